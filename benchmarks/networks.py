@@ -238,9 +238,8 @@ def _complete(alarm: Alarm, rounds: int) -> Iterator[Result]:
 def _edges(alarm: Alarm, rounds: int) -> Iterator[Result]:
     """Both sides' graphs are scored here, by the same rows."""
     import softcount as sc
-    from softcount.networks.code_counts import CodeCounts
-    from softcount.networks.graph import Graph
-    from softcount.networks.graph_scores import Bdeu, Bic, network_score
+    from softcount.networks.network import Graph
+    from softcount.networks.scores import Bdeu, Bic, CodeCounts, network_score
 
     names = list(alarm.frame.columns)
     levels = [sorted(alarm.frame[name].unique()) for name in names]

@@ -59,16 +59,16 @@ def peer(iterations: int) -> Callable[[int], object]:
 
 def ascent(rows: int) -> Callable[[int], object]:
     """L-BFGS from the start, no EM before it."""
-    from softcount.learn import finish
+    from softcount.learn import em
 
     run = ours(rows, finish="lbfgs")
 
     def at_once(threads: int) -> object:
-        near, finish.NEAR = finish.NEAR, np.inf
+        near, em.NEAR = em.NEAR, np.inf
         try:
             return run(threads)
         finally:
-            finish.NEAR = near
+            em.NEAR = near
 
     return at_once
 

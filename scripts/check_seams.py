@@ -22,8 +22,8 @@ MODELS = {
 }  # fmt: skip
 """Modules of models themselves; `one_hot` of stacks is arithmetic."""
 
-SHELL = ("cli", "report", "pictures", "remedies.py")
-"""Where options of the command line may be named, or what looks like them: names of CSS."""
+SHELL = ("cli", "report", "pictures", "core")
+"""Packages that may name options of the command line, or text that looks like them, such as CSS."""
 OPTION = re.compile(r"(^|[\s(])--[a-z]")
 
 
@@ -82,7 +82,7 @@ def loads_scipy(module: ast.Module) -> Iterator[tuple[int, str]]:
     for node in module.body:
         names = {x.name for x in node.names} if isinstance(node, ast.ImportFrom) and node.module == "scipy" else set()
         if names & {"special", "sparse"} or (isinstance(node, ast.ImportFrom) and node.module == "scipy.special"):
-            yield node.lineno, "loads SciPy; take it from softcount.numerics.late_scipy"
+            yield node.lineno, "loads SciPy; take it from softcount.core.lazy_scipy"
 
 
 def speaks_shell(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -93,7 +93,7 @@ def speaks_shell(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
         if not isinstance(node, ast.Constant) or id(node) in passed:
             continue
         if isinstance(node.value, str) and OPTION.search(node.value):
-            yield node.lineno, "names an option; word it by softcount.remedies (kind, missing, setting, either)"
+            yield node.lineno, "names an option; word it by softcount.core.remedies (kind, missing, setting, either)"
 
 
 def _asks_remedies(node: ast.AST) -> bool:

@@ -21,11 +21,11 @@ from scipy.special import stdtr
 from softcount.errors import DataError
 from softcount.evaluate.learn_model import learn_model
 from softcount.families import FAMILIES, Mixed
-from softcount.families.number_facts import facts_of_numbers
+from softcount.families.capabilities import facts_of_numbers
 from softcount.learn.density_choice import Contest, decided, sampled
-from softcount.learn.plan import Plan
-from softcount.models.declared import Declared, read_kinds
-from softcount.run.threads import Threads
+from softcount.learn.settings import Plan
+from softcount.models.declare import Declared, read_kinds
+from softcount.run.local import Threads
 from softcount.table import open_table
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import softcount as sc
-from softcount.learn import climb_log
+from softcount.learn import checkpoints
 
 ROWS = 40_000
 
@@ -45,7 +45,7 @@ def in_child(X: np.ndarray, folder: Path) -> int:
 
 def main(moments: int) -> int:
     X, same, killed = table(), 0, 0
-    climb_log.EVERY = climb_log.SELDOM = 0.0
+    checkpoints.EVERY = checkpoints.SELDOM = 0.0
     whole = digest(X, None)
     began = time.monotonic()
     digest(X, None)

@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import softcount as sc
-from softcount.counts import Counts
-from softcount.numerics.twofold import Twofold
-from softcount.run.base import limit_blas
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
+from softcount.run.local import limit_blas
 
 ROWS, COLUMNS, CLASSES = 10**11, 10**4, 10**3
 LEVELS = 10

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 
 Scope = tuple[int, ...]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 import softcount as sc
-from softcount.classify.encoded_rows import EncodedRows, level_sizes, measured_count
-from softcount.classify.pool import Pool
+from softcount.classify.encode import EncodedRows, level_sizes, measured_count
+from softcount.classify.ensemble import Pool
+from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
-from softcount.classify.training import Training
 
 
 class Explored(NamedTuple):

@@ -10,9 +10,8 @@ import httpx
 import numpy as np
 
 import softcount as sc
-from softcount.serve.http_application import Served, application
-from softcount.serve.request_guards import Limits
-from softcount.serve.served_models import served_by_name
+from softcount.serve.application import Limits, Served, application
+from softcount.serve.models import served_by_name
 
 RNG = np.random.default_rng(7)
 ALIVE = RNG.choice(["no", "yes"], size=60).tolist()

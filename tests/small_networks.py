@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 
 Scope = tuple[int, ...]
 

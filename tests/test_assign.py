@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from small_tables import fruit, mixture, refused
-from softcount.learn.rules import DrawnGroups, hard
+from softcount.learn.em import DrawnGroups, hard
 
 # The cost J after every assignment and update, from the worked example 11.
 COSTS = [

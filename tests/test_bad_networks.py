@@ -13,8 +13,7 @@ import softcount as sc
 from contract.networks import drawn
 from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
+from softcount.networks.network import Graph, Network
 
 TABLE = drawn(0, 60)
 ROWS = TABLE[["a", "b", "c"]]

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 import softcount as sc
 from small_documents import COUNTS, DRINKS, NAMES, NOTES, TEXTS, WORDS, same
 from softcount.errors import DataError
-from softcount.text import Gathered, Reading, block_of, gather, hashing, word_blocks
+from softcount.text import Gathered, Reading, block_of, count_words, vocabulary
 
 # Weights
 
@@ -261,7 +261,7 @@ class Counted(str):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_documents_stream_through_a_few_pieces_at_a_time(monkeypatch, n_jobs):
-    monkeypatch.setattr(word_blocks, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(count_words, "BLOCK_BYTES", 1000)
     Counted.made, Counted.held, Counted.most = 0, 0, 0
 
     def stream():
@@ -278,7 +278,7 @@ def test_the_size_of_pieces_and_the_threads_change_nothing(words, many, n_jobs):
     texts = [" ".join(text) for text in words] + ["oak"]
     whole = sc.BagOfWords("tfidf", n_jobs=1).fit(texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(word_blocks, "BLOCK_DOCUMENTS", many)
+        patch.setattr(count_words, "BLOCK_DOCUMENTS", many)
         pieces = sc.BagOfWords("tfidf", n_jobs=n_jobs)
         same(pieces.fit_transform(texts), whole.transform(texts))
         same(pieces.transform(iter(texts)), whole.transform(texts))
@@ -324,7 +324,7 @@ def test_large_vocabularies_are_merged_a_few_words_at_a_time():
     both = gathered(halves[0] + halves[1]).chosen()
     for most in (1, 2, 3, 4, 7, 1000):
         together = gathered(halves[0])
-        hashing.take(together, hashing.everything(gathered(halves[1])), most)
+        vocabulary.take(together, vocabulary.everything(gathered(halves[1])), most)
         merged = together.chosen()
         assert list(merged.words) == list(both.words)
         assert merged.counts.tolist() == both.counts.tolist()
@@ -333,7 +333,7 @@ def test_large_vocabularies_are_merged_a_few_words_at_a_time():
 
 
 def test_words_given_up_for_want_of_room_are_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(gather, "ALWAYS_HELD", 10)
+    monkeypatch.setattr(vocabulary, "ALWAYS_HELD", 10)
     bag = sc.BagOfWords(max_words=3)
     for start in range(0, 600, 20):
         bag.partial_fit([f"oak elm ash w{start + i}" for i in range(20)])
@@ -362,7 +362,7 @@ def test_a_merge_changes_neither_and_wants_the_same_settings():
 
 
 def test_what_fails_leaves_what_was_learned_as_it_was(monkeypatch):
-    monkeypatch.setattr(word_blocks, "BLOCK_DOCUMENTS", 1)
+    monkeypatch.setattr(count_words, "BLOCK_DOCUMENTS", 1)
     bag = sc.BagOfWords().fit(TEXTS)
     for learn in (bag.fit, bag.partial_fit, bag.fit_transform):
         with pytest.raises(DataError, match="document 1"):

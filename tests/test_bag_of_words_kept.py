@@ -31,7 +31,7 @@ FRAME = pd.DataFrame({"note": TEXTS, "size": range(5)})
 
 def number(word):
     """A word's number by the rule that is written down, in whole numbers of Python."""
-    from softcount.text.hashing import BYTE_NUMBERS
+    from softcount.text.vocabulary import BYTE_NUMBERS
 
     step, whole = 0x9E3779B97F4A7C15, 2**64
     total = sum(int(BYTE_NUMBERS[byte]) * pow(step, place, whole) for place, byte in enumerate(word.encode())) % whole
@@ -55,7 +55,7 @@ def test_hashed_columns_are_those_of_the_rule(words, width):
 @given(st.lists(st.text(max_size=12)), st.integers(1, 2**31 - 1))
 def test_a_column_depends_on_the_spelling_alone(words, width):
     from softcount.text import Words
-    from softcount.text.hashing import hashed_columns
+    from softcount.text.vocabulary import hashed_columns
 
     words = [word for word in words if word.isprintable()]
     columns = hashed_columns(Words.of(words), width)
@@ -63,16 +63,16 @@ def test_a_column_depends_on_the_spelling_alone(words, width):
 
 
 def test_very_long_words_are_hashed_in_pieces():
-    from softcount.text import Words, hashing
+    from softcount.text import Words, vocabulary
 
     words = Words.of(["", "ink", "ab" * 300, "", "ö" * 40, "x" * 700, ""])
-    whole = hashing.hashed_columns(words, 2**31 - 1)
-    assert hashing.hashed_columns(words, 2**31 - 1, piece=16).tolist() == whole.tolist()
+    whole = vocabulary.hashed_columns(words, 2**31 - 1)
+    assert vocabulary.hashed_columns(words, 2**31 - 1, piece=16).tolist() == whole.tolist()
 
 
 def test_columns_are_the_same_on_every_machine_and_even():
     from softcount.text import Words
-    from softcount.text.hashing import hashed_columns
+    from softcount.text.vocabulary import hashed_columns
 
     assert hashed_columns(Words.of(["ink", "kin", "öl"]), 2**18).tolist() == [87346, 129380, 34280]
     names = [f"{kind}{i}" for kind in ("", "w", "über") for i in range(20_000)]

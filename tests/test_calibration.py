@@ -25,7 +25,7 @@ from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate import calibrate
 from softcount.evaluate.calibrate import HeldOut, calibration_of
 from softcount.files import read, write
-from softcount.fitted.calibration import (
+from softcount.fitted.fitted import (
     BINS,
     Bin,
     Calibration,

@@ -12,7 +12,7 @@ import pytest
 import softcount as sc
 from cli.shell import python, softcount_command
 from softcount.errors import DataError, DataWarning, ModelFileError
-from softcount.learn import climb_log
+from softcount.learn import checkpoints
 from softcount.models.base import Problem
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -67,8 +67,8 @@ def same(one: Any, other: Any) -> None:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is written down at once."""
-    monkeypatch.setattr(climb_log, "EVERY", 0.0)
-    monkeypatch.setattr(climb_log, "SELDOM", 0.0)
+    monkeypatch.setattr(checkpoints, "EVERY", 0.0)
+    monkeypatch.setattr(checkpoints, "SELDOM", 0.0)
 
 
 @pytest.mark.parametrize("way", WAYS)

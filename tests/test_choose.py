@@ -18,17 +18,16 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.learn import choose
-from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, growing, searched, sizes
-from softcount.learn.groups import Starts
-from softcount.learn.learned import Trial
-from softcount.learn.neighbours import grown, merged
-from softcount.learn.plan import Plan
+from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, growing, grown, merged, searched, sizes
+from softcount.learn.em import Stop
+from softcount.learn.mixture import Starts
 from softcount.learn.prepare import prepare
-from softcount.learn.rules import Stop
-from softcount.models.declared import read_kinds
-from softcount.run.threads import Threads
+from softcount.learn.record import Trial
+from softcount.learn.settings import Plan
+from softcount.models.declare import read_kinds
+from softcount.run.local import Threads
 from softcount.table import open_table
 from softcount.table.chunk import Split
 

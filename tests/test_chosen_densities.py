@@ -12,9 +12,8 @@ import pytest
 
 import softcount as sc
 from softcount.families import FAMILIES
-from softcount.families.number_facts import facts_of_numbers
-from softcount.learn.density_choice import SAMPLE
-from softcount.learn.family_trial import FamilyTrial, Numbers
+from softcount.families.capabilities import facts_of_numbers
+from softcount.learn.density_choice import SAMPLE, FamilyTrial, Numbers
 from softcount.models.nodes import Node
 from softcount.table.schema import Field, Kind
 
@@ -148,8 +147,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_fold(name: str) -> None:
 def _node(name: str, column: np.ndarray) -> Node:
     from dataclasses import replace
 
-    from softcount.table.column_plan import anchor_of, log_anchor_of
-    from softcount.table.counted_points import CountedPoints
+    from softcount.table.schema import CountedPoints, anchor_of, log_anchor_of
 
     family = FAMILIES[name]()
     anchor = log_anchor_of(column) if family.logged else anchor_of(column)
@@ -216,7 +214,7 @@ def test_odd_columns_are_taken(column: Any) -> None:
 def test_the_choice_is_as_good_on_unseen_rows_as_the_best_family_for_all(title: str) -> None:
     from compare_chosen_densities import NAMES, SHARED, TABLES, log_density
 
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     if title != "wine" and not SHARED.exists():
         pytest.skip("the shared data sets are not here")

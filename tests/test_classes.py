@@ -17,13 +17,12 @@ import oracle
 import softcount as sc
 from contract.checking import chunk_of, fitted, worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example, labelled
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.classes import sort_rows
+from softcount.fitted.classes import SurpriseMeter, sort_rows
 from softcount.fitted.influence import departures
-from softcount.fitted.surprise import SurpriseMeter
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table.schema import Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

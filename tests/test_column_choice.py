@@ -16,8 +16,8 @@ import softcount as sc
 from contract.checking import worked
 from contract.examples import Example, every_example
 from softcount.estimators.column_choice import _evidence, held_out_columns
-from softcount.evaluate.column_scores import forward
-from softcount.fitted.column_evidence import column_evidence
+from softcount.evaluate.calibrate import forward
+from softcount.fitted.explain import column_evidence
 
 
 def subsets(columns: int) -> list[tuple[int, ...]]:

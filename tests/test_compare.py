@@ -22,7 +22,7 @@ from softcount.errors import DataError
 from softcount.estimators import comparison, rivals
 from softcount.estimators.class_mixtures import MixturePerClass
 from softcount.estimators.learning_curves import ladder, nested_rows
-from softcount.evaluate.paired_losses import behind, verdict
+from softcount.evaluate.ranking import behind, verdict
 
 
 @pytest.fixture(autouse=True)

@@ -16,17 +16,17 @@ import softcount as sc
 from contract.examples import EXAMPLES, LAWS
 from contract.models import MIXED, close, close_counts, hidden, naive_bayes
 from golden.discretise import cut_points
+from softcount.core.twofold import Twofold
 from softcount.evaluate.folds import fold_models
-from softcount.families.kernel_family import FACTORS
-from softcount.learn.plan import Plan
+from softcount.families.kernel import FACTORS
+from softcount.learn.settings import Plan
 from softcount.models.align import aligned
-from softcount.models.declared import read_kinds
-from softcount.numerics.twofold import Twofold
-from softcount.run.threads import Threads
+from softcount.models.declare import read_kinds
+from softcount.run.local import Threads
 from softcount.table import open_table
 from softcount.table.chunk import Split
-from softcount.table.counted_points import MOST_POINTS, CountedPoints, points_for
-from softcount.table.modl import interval_places, level_groups, log_partitions, part_costs
+from softcount.table.discretise import interval_places, level_groups, log_partitions, part_costs
+from softcount.table.schema import MOST_POINTS, CountedPoints, points_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 KINDS = ("histogram", "kde", "cut", sc.Cut("mdl"), sc.Cut("width", 4), sc.Cut("count", 4), sc.KernelFamily("isj"))

@@ -21,11 +21,11 @@ from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldsBeside, FoldWords, fold_models
 from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
-from softcount.learn.labelled import fit_labelled
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
-from softcount.models.declared import read_kinds
-from softcount.run.threads import Threads
+from softcount.learn.em import Stop
+from softcount.learn.known_classes import fit_labelled
+from softcount.learn.settings import Plan
+from softcount.models.declare import read_kinds
+from softcount.run.local import Threads
 from softcount.table import Chunk, Table, open_table
 from softcount.table.chunk import Repeats, Split
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.mixture import GaussianMixture as PeerMixture
 
 import softcount as sc
-from softcount.numerics.rounding import least_share
+from softcount.core.special import least_share
 
 RNG = np.random.default_rng(0)
 TABLES = {

@@ -11,8 +11,7 @@ import pytest
 import softcount as sc
 from small_tables import fruit, mixture
 from softcount.families import Multinormal
-from softcount.learn.em import climb
-from softcount.learn.rules import Stop
+from softcount.learn.em import Stop, climb
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
 from worked.test_06_candy import START, TABLE, TIMES
@@ -126,10 +125,10 @@ class Stopped:
 
 
 def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
-    from softcount.learn.plan import Plan
     from softcount.learn.prepare import prepare
-    from softcount.models.declared import read_kinds
-    from softcount.run.threads import Threads
+    from softcount.learn.settings import Plan
+    from softcount.models.declare import read_kinds
+    from softcount.run.local import Threads
     from softcount.table import open_table
 
     frame, _ = fruit()
@@ -146,8 +145,8 @@ def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
 
 def test_an_interrupt_ends_cross_validation() -> None:
     from softcount.evaluate.scores import cross_validate
-    from softcount.learn.plan import Plan
-    from softcount.run.threads import Threads
+    from softcount.learn.settings import Plan
+    from softcount.run.local import Threads
     from softcount.table import open_table
 
     def stopped(start: int, of: int, iteration: int, objective: float) -> None:

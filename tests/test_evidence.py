@@ -14,9 +14,9 @@ from scipy import stats
 
 import softcount as sc
 from softcount.families.normal import LOOSE
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.evidence import cheeseman_stutz, complete_evidence, memberships_entropy
-from softcount.run.threads import Threads
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import cheeseman_stutz, complete_evidence, memberships_entropy
+from softcount.run.local import Threads
 
 WORDS = ["red", "blue", None, "red", "green", "blue", "red", "red"]
 REALS = [1.5, 2.25, np.nan, 9.0, 2.5, 8.75, 1.0, 9.5]

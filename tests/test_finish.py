@@ -9,16 +9,16 @@ import pytest
 
 import softcount as sc
 from small_tables import fruit, mixture, refused
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.families import Family, GammaFamily, Multinormal, Normal
-from softcount.learn.plan import Plan
+from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import prepare
-from softcount.learn.start import members_counts
+from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
-from softcount.models.declared import priors_of, read_kinds
+from softcount.models.declare import priors_of, read_kinds
 from softcount.models.nodes import Imagined, Params
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import open_table
 from test_monotone import MAKERS
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import softcount as sc
-from softcount import remedies
 from softcount.cli import main
+from softcount.core import remedies
 from softcount.demo import table_path
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import softcount as sc
 from small_tables import fruit, refused
 from softcount.estimators.gaussian_mixture import CHOSEN_FROM
-from softcount.learn.learned import Trial
+from softcount.learn.record import Trial
 
 SHAPES = {
     "full": (2, 3, 3),

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from softcount.families import Multinormal
-from softcount.learn.degenerate import sizes, starved
-from softcount.learn.plan import Plan
-from softcount.learn.prepare import Prepared, prepare
-from softcount.learn.rules import Climb, ClimbState, Converging, Stop
+from softcount.learn.em import Climb, ClimbState, Converging, Stop
+from softcount.learn.initialise import members_counts
+from softcount.learn.prepare import Prepared, prepare, sizes, starved
 from softcount.learn.search import StartRun, best_run
-from softcount.learn.start import members_counts
+from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
-from softcount.models.declared import priors_of, read_kinds
+from softcount.models.declare import priors_of, read_kinds
 from softcount.models.nodes import ROOT, Imagined, Params
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import open_table
 
 

@@ -11,15 +11,13 @@ import pytest
 from small_tables import fruit
 from softcount.evaluate.scores import cross_validate
 from softcount.learn.choose import searched
-from softcount.learn.groups import Starts, fit_groups
-from softcount.learn.labelled import fit_labelled
-from softcount.learn.learned import Learned
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
-from softcount.models.declared import read_kinds
-from softcount.run.base import Runner
-from softcount.run.processes import Processes
-from softcount.run.threads import Threads
+from softcount.learn.em import Stop
+from softcount.learn.known_classes import fit_labelled
+from softcount.learn.mixture import Starts, fit_groups
+from softcount.learn.record import Learned
+from softcount.learn.settings import Plan
+from softcount.models.declare import read_kinds
+from softcount.run.local import Processes, Runner, Threads
 from softcount.table import Table, open_table
 
 ROWS = 9_000

@@ -17,14 +17,12 @@ from scipy import sparse, stats
 import kmeans_oracle as oracle
 import softcount as sc
 from softcount.kernels import bounded, nearest
-from softcount.learn.kmeans import fit_kmeans as learn
-from softcount.learn.kmeans import improve, together
+from softcount.learn.kmeans import fit, points
+from softcount.learn.kmeans import fit as learn
 from softcount.learn.kmeans.descend import Engine, KMeansStop, descend
-from softcount.learn.kmeans.fit_kmeans import lloyd
-from softcount.learn.kmeans.points import Points
-from softcount.learn.kmeans.seeds import Draws, in_order
-from softcount.learn.kmeans.together import FewRows, descend_together
-from softcount.run.threads import Threads
+from softcount.learn.kmeans.fit import lloyd
+from softcount.learn.kmeans.points import Draws, FewRows, Points, descend_together, in_order
+from softcount.run.local import Threads
 
 OPTIMA = [
     *(
@@ -514,8 +512,8 @@ def test_clusters_that_an_early_stop_leaves_empty_are_not_blamed_on_the_rows():
 
 def test_the_search_for_better_starts_has_an_end(monkeypatch):
     sweeps = []
-    weigh = improve.weigh_moves
-    monkeypatch.setattr(improve, "weigh_moves", lambda *what: sweeps.append(1) or weigh(*what))
+    weigh = fit.weigh_moves
+    monkeypatch.setattr(fit, "weigh_moves", lambda *what: sweeps.append(1) or weigh(*what))
     sc.KMeans(8, n_init=2, random_state=0).fit(np.random.default_rng(0).normal(size=(4000, 4)))
     assert len(sweeps) < 200
 
@@ -525,10 +523,10 @@ def test_the_search_for_better_starts_has_an_end(monkeypatch):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("few", [0, 1 << 60])
-@pytest.mark.parametrize("lacking", [together.LACKING, 1e300])
+@pytest.mark.parametrize("lacking", [points.LACKING, 1e300])
 def test_starts_descended_together_end_where_each_ends_alone(lacking, few, form, monkeypatch):
-    monkeypatch.setattr(together, "FEW", few)  # sums counted anew, or by what changed
-    monkeypatch.setattr(together, "LACKING", lacking)
+    monkeypatch.setattr(points, "FEW", few)  # sums counted anew, or by what changed
+    monkeypatch.setattr(points, "LACKING", lacking)
     X, weights = blobs(200, 5, 6, spread=2.0), np.random.default_rng(1).integers(1, 4, 200).astype(float)
     starts = np.stack([X[np.random.default_rng(seed).choice(200, 6, replace=False)] for seed in range(7)])
     ends = descend_together(FewRows.of(Points.of(form(X), weights), unit=False), starts, 300)
@@ -564,7 +562,7 @@ def test_after_the_exchange_no_single_row_can_lower_the_cost(shape, clusters):
     X, weights = rng.normal(size=shape), rng.integers(1, 4, shape[0]).astype(float)
     few = FewRows.of(Points.of(X, weights), unit=False)
     before = descend_together(few, X[None, :clusters], 300)[0]
-    after = improve.exchanged(few, before, improve.LAST_SWEEPS)
+    after = fit.exchanged(few, before, fit.LAST_SWEEPS)
     assert after.cost < before.cost
     means = oracle.means(X, weights, after.labels, after.centres)
     np.testing.assert_allclose(after.centres, means, atol=1e-12)
@@ -583,7 +581,7 @@ def test_a_centre_is_moved_to_where_the_cost_falls_most():
     few = FewRows.of(Points.of(X, None), unit=False)
     stuck = descend_together(few, np.array([[[-0.1, 0.0], [0.1, 0.0], [10.0, 5.0]]]), 300)[0]
     assert len({*stuck.labels[40:].tolist()}) == 1
-    found = improve.moved_elsewhere(few, stuck, np.random.default_rng(0), 300)
+    found = fit.moved_elsewhere(few, stuck, np.random.default_rng(0), 300)
     assert agree(found.labels, np.repeat([0, 1, 2], 40))
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.marking_words import ABSENT
+from softcount.fitted.characteristic_words import ABSENT
 from softcount.text import Reading, block_of
-from softcount.text.spans import spans_of, spots_of
+from softcount.text.count_words import spans_of, spots_of
 from text.ways import WAYS, way
 
 MODELS = ("multinomial", "bernoulli", "complement")
@@ -286,7 +286,7 @@ def test_places_of_many_words_at_once_are_those_of_each_occurrence(
     reading = Reading(ngrams=ngrams, pattern=pattern, lowercase=lowercase, stop_words=("ab",))
     every = list(spots_of(document, reading, Everything()))
     words = list(dict.fromkeys([*words, *(spot.word for spot in every)]))
-    with way(how), patch("softcount.text.spans.AT_ONCE", step):
+    with way(how), patch("softcount.text.count_words.AT_ONCE", step):
         found = spans_of(document, reading, words)
     assert sum(map(len, found)) == len(every)
     for word, places in zip(words, found, strict=True):

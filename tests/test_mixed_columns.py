@@ -9,7 +9,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import softcount as sc
-from softcount.families.part_starts import fitted_parts
+from softcount.families.mixed import fitted_parts
 
 RNG = np.random.default_rng(5)
 TWO = np.concatenate([RNG.normal(-3.0, 0.5, 150), RNG.normal(2.0, 1.0, 250)])

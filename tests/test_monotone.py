@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, Multinormal, Normal
-from softcount.learn.em import climb
-from softcount.learn.plan import Plan
+from softcount.learn.em import Climb, Stop, climb
+from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import prepare
-from softcount.learn.rules import Climb, Stop
-from softcount.learn.start import members_counts
+from softcount.learn.settings import Plan
 from softcount.models.base import Problem
-from softcount.models.declared import priors_of, read_kinds
+from softcount.models.declare import priors_of, read_kinds
 from softcount.models.nodes import Imagined
 from softcount.models.stacks import Kernels
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import open_table
 
 Maker = Callable[[np.random.Generator, int, float], tuple[dict[str, Any], dict[Any, Any]]]

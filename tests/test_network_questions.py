@@ -15,7 +15,7 @@ import softcount as sc
 from enumerated import along
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 NAMES = ["cloud", "rain", "spray", "wet", "mud", "number"]

@@ -15,19 +15,18 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from softcount.counts import Counts
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
 from softcount.families import Categorical, Setting
 from softcount.files.archive import read
 from softcount.files.model_file import load_model, save_model
-from softcount.learn.em import climb
-from softcount.learn.learned import Learned
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
+from softcount.learn.em import Stop, climb
+from softcount.learn.record import Learned
 from softcount.learn.search import Search
+from softcount.learn.settings import Plan
 from softcount.models.base import MODELS, Model, Problem, register_model
 from softcount.models.nodes import Imagined, Node, Nodes, Params
-from softcount.numerics.twofold import Twofold
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import Chunk, open_table
 from softcount.table.schema import Schema
 

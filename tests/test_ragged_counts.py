@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.counts import Counts
-from softcount.models.ragged_counts import Ragged
+from softcount.core.counts import Counts
+from softcount.models.stacks import Ragged
 
 
 def _of(columns: list[np.ndarray]) -> Ragged:

@@ -12,10 +12,10 @@ from scipy.integrate import quad
 
 import softcount as sc
 from shaped import shape_of
+from softcount.core.special import height
+from softcount.core.twofold import Twofold
 from softcount.families import Family, GammaFamily, Normal, Setting, Student
 from softcount.families.normal import LOOSE
-from softcount.numerics.shapes import height
-from softcount.numerics.twofold import Twofold
 
 ONE: dict[str, Any] = {"n_components": 1, "n_init": 1, "n_jobs": 1}
 
@@ -348,9 +348,9 @@ def test_entropy_is_the_average_surprise(kind: str, model: Any) -> None:
 
 def test_folds_of_student_columns_are_fitted_as_the_whole_is() -> None:
     from softcount.evaluate.scores import cross_validate
-    from softcount.learn.plan import Plan
-    from softcount.models.declared import read_kinds
-    from softcount.run.threads import Threads
+    from softcount.learn.settings import Plan
+    from softcount.models.declare import read_kinds
+    from softcount.run.local import Threads
     from softcount.table import open_table
 
     _, first, x = two_groups(16, 300)

@@ -12,15 +12,14 @@ from scipy.stats import chisquare
 
 import softcount as sc
 from softcount.errors import DataError, DataWarning
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.groups import Starts, fit_groups, fit_prepared
-from softcount.learn.plan import Plan
+from softcount.fitted.fitted import Fitted
+from softcount.learn.em import Stop
+from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, distances, linked, seed_rows, sketch
+from softcount.learn.mixture import Starts, fit_groups, fit_prepared
 from softcount.learn.prepare import prepare
-from softcount.learn.rules import Stop
-from softcount.learn.sketch import SKETCH_ROWS, Measures, distances, sketch
-from softcount.learn.start import INITS, linked, seed_rows
-from softcount.models.declared import read_kinds
-from softcount.run.threads import Threads
+from softcount.learn.settings import Plan
+from softcount.models.declare import read_kinds
+from softcount.run.local import Threads
 from softcount.table import Chunk, open_table
 
 

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import softcount as sc
+from softcount.core.twofold import Twofold
 from softcount.evaluate.folds import FoldWords
 from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
-from softcount.learn.plan import Plan
+from softcount.learn.settings import Plan
 from softcount.models.bag_stack import Bag, Pending, SparseRows, regrouped
 from softcount.models.stacks import Kernels
-from softcount.numerics.twofold import Twofold
-from softcount.run.threads import Threads
-from softcount.sources import csv_file, document_files
+from softcount.run.local import Threads
+from softcount.sources import csv_file, documents
 from softcount.table import Kind, Table, open_table
-from softcount.text import Gathered, Reading, block_of, gather
+from softcount.text import Gathered, Reading, block_of, vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
@@ -79,7 +79,7 @@ def kept_by_hand(texts: list[tuple[list[str], bool]], reading: Reading, few: int
 )
 def test_words_kept_are_those_a_count_by_hand_keeps(blocks: Any, reading: Reading, few: int) -> None:
     gathered = Gathered(reading)
-    before, gather.FEW = gather.FEW, few
+    before, vocabulary.FEW = vocabulary.FEW, few
     try:
         for part in blocks:
             known = np.array([row[1] for row in part])
@@ -88,15 +88,15 @@ def test_words_kept_are_those_a_count_by_hand_keeps(blocks: Any, reading: Readin
             gathered = pickle.loads(pickle.dumps(gathered))
         chosen = gathered.chosen()
     finally:
-        gather.FEW = before
+        vocabulary.FEW = before
     everything = [row for part in blocks for row in part]
     assert list(chosen.words) == kept_by_hand(everything, reading, few)
     assert chosen.cells == sum(len(set(doc) & set(chosen.words)) for doc, _ in everything)
 
 
 def test_words_without_a_label_are_the_first_to_be_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gather, "ALWAYS_HELD", 0)
-    monkeypatch.setattr(gather, "FEW", 0)
+    monkeypatch.setattr(vocabulary, "ALWAYS_HELD", 0)
+    monkeypatch.setattr(vocabulary, "FEW", 0)
     reading = Reading(max_words=10)
     gathered = Gathered(reading)
     gathered.add(block_of([" ".join(WORDS)], reading), labelled=None)
@@ -135,7 +135,7 @@ def test_a_folder_a_file_a_frame_and_a_list_keep_the_same_words(
     frame.to_csv(tmp_path / "mail.csv", index=False)
     found = {}
     for size in (2_048, 3):
-        monkeypatch.setattr(document_files, "PIECE_DOCUMENTS", size)
+        monkeypatch.setattr(documents, "PIECE_DOCUMENTS", size)
         for jobs in (1, 4):
             model = sc.NaiveBayes(n_jobs=jobs).fit(shelf)
             assert sum("those that the 12 labelled rows hold" in note for note in model.notes_) == 1

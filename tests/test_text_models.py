@@ -15,7 +15,7 @@ from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.families import Text
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.stacks import Kernels
-from softcount.text import gather
+from softcount.text import vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
@@ -199,7 +199,7 @@ def test_words_are_chosen_among_the_labelled_documents(monkeypatch: pytest.Monke
     model = sc.NaiveBayes(kinds=kinds).fit({"text": texts}, names)
     assert list(model.levels_["text"]) == ["red", "white", "wine"]  # white is met twice in all
     assert any("words are those that the 2 labelled rows hold" in note for note in model.notes_)
-    monkeypatch.setattr(gather, "FEW", 1)
+    monkeypatch.setattr(vocabulary, "FEW", 1)
     model = sc.NaiveBayes(kinds=kinds).fit({"text": texts}, names)
     alone = sc.NaiveBayes(kinds=kinds).fit({"text": texts[:2]}, names[:2])
     assert list(model.levels_["text"]) == list(alone.levels_["text"]) == ["red", "wine"]
@@ -270,8 +270,8 @@ def test_every_way_up_leads_to_the_same_top(model: str, monkeypatch: pytest.Monk
     ways = [sc.Mixture(3, kinds=kinds, finish="lbfgs", **few).fit(table)]
     words = {"probability": best.params_["note"]["probability"]}
     ways.append(sc.Mixture(3, kinds=kinds, init={"weights": best.weights_, "note": words}).fit(table))
-    monkeypatch.setattr("softcount.learn.accelerate.MANY", 20)
-    monkeypatch.setattr("softcount.learn.accelerate.SAMPLED", 20)
+    monkeypatch.setattr("softcount.learn.em.MANY", 20)
+    monkeypatch.setattr("softcount.learn.em.SAMPLED", 20)
     ways.append(sc.Mixture(3, kinds=kinds, **few).fit(table))
     for other in ways:
         assert other.fitted_.converged

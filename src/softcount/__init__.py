@@ -96,17 +96,17 @@ def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: An
     >>> read_sql("SELECT * FROM visits", base).n_rows
     3
     """
-    from softcount.sources.queries import query_source
+    from softcount.sources.databases import query_source
 
     return read(query_source(query, connection), missing=missing, only_missing=only_missing, kinds=kinds)
 
 
 def read_sequences(data: Any, header: bool | None = None, **how: Any) -> Any:
     """Sequences from lists, columns of lists, long tables, text or folders, accepted wherever sequences are."""
-    from softcount.sequences import open_sequences
-    from softcount.sources.file_format import FileFormat
+    from softcount.sequences import sources
+    from softcount.sources.source import FileFormat
 
-    return open_sequences(data, form=FileFormat(header), **how)
+    return sources(data, form=FileFormat(header), **how)
 
 
 def load(path: Any) -> Any:

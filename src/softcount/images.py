@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.column_choice import FOLDS, labelled_table
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
-from softcount.learn.plan import Plan, retyping
 from softcount.learn.prepare import on_task
-from softcount.numerics.late_scipy import sparse
+from softcount.learn.settings import Plan, retyping
 from softcount.records import dataclass
-from softcount.run.base import Runner, total
-from softcount.run.threads import Threads
+from softcount.run.local import Runner, Threads, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
 

@@ -104,7 +104,7 @@ class PredictedFrames:
         """One line per row, under the names that `softcount predict` gives."""
         import pandas as pd  # type: ignore[import-untyped]
 
-        from softcount.table.names import labels
+        from softcount.table.schema import labels
 
         told = {"predicted": self.model.predict(model_input)}
         if hasattr(self.model, "predict_proba"):
@@ -120,7 +120,7 @@ def signature_of(model: Any) -> Any:
     import mlflow.types.schema
     from mlflow.models import ModelSignature
 
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     types: Any = mlflow.types.schema
     schema = getattr(getattr(model, "fitted_", None), "schema", None)

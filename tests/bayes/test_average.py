@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 import softcount as sc
-from softcount.bayes.model_weights import stacking_weights
+from softcount.bayes.evidence import stacking_weights
 from softcount.estimators.result_frames import arrow_of as arrow
 
 ROWS = {

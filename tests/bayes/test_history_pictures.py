@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.bayes.history_pictures import ACROSS
+from softcount.bayes.hypotheses import ACROSS
 from softcount.pictures.line_chart import BOTTOM, HEIGHT, TOP
 
 SHARES = {"h1": 1.0, "h2": 0.75, "h3": 0.5, "h4": 0.25, "h5": 0.0}

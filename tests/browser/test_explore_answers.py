@@ -15,7 +15,7 @@ from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempere
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.explore import explored as page_of
 from softcount.explore.pool_document import pool_document
-from softcount.run.base import AtOnce
+from softcount.run.local import AtOnce
 
 
 def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
-from softcount.classify import star_counts
+from softcount.classify import aode
 from softcount.cli import main as cli
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read, write
@@ -213,7 +213,7 @@ def test_senseless_files_are_refused(tmp_path, part):
 
 def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
     frame, label = table(120)
-    monkeypatch.setattr(star_counts, "MOST_BYTES", 2 * 8 * 10 * 8)
+    monkeypatch.setattr(aode, "MOST_BYTES", 2 * 8 * 10 * 8)
     model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame.drop(columns="doors"), label)
     assert model.fitted_.stars.pairs.counts.nbytes <= 2 * 8 * 10 * 8
     assert any("price" in note and "pairs with" in note and "under the class alone" in note for note in model.notes_)

@@ -10,8 +10,8 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
-from softcount.classify import conditional_fit
-from softcount.classify.pool import _score_nested
+from softcount.classify import logistic
+from softcount.classify.ensemble import _score_nested
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.files.archive import read, write
@@ -220,7 +220,7 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
     rng = np.random.default_rng(2)
     X = rng.integers(0, 2, (300, 4)).astype(str)
     y = (X[:, 1] == X[:, 3]).astype(int)
-    lowest, failed = conditional_fit.lowest, []
+    lowest, failed = logistic.lowest, []
 
     def stops_early(objective, start, *settings):
         if len(start) == 1 and len(failed) < failures:  # folds of a small table are fitted side by side
@@ -228,7 +228,7 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
             return start, np.zeros(1, dtype=np.int64)
         return lowest(objective, start, *settings)
 
-    monkeypatch.setattr(conditional_fit, "lowest", stops_early)
+    monkeypatch.setattr(logistic, "lowest", stops_early)
     if failures == 1:
         assert sc.Classifier().fit(X, y).score(X, y) == 1.0
     else:
@@ -240,7 +240,7 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
 def test_steps_that_scale_each_of_many_features_alone_reach_the_same_fit(monkeypatch):
     X, y = load_iris(return_X_y=True)
     expected = sc.Classifier(n_jobs=1).fit(X, y)
-    monkeypatch.setattr(conditional_fit, "MOST_TURNED", 0)
+    monkeypatch.setattr(logistic, "MOST_TURNED", 0)
     monkeypatch.setattr(np.linalg, "inv", None)  # it would take minutes of thousands of columns
     found = sc.Classifier(n_jobs=1).fit(X, y)
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=0.02)

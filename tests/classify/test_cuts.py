@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from softcount.table.cuts import PointTable, by_class, by_class_each, equal_count
+from softcount.table.discretise import PointTable, by_class, by_class_each, equal_count
 
 
 def entropy(counts):
@@ -55,7 +55,7 @@ def test_negated_numbers_are_cut_at_the_negated_places(seed):
 
 @pytest.mark.parametrize("at_once", [1, 1000, 1 << 16])
 def test_columns_cut_together_are_cut_as_each_alone(at_once, monkeypatch):
-    monkeypatch.setattr("softcount.table.cuts.AT_ONCE", at_once)
+    monkeypatch.setattr("softcount.table.discretise.AT_ONCE", at_once)
     together = by_class_each([PointTable.of(*column) for column in columns()])
     assert sum(map(len, together)) > 5
     for own, column in zip(together, columns(), strict=True):

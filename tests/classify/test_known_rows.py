@@ -7,7 +7,7 @@ import pytest
 import softcount as sc
 from softcount.evaluate import known_rows as drawing
 from softcount.evaluate.known_rows import known_rows
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table.chunk import Split
 
 ROWS = 900

@@ -8,18 +8,11 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
-from softcount.classify.conditional_fit import Abreast, Conditional
-from softcount.classify.descent import lowest
-from softcount.classify.encoded_rows import EncodedRows
-from softcount.classify.indicators import FEW, ApartFromMost, Indicators, SparseFeatures
-from softcount.classify.learning_features import Features
-from softcount.classify.pair_counts import PairCounts
-from softcount.classify.recipes import RECIPES, left_out, telling_pairs
-from softcount.classify.shared_weights import learned_weights
-from softcount.classify.shrunk_block import BlockMoments
-from softcount.classify.star_tables import StarTables
-from softcount.classify.terms import Terms
-from softcount.classify.training import Training
+from softcount.classify.encode import EncodedRows
+from softcount.classify.features import FEW, ApartFromMost, Features, Indicators, PairCounts, SparseFeatures, Terms
+from softcount.classify.logistic import Abreast, Conditional, lowest
+from softcount.classify.members import BlockMoments, StarTables, Training
+from softcount.classify.recipes import RECIPES, learned_weights, left_out, telling_pairs
 
 
 def drawn(rows=120, classes=3, seed=0):
@@ -66,7 +59,7 @@ def test_weight_two_is_the_row_twice(name, training):
 @pytest.mark.parametrize("wide", [0, 100])
 @pytest.mark.parametrize("unit", [1.0, 0.3])
 def test_pairs_are_counted_as_a_loop_counts_them(training, wide, unit, monkeypatch):
-    monkeypatch.setattr("softcount.classify.pair_counts.WIDE", wide)
+    monkeypatch.setattr("softcount.classify.features.WIDE", wide)
     training = replace(training, weights=training.weights * unit)
     found = training.pairs
     places = training.terms.places(training.codes)
@@ -186,7 +179,7 @@ def test_one_direction_far_steeper_than_the_others_does_not_end_a_descent(steep)
 
 
 def test_a_cell_that_the_sample_of_rows_misses_has_its_own_scale(monkeypatch):
-    monkeypatch.setattr("softcount.classify.learning_features.LOOKED_AT", 10)
+    monkeypatch.setattr("softcount.classify.features.LOOKED_AT", 10)
     places = np.where(np.arange(1000) % 9 == 1, 2, 1)[None]
     products, _ = Features(Indicators(places, 3), np.zeros((1000, 0))).moments(np.arange(1000.0))
     expected = [np.arange(1000.0)[places[0] == cell].sum() / np.arange(1000.0).sum() for cell in (1, 2)]
@@ -196,7 +189,7 @@ def test_a_cell_that_the_sample_of_rows_misses_has_its_own_scale(monkeypatch):
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("few", [0, 1 << 18])
 def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monkeypatch):
-    monkeypatch.setattr("softcount.classify.learning_features.FEW_PLAIN", few)
+    monkeypatch.setattr("softcount.classify.features.FEW_PLAIN", few)
     problems, penalties = [], []
     for seed, rows in ((0, 60), (1, 75), (2, 50)):
         training = drawn(rows=rows, classes=classes, seed=seed)
@@ -256,7 +249,7 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
 
 @pytest.mark.parametrize("rows", [7, FEW // 3])
 def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows, monkeypatch):
-    monkeypatch.setattr("softcount.classify.indicators.AT_ONCE", 3 if rows < 10 else 5000)
+    monkeypatch.setattr("softcount.classify.features.AT_ONCE", 3 if rows < 10 else 5000)
     rng = np.random.default_rng(3)
     places = np.stack([rng.integers(0, 4, rows), np.where(rng.random(rows) < 0.2, 0, 4 + rng.integers(0, 3, rows))])
     ones = np.zeros((rows, 7))
@@ -284,7 +277,7 @@ def test_copies_are_found_at_a_glance_as_by_all_rows(monkeypatch):
     slow = rows.copies()
     assert slow == {1: 0, 4: 3, 7: 6, 9: 3, 10: 3, 11: 5, 13: 12}
     for glanced in (20, 100):
-        monkeypatch.setattr("softcount.classify.encoded_rows.GLANCED_AT", glanced)
+        monkeypatch.setattr("softcount.classify.encode.GLANCED_AT", glanced)
         assert rows.copies() == slow
 
 

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.evaluate.logistic_fit import fit_weights, linear_rows, naive_weights
-from softcount.run.threads import Threads
+from softcount.evaluate.logistic import fit_weights, linear_rows, naive_weights
+from softcount.run.local import Threads
 
 COLUMNS = ["age", "work", "weight", "education", "years", "marital", "job", "relation", "race", "sex", "gain", "loss"]
 COLUMNS += ["hours", "country", "income"]

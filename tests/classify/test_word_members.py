@@ -15,12 +15,11 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import log_loss
 
 import softcount as sc
-from softcount.classify.encoded_rows import EncodedRows
-from softcount.classify.shared_weights import temper
-from softcount.classify.training import Training
-from softcount.classify.word_recipes import WORD_RECIPES
+from softcount.classify.encode import EncodedRows
+from softcount.classify.members import Training
+from softcount.classify.recipes import WORD_RECIPES, temper
 from softcount.errors import DataError, ModelFileError
-from softcount.export.exported import as_sql
+from softcount.export.export_model import as_sql
 from softcount.files import archive
 
 WORDS = np.array(["call", "cash", "claim", "free", "home", "love", "lunch", "mum", "prize", "see", "the", "win"])

@@ -16,10 +16,10 @@ from cli.stand_in import NASTY
 from cli.tables import write_table
 from softcount.cli import main
 from softcount.cli.library_calls import READING
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.families.setting import Setting
 from softcount.fitted.classes import Anomaly
-from softcount.learn.learned import Trial
+from softcount.learn.record import Trial
 from softcount.report.class_page import because
 from softcount.report.evaluation_page import add_selection
 from softcount.report.page import Page, plain

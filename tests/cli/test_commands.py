@@ -325,5 +325,5 @@ def test_a_small_fit_loads_no_more_than_it_needs(folder, tmp_path, options):
     done = python("-c", code)
     heavy = {"sklearn", "numba", "pandas", "polars", "scipy", "pyarrow.compute", "multiprocessing"}
     heavy |= {"concurrent.futures", "softcount.learn.search", "softcount.learn.kmeans"}
-    assert done.returncode == 0 and "softcount.learn.labelled" in done.stderr.decode().split()
+    assert done.returncode == 0 and "softcount.learn.known_classes" in done.stderr.decode().split()
     assert heavy & set(done.stderr.decode().split()) == set()

@@ -276,7 +276,7 @@ def test_a_command_without_memory_for_threads_says_so(place):
 
 LIMITED = """
 import mmap, resource, sys, numpy as np, softcount.cli
-from softcount.numerics.blas_room import reserve_room
+from softcount.core.scratch import reserve_room
 square = np.ones((300, 300))
 def leave(megabytes):
     taken = int(open("/proc/self/statm").read().split()[0]) * mmap.PAGESIZE

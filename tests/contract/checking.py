@@ -10,7 +10,7 @@ import numpy as np
 import oracle
 import softcount as sc
 from contract.examples import Example
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.table import Chunk
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import softcount as sc
 from contract.examples import EXAMPLES, Example, Row, labelled, rows_of
-from softcount.counts import Counts
-from softcount.fitted.fitted_model import Fitted
+from softcount.core.counts import Counts
+from softcount.fitted.fitted import Fitted
 from softcount.models.base import expected
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 
 Names = Sequence[Any]
 Model = Callable[..., Any]

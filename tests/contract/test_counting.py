@@ -26,7 +26,7 @@ from contract.models import (
     same_bits,
     told,
 )
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.families import HOWS, Joint
 from softcount.models.align import aligned
 

@@ -10,7 +10,7 @@ import pytest
 import oracle
 from contract.checking import worked
 from contract.examples import Example, every_example
-from softcount.text.transitions_of import transition_block
+from softcount.text.count_words import transition_block
 
 DRAWS = 40_000
 

@@ -14,7 +14,7 @@ import softcount as sc
 from contract.checking import check_group, check_joint, condition, oracle_groups, parts_floored
 from contract.examples import EXAMPLES, LAWS, Example, every_climb, weights_for
 from contract.models import MIXED, hidden, memberships, mixed_rows, named
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 

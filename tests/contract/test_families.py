@@ -14,8 +14,8 @@ import oracle
 from contract.checking import check_estimates, chunk_of, condition, dense, fitted, worked
 from contract.examples import EXAMPLES, Example, every_example, labelled, laws
 from softcount.families import FAMILIES, HOWS, Family
-from softcount.families.derived import divergence, schwarz_evidence
-from softcount.families.derived import entropy as derived_entropy
+from softcount.families.answers import divergence, schwarz_evidence
+from softcount.families.answers import entropy as derived_entropy
 from softcount.families.totals import Totals
 
 

@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from softcount.core.twofold import Twofold, two_product
 from softcount.errors import DataError
 from softcount.families import Linear, Multinormal, Normal, Setting
 from softcount.families.setting import How
-from softcount.numerics.twofold import Twofold, two_product
 from softcount.priors import Beta
 
 OFFSETS, SCALES = [0.0, 1e3, -1e6], [1.0, 2.0**-20, 2.0**60]

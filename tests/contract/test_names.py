@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import softcount as sc
 from softcount.cli import main
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.estimators.result_frames import arrow_of as arrow
 
 OURS = [

@@ -16,8 +16,8 @@ from contract.examples import EXAMPLES, LAWS, Example, every_climb
 from contract.models import MODELS, every_fit, named, told
 from softcount.families import HOWS, How, Params, Poisson, Setting
 from softcount.fitted.answers import CLASS, drawn, fill_as_written, fills
-from softcount.fitted.fitted_model import Fitted
-from softcount.fitted.surprise import SurpriseMeter
+from softcount.fitted.classes import SurpriseMeter
+from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

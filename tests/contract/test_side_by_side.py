@@ -10,19 +10,18 @@ import pytest
 
 from contract.examples import EXAMPLES, Example, every_climb
 from contract.models import memberships
-from softcount.learn.em import climb
-from softcount.learn.groups import Starts, Task
-from softcount.learn.plan import Plan
+from softcount.learn.em import Stop, climb
+from softcount.learn.initialise import drawn_memberships, drawn_together, start_params
+from softcount.learn.mixture import Starts, Task
 from softcount.learn.prepare import prepare
 from softcount.learn.race import Race
-from softcount.learn.rules import Stop
-from softcount.learn.start import drawn_memberships, drawn_together, start_params
+from softcount.learn.settings import Plan
 from softcount.models.base import Problem
+from softcount.models.batched import SideBySide
 from softcount.models.coordinates import Coordinates
-from softcount.models.declared import read_kinds
+from softcount.models.declare import read_kinds
 from softcount.models.nodes import Imagined, Params
-from softcount.models.side_by_side import SideBySide
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

@@ -12,7 +12,7 @@ import softcount as sc
 from contract.checking import worked
 from contract.examples import EXAMPLES, LAWS, Example, every_example
 from contract.models import MIXED, Model, every_model, mixed_rows, told
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.families import HOWS
 
 NAMED = {

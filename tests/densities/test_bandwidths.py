@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from densities.plain_densities import plain_leave_one_out
-from softcount.densities import leave_one_out as looking
-from softcount.densities.bandwidths import RULES, bandwidth_of
-from softcount.densities.leave_one_out import leave_one_out
-from softcount.densities.smoothing_kernels import KERNELS
-from softcount.densities.weighted_points import WeightedPoints
+from softcount.densities import bandwidths as looking
+from softcount.densities.bandwidths import RULES, bandwidth_of, leave_one_out
+from softcount.densities.kernels import KERNELS, WeightedPoints
 from softcount.errors import DataError
 
 GAUSSIAN = KERNELS["gaussian"]

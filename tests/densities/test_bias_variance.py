@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softcount.densities.bias_variance import bias_variance
+from softcount.densities.bandwidths import bias_variance
 
 
 def exact(h, n):

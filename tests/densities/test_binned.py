@@ -8,11 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from densities.plain_densities import plain_cdf, plain_density, plain_log_gaussian
-from softcount.densities.binned import BinnedDensity, level_for
-from softcount.densities.dyadic_bins import BLOCK, DENSE, bins_of
-from softcount.densities.near_sums import near_cdf, near_log_density
-from softcount.densities.smoothing_kernels import KERNELS
-from softcount.densities.weighted_points import WeightedPoints
+from softcount.densities.binned import BLOCK, DENSE, BinnedDensity, bins_of, level_for
+from softcount.densities.kernels import KERNELS, WeightedPoints, near_cdf, near_log_density
 from softcount.errors import DataError
 
 SMOOTH = [KERNELS["gaussian"], KERNELS["logistic"]]

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import softcount as sc
-from softcount.densities.histogram_edges import RULES, description_length, edges_of
-from softcount.densities.weighted_points import WeightedPoints
+from softcount.densities.histogram import RULES, description_length, edges_of
+from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
 
 WAYS = [1, 7, ("count", 5), *RULES]
@@ -189,7 +189,7 @@ def test_what_cannot_be_a_histogram_is_named(bins, X, problem):
 
 
 def test_the_normaliser_of_two_shares_is_close_to_its_sum():
-    from softcount.densities.histogram_edges import _regret
+    from softcount.densities.histogram import _regret
 
     for n in (20, 50, 500):
         exact = sum(comb(n, k) * (k / n) ** k * ((n - k) / n) ** (n - k) for k in range(n + 1))

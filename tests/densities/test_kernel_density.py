@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
 from densities.plain_densities import plain_density, plain_log_gaussian
-from softcount.densities.smoothing_kernels import KERNELS
+from softcount.densities.kernels import KERNELS
 from softcount.errors import DataError
 from softcount.estimators import kernel_density
 

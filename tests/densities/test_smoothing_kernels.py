@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from softcount.densities.smoothing_kernels import KERNELS, named_kernel
+from softcount.densities.kernels import KERNELS, named_kernel
 from softcount.errors import DataError
 
 NAMES = ["gaussian", "epanechnikov", "uniform", "triangular", "biweight", "triweight", "cosine", "logistic"]

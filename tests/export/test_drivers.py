@@ -135,7 +135,7 @@ class Psycopg2:
 
 def test_cursors_of_psycopg2_are_read_and_their_errors_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Psycopg2, "__module__", "psycopg2.extensions")
-    monkeypatch.setattr("softcount.sources.queries._tuple_rows", lambda connection: {})
+    monkeypatch.setattr("softcount.sources.databases._tuple_rows", lambda connection: {})
     assert sc.read_sql("SELECT", Psycopg2()).n_rows == 2
     with pytest.raises(sc.DataError, match=r"the database refused the query: no such table\.$"):
         sc.read_sql("SELECT", Psycopg2(failing=True))

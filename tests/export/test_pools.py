@@ -13,12 +13,12 @@ import pytest
 import softcount as sc
 from export.test_onnx import run as run_onnx
 from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqlite
-from softcount.classify.encoded_rows import level_sizes, measured_count
+from softcount.classify.encode import level_sizes, measured_count
+from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
-from softcount.classify.training import Training
 from softcount.evaluate.known_rows import known_rows
-from softcount.export.exported import as_onnx, as_sql
-from softcount.run.threads import Threads
+from softcount.export.export_model import as_onnx, as_sql
+from softcount.run.local import Threads
 
 
 def mixed(n: int = 240) -> tuple[Cells, np.ndarray]:

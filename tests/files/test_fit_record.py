@@ -15,8 +15,8 @@ from softcount.cli import main
 from softcount.demo import table_path
 from softcount.errors import ModelFileError
 from softcount.files import read
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.fit_record import FitRecord
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import FitRecord
 from spoiling import Change, say, spoilt
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from softcount.errors import DataError, ModelFileError
 from softcount.files.schema_part import filed_schema, schema_from
-from softcount.sources.file_format import FileFormat
+from softcount.sources.source import FileFormat
 from softcount.table.cell_forms import WHOLE, CellForm, NumberForm, TimeForm
 from softcount.table.schema import Field, Kind, Schema
 

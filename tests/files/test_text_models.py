@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softcount as sc
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.files import read, write
 from softcount.files.npy import SMALL, counts_from, counts_parts
 from softcount.files.text_part import put_words, reading_document, reading_from, words_from
-from softcount.numerics.twofold import Twofold
 from softcount.text import Reading, Words
 from spoiling import Change, drop, put, say, spoilt
 

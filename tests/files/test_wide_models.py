@@ -72,7 +72,7 @@ def test_a_model_of_many_columns_comes_back(saved):
 
 def sorted_rows(model: Any, rows: pd.DataFrame) -> SortedRows:
     from softcount.fitted.classes import sort_rows
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     with Threads(1) as threads:
         return SortedRows(sort_rows(model.fitted_, model.fitted_.table(rows), threads), "rows")

@@ -186,7 +186,7 @@ def test_bad_sheets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         softcount.read(path)
     with pytest.raises(DataError, match=r"t\.xlsx cannot be read as a spreadsheet: .*Save the sheet as CSV"):
         softcount.read(with_sheet(path, lambda xml: xml[:300]))
-    monkeypatch.setattr("softcount.sources.named_parts.LARGEST", 1 << 20)
+    monkeypatch.setattr("softcount.sources.databases.LARGEST", 1 << 20)
     with pytest.raises(DataError, match=r"t\.xlsx unpacks to 2 MB, and spreadsheets of up to 1 MB are read"):
         softcount.read(with_sheet(path, lambda xml: b"x" * (2 << 20)))
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import softcount as sc
 from small_networks import SmallNetwork, drawn, random_network, with_holes
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 

@@ -15,8 +15,8 @@ import pytest
 
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.evidence import cheeseman_stutz
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import cheeseman_stutz
 from softcount.models.nodes import Imagined
 
 MODELLED = [*range(2, 12), 13, *range(21, 30), 36]

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from softcount.kernels.turned_tiles import put_turned
+from softcount.kernels.registers import put_turned
 
 
 @numba.njit

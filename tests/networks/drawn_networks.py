@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
+from softcount.networks.network import Graph, Network
 
 HOSTILE = [
     "with space",

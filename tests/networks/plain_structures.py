@@ -8,7 +8,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 
 
 def drawn_codes(seed: int, nodes: int, rows: int, holes: float = 0.0, levels: int = 3):

@@ -12,10 +12,10 @@ import pytest
 
 from enumerated import Row, log, margin, normalised, random_codes, random_enumerated, random_likelihoods
 from softcount.errors import DataError, ResourceError
-from softcount.networks import ask
-from softcount.networks.ask import Questions, distinct_rows
-from softcount.networks.graph import Graph
-from softcount.networks.row_evidence import Evidence
+from softcount.networks import queries
+from softcount.networks.elimination import Evidence
+from softcount.networks.network import Graph
+from softcount.networks.queries import Questions, distinct_rows
 
 ROWS = 4
 
@@ -80,13 +80,13 @@ def test_many_rows_together_answer_as_each_alone(seed: int, monkeypatch: pytest.
     questions = Questions(network.graph, network.sizes, network.tables)
     alone = np.concatenate([questions.posterior([1], Evidence(codes[row : row + 1])) for row in range(40)])
     for rows_worth_a_tree in (1, 8, 10**6):
-        monkeypatch.setattr(ask, "ROWS_WORTH_A_TREE", rows_worth_a_tree)
+        monkeypatch.setattr(queries, "ROWS_WORTH_A_TREE", rows_worth_a_tree)
         np.testing.assert_allclose(questions.posterior([1], Evidence(codes)), alone, rtol=0, atol=1e-13)
 
 
 def tree_of(questions: Questions, of: tuple[int, ...], cut: tuple[int, ...]) -> set[int]:
     """The nodes of the tree that such a question gets."""
-    return set(questions._pruned((of,), ask.Known(cut, (), ())).loaded.tree.tops)
+    return set(questions._pruned((of,), queries.Known(cut, (), ())).loaded.tree.tops)
 
 
 def test_only_what_matters_is_in_the_tree() -> None:
@@ -148,9 +148,9 @@ def test_separated_evidence_changes_nothing() -> None:
 def test_a_tree_is_made_once_for_a_question_that_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     network = random_enumerated(np.random.default_rng(27))
     questions = Questions(network.graph, network.sizes, network.tables)
-    monkeypatch.setattr(ask, "KEPT", 2)
+    monkeypatch.setattr(queries, "KEPT", 2)
     asked = [((node,),) for node in (0, 1, 0, 2, 0)]
-    trees = [questions._pruned(of, ask.Known((), (), ())) for of in asked]
+    trees = [questions._pruned(of, queries.Known((), (), ())) for of in asked]
     assert trees[2] is trees[0]
     assert len(questions._kept._trees) <= 2
     assert trees[4].loaded.tree == trees[0].loaded.tree
@@ -160,7 +160,7 @@ def test_rows_with_equal_keys_are_still_told_apart(monkeypatch: pytest.MonkeyPat
     rows = np.random.default_rng(28).integers(-1, 3, (100, 3))
     for multipliers in (None, np.zeros(3, dtype=np.uint64)):
         if multipliers is not None:
-            monkeypatch.setattr(ask, "_multipliers", lambda width: np.zeros(width, dtype=np.uint64))
+            monkeypatch.setattr(queries, "_multipliers", lambda width: np.zeros(width, dtype=np.uint64))
         first, again = distinct_rows(rows)
         np.testing.assert_array_equal(rows[first][again], rows)
         assert len(first) == len({tuple(row) for row in rows.tolist()})

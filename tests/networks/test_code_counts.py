@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from networks.plain_structures import drawn_codes, plain_counts
 from softcount.errors import DataError, ResourceError
-from softcount.networks import code_counts
-from softcount.networks.code_counts import CodeCounts, Counting
+from softcount.networks import scores
+from softcount.networks.scores import CodeCounts, Counting
 
 WEIGHTS = (None, "whole", "parts")
 
@@ -49,7 +49,7 @@ def test_several_at_once_are_the_same_as_one_after_the_other(seed, kind, holes, 
 def test_many_rows_are_multiplied_as_few_are(kind, monkeypatch):
     codes, sizes = drawn_codes(5, 6, 200, 0.1)
     few = CodeCounts(codes, sizes, weighed(kind, 200)).with_each([2, 4], [0, 1, 5])
-    monkeypatch.setattr(code_counts, "SMALL", 0)
+    monkeypatch.setattr(scores, "SMALL", 0)
     many = CodeCounts(codes, sizes, weighed(kind, 200)).with_each([2, 4], [0, 1, 5])
     np.testing.assert_allclose(few, many, rtol=1e-13)
 
@@ -59,7 +59,7 @@ def test_portions_of_rows_add_up(block, monkeypatch):
     codes, sizes = drawn_codes(3, 6, 300, 0.1)
     whole = CodeCounts(codes, sizes)
     expected = whole.with_each([2], [0, 5]), whole.with_each([], [4])
-    monkeypatch.setattr(code_counts, "BLOCK", block)
+    monkeypatch.setattr(scores, "BLOCK", block)
     parted = CodeCounts(codes, sizes)
     assert np.array_equal(parted.with_each([2], [0, 5]), expected[0])
     assert np.array_equal(parted.with_each([], [4]), expected[1])
@@ -112,7 +112,7 @@ def test_tables_are_the_same_before_and_after_rows_are_put_together():
 def test_rows_of_one_mark_are_not_mixed_up(monkeypatch):
     codes, sizes = drawn_codes(5, 4, 50, 0.1)
     expected = CodeCounts(codes, sizes).counts((0, 1, 2))
-    monkeypatch.setattr(code_counts, "_marks", lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr(scores, "_marks", lambda rows: np.zeros(len(rows)))
     rows = CodeCounts(codes, sizes)
     assert len(rows.distinct[0]) == 50
     assert np.array_equal(rows.counts((0, 1, 2)), expected)
@@ -139,7 +139,7 @@ def test_other_weights_are_of_the_distinct_rows():
 
 def test_tables_are_kept_up_to_a_bound(monkeypatch):
     codes, sizes = drawn_codes(7, 6, 40)
-    monkeypatch.setattr(code_counts, "KEPT", 40)
+    monkeypatch.setattr(scores, "KEPT", 40)
     rows = CodeCounts(codes, sizes)
     for axes in [(0, 1), (1, 0), (2, 3, 4), (0, 5), (0, 1)]:
         expected = as_table(plain_counts(codes, np.ones(40), axes), [sizes[axis] for axis in axes])

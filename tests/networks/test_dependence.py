@@ -8,8 +8,7 @@ from scipy.stats import chi2, chi2_contingency
 
 from networks.plain_structures import drawn_codes, plain_counts, plain_information
 from softcount.errors import DataError
-from softcount.networks.code_counts import CodeCounts
-from softcount.networks.dependence import dependence, dependent_pairs
+from softcount.networks.scores import CodeCounts, dependence, dependent_pairs
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.3]), st.sampled_from([(), (2,), (3, 2)]))

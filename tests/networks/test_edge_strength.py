@@ -8,10 +8,12 @@ import pytest
 
 from networks.plain_structures import all_graphs, all_trees, drawn_codes
 from softcount.errors import DataError
-from softcount.networks.code_counts import CodeCounts
-from softcount.networks.edge_strength import (
+from softcount.networks.network import Graph
+from softcount.networks.scores import Bdeu, CodeCounts, network_score
+from softcount.networks.structure_search import (
     EdgeShares,
     bootstrap_edges,
+    chow_liu,
     compelled_edges,
     edge_matrix,
     evidence_weights,
@@ -19,9 +21,6 @@ from softcount.networks.edge_strength import (
     spanning_tree_edges,
     tree_edges,
 )
-from softcount.networks.graph import Graph
-from softcount.networks.graph_scores import Bdeu, network_score
-from softcount.networks.trees import chow_liu
 
 
 def tree_graph(count, pairs):

@@ -12,11 +12,11 @@ import pytest
 from small_networks import Scope, SmallNetwork, drawn, marginal, random_network, spread, with_holes
 from softcount import BayesNet
 from softcount.errors import DataError
-from softcount.networks import hole_parts, hole_plan, large_rows, row_trees
-from softcount.networks.expect import Expected, RowsWithHoles
-from softcount.networks.graph import Graph
-from softcount.networks.large_rows import LargeRows
-from softcount.networks.sum_parts import SummedParts
+from softcount.networks import large_networks, missing_values
+from softcount.networks.expected_counts import Expected, RowsWithHoles
+from softcount.networks.large_networks import LargeRows
+from softcount.networks.missing_values import SummedParts
+from softcount.networks.network import Graph
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def test_codes_and_weights_that_cannot_be_used_are_named(
 def test_rows_with_parts_that_have_no_room_are_the_same_by_junction_tree(
     monkeypatch: pytest.MonkeyPatch, room: int, zeros: float
 ) -> None:
-    monkeypatch.setattr(hole_plan, "ROOM", room)
+    monkeypatch.setattr(missing_values, "ROOM", room)
     for seed in range(40):
         case = random_case(seed, zeros, extras=seed % 3)
         right, logs = by_hand(case)
@@ -313,7 +313,7 @@ def test_a_long_hidden_chain_is_summed_node_by_node(monkeypatch: pytest.MonkeyPa
 
 
 def test_impossible_rows_without_room_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(missing_values, "ROOM", 0)
     graph = Graph.of([("a", "b"), ("b", "c")])
     tables = [np.array([0.5, 0.5]), np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 2), 0.5)]
     rows = RowsWithHoles.of(graph, (2, 2, 2), np.array([[-1, 1, 0], [-1, 0, 0], [0, 1, 1]]))
@@ -324,9 +324,9 @@ def test_impossible_rows_without_room_are_named_too(monkeypatch: pytest.MonkeyPa
 
 
 def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(missing_values, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(row_trees, "ROW_TREE_CELLS", 1)
+    monkeypatch.setattr(large_networks, "ROW_TREE_CELLS", 1)
     for seed in range(4):
         case = random_case(seed, extras=seed % 3, rows=300)
         right, _ = by_hand(case)
@@ -348,10 +348,10 @@ def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkey
 @pytest.mark.parametrize("tree", [None, "large"])
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_with_trees_of_their_own_are_exact(seed: int, tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(missing_values, "ROOM", 0)
     if tree is None:
         monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(large_rows, "WORTH_A_TREE", 0)
+    monkeypatch.setattr(large_networks, "WORTH_A_TREE", 0)
     case = random_case(seed, extras=0, rows=60)
     right, _ = by_hand(case)
     found = case.expect()
@@ -362,9 +362,9 @@ def test_rows_with_trees_of_their_own_are_exact(seed: int, tree: Any, monkeypatc
 
 
 def test_some_rows_have_trees_and_the_others_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(missing_values, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(row_trees, "ROW_TREE_CELLS", 12)
+    monkeypatch.setattr(large_networks, "ROW_TREE_CELLS", 12)
     case = random_case(1, extras=0, rows=300)
     right, _ = by_hand(case)
     found = case.expect()
@@ -380,10 +380,10 @@ def test_a_fit_says_of_how_many_rows_it_knows_by_sampling(monkeypatch: pytest.Mo
     rows = {"a": ["x", "y", None, "x"], "b": ["x", None, "y", "y"], "c": ["x", "y", "y", None]}
     edges = [("a", "b"), ("b", "c"), ("a", "c")]
     assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
-    monkeypatch.setattr(hole_plan, "ROOM", 0)
+    monkeypatch.setattr(missing_values, "ROOM", 0)
     monkeypatch.setattr(LargeRows, "tree", None)
     assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
-    monkeypatch.setattr(row_trees, "ROW_TREE_CELLS", 1)
+    monkeypatch.setattr(large_networks, "ROW_TREE_CELLS", 1)
     assert any(note.startswith("3 rows show too little") for note in BayesNet(edges).fit(rows).notes_)
 
 
@@ -428,7 +428,7 @@ def test_equal_parts_are_found_in_whatever_block_they_come(monkeypatch: pytest.M
         case = random_case(seed, rows=60)
         whole = case.plan
         right = whole.expect(case.network.tables)
-        monkeypatch.setattr(hole_parts, "BLOCK", 7)
+        monkeypatch.setattr(missing_values, "BLOCK", 7)
         found = case.plan
         assert_alike(found.expect(case.network.tables), right, 1e-13)
         assert len(found.plan.summed.parts.shape) == len(whole.plan.summed.parts.shape)

@@ -7,12 +7,13 @@ import pytest
 
 from networks.plain_structures import all_graphs, drawn_codes, plain_bdeu, plain_bic, plain_likelihood
 from softcount.errors import DataError
-from softcount.networks.code_counts import CodeCounts
-from softcount.networks.family_scores import EdgeRules, FamilyScores
-from softcount.networks.graph import Graph
-from softcount.networks.graph_scores import (
+from softcount.networks.network import Graph
+from softcount.networks.scores import (
     Bdeu,
     Bic,
+    CodeCounts,
+    EdgeRules,
+    FamilyScores,
     LogLikelihood,
     description_length,
     family_score,

@@ -9,13 +9,19 @@ import pytest
 
 from networks.plain_structures import all_graphs, drawn_codes
 from softcount.errors import DataError
-from softcount.networks import exact_search as exact_module
-from softcount.networks.code_counts import CodeCounts, Counting
-from softcount.networks.family_scores import EdgeRules, FamilyScores
-from softcount.networks.graph import Graph
-from softcount.networks.graph_scores import Bdeu, Bic, family_score, network_score
-from softcount.networks.hill_climb import ADD, DROP, TURN, Effort, GraphClimb, Tabu, best_move
-from softcount.networks.structure_search import search_graph
+from softcount.networks import structure_search as exact_module
+from softcount.networks.network import Graph
+from softcount.networks.scores import (
+    Bdeu,
+    Bic,
+    CodeCounts,
+    Counting,
+    EdgeRules,
+    FamilyScores,
+    family_score,
+    network_score,
+)
+from softcount.networks.structure_search import ADD, DROP, TURN, Effort, GraphClimb, Tabu, best_move, search_graph
 
 GRAPHS = all_graphs(4)
 CLIMB = Effort(restarts=40, exact=0)

@@ -20,11 +20,10 @@ from enumerated import (
     random_likelihoods,
 )
 from softcount.errors import DataError, ResourceError
-from softcount.networks import loaded_tree
-from softcount.networks.elimination import eliminate
+from softcount.networks import queries
+from softcount.networks.elimination import Evidence, eliminate
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.loaded_tree import LoadedTree
-from softcount.networks.row_evidence import Evidence
+from softcount.networks.queries import LoadedTree
 
 ROWS = 3
 
@@ -108,8 +107,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         loaded, weights = load(network, pair), rng.random(11)
         monkeypatch.undo()
         whole, likeliest = loaded.expected(evidence, weights, [pair]), loaded.most_probable(evidence)
-        monkeypatch.setattr(loaded_tree, "BLOCK", 1)
-        monkeypatch.setattr(loaded_tree, "FEWEST", 3)
+        monkeypatch.setattr(queries, "BLOCK", 1)
+        monkeypatch.setattr(queries, "FEWEST", 3)
         parts, again = loaded.expected(evidence, weights, [pair]), loaded.most_probable(evidence)
         np.testing.assert_allclose(parts.log_evidence, whole.log_evidence, rtol=1e-13, atol=1e-13)
         np.testing.assert_allclose(parts.posteriors[0], whole.posteriors[0], rtol=0, atol=1e-13)
@@ -121,7 +120,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 63, 64, 10_000])
 @pytest.mark.parametrize("cells", [0, 1, 1000, 2**17, 2**22, 2**26])
 def test_blocks_hold_every_row_once_and_bounded_memory(rows: int, cells: int) -> None:
-    found = list(loaded_tree.blocks(rows, cells))
+    found = list(queries.blocks(rows, cells))
     assert [row for block in found for row in range(rows)[block]] == list(range(rows))
     assert all(block.stop - block.start == 1 or (block.stop - block.start) * cells <= 2**24 for block in found)
 

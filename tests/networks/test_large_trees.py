@@ -11,12 +11,10 @@ import softcount as sc
 from enumerated import random_codes, random_enumerated, random_likelihoods
 from networks.drawn_networks import drawn_tables
 from softcount.errors import DataError, ResourceError
-from softcount.networks import ask
-from softcount.networks.ask import Questions
-from softcount.networks.elimination import cells_within
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
-from softcount.networks.row_evidence import Evidence
+from softcount.networks import queries
+from softcount.networks.elimination import Evidence, cells_within
+from softcount.networks.network import Graph, Network
+from softcount.networks.queries import Questions
 
 SIDE = 16
 
@@ -44,8 +42,8 @@ def test_a_tree_for_every_pattern_answers_as_one_tree_for_all(seed: int, monkeyp
     codes = random_codes(rng, network.sizes, 12, 0.5)
     evidence = Evidence(codes, random_likelihoods(rng, network.sizes, 12) if seed % 2 else {})
     found = []
-    for cells in (ask.CELLS_WORTH_A_TREE, 0):
-        monkeypatch.setattr(ask, "CELLS_WORTH_A_TREE", cells)
+    for cells in (queries.CELLS_WORTH_A_TREE, 0):
+        monkeypatch.setattr(queries, "CELLS_WORTH_A_TREE", cells)
         questions = Questions(network.graph, network.sizes, network.tables)
         found.append((questions.posterior([0], evidence), questions.log_evidence(evidence)))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=0, atol=1e-12)
@@ -74,7 +72,7 @@ def test_each_node_is_answered_where_all_of_them_together_are_refused() -> None:
     nodes, nothing = [9 * SIDE + 4, 4 * SIDE + 9, 1], Evidence(np.full((1, SIDE * SIDE), -1))
     whole = Questions(network.graph, network.sizes, network.tables)
     expected = whole.each(nodes, nothing)
-    room = max(whole._pruned(((node,),), ask.Known((), (), ())).loaded.tree.cells for node in nodes)
+    room = max(whole._pruned(((node,),), queries.Known((), (), ())).loaded.tree.cells for node in nodes)
     questions = Questions(network.graph, network.sizes, network.tables, room)
     with pytest.raises(ResourceError):
         questions._answer(nothing, tuple((node,) for node in nodes))
@@ -87,8 +85,8 @@ def test_each_node_has_the_same_answer_by_one_tree_or_by_its_own(monkeypatch: py
     codes = np.where(rng.random((1, SIDE * SIDE)) < 0.3, rng.integers(0, 2, (1, SIDE * SIDE)), -1)
     nodes = [node for node in range(8 * SIDE) if codes[0, node] < 0]
     found = []
-    for large in (ask.LARGE, 0):
-        monkeypatch.setattr(ask, "LARGE", large)
+    for large in (queries.LARGE, 0):
+        monkeypatch.setattr(queries, "LARGE", large)
         questions = Questions(network.graph, network.sizes, network.tables)
         found.append(questions.each(nodes, Evidence(codes)))
         assert questions._costs_less_together(((0,), (1,)), Evidence(np.full_like(codes, -1))) == bool(large)
@@ -120,7 +118,7 @@ def test_what_is_given_is_cut_out_before_the_likeliest_levels_are_looked_for(gri
 def test_trees_that_are_kept_have_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     network = grid_network(5)
     questions = Questions(network.graph, network.sizes, network.tables)
-    monkeypatch.setattr(ask, "KEPT_CELLS", 10_000)
+    monkeypatch.setattr(queries, "KEPT_CELLS", 10_000)
     nothing = Evidence(np.full((1, SIDE * SIDE), -1))
     for node in range(8 * SIDE):
         questions.posterior([node], nothing)

@@ -21,7 +21,7 @@ from networks.plain_numbers import (
 )
 from softcount.estimators.bayes_net import BayesNet
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.net_rows import surprises, usual_surprise
+from softcount.fitted.network_rows import surprises, usual_surprise
 
 SEEDS = pytest.mark.parametrize("seed", range(6))
 

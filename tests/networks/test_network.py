@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from networks.drawn_networks import drawn_network
 from softcount.errors import DataError
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
+from softcount.networks.network import Graph, Network
 
 WET = Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet")], ["Rain", "Sprinkler", "Wet"])
 LEVELS = [("no", "yes"), ("off", "on", "broken"), ("dry", "wet")]

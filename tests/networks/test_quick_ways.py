@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.fitted.net_evidence import exact_codes, level_places
+from softcount.fitted.network import exact_codes, level_places
 from softcount.learn.networks import end_to_end
 from softcount.models.base import Problem
-from softcount.run.base import _libraries, one_blas_thread
+from softcount.run.local import _libraries, one_blas_thread
 from softcount.table import open_table
 
 LEVELS: dict[str, list[Any]] = {

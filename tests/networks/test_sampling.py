@@ -9,12 +9,11 @@ import pytest
 
 from small_networks import SmallNetwork, drawn, marginal, random_network, spread
 from softcount.errors import DataError
-from softcount.networks.graph import Graph
+from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.loaded_tree import LoadedTree
-from softcount.networks.row_evidence import Evidence
-from softcount.networks.sampled_lanes import SampledLanes, draw_levels
-from softcount.networks.sampling import Estimate, gibbs, weigh_samples
+from softcount.networks.large_networks import Estimate, SampledLanes, draw_levels, gibbs, weigh_samples
+from softcount.networks.network import Graph
+from softcount.networks.queries import LoadedTree
 
 Sampler = Callable[..., Estimate]
 samplers = pytest.mark.parametrize("sampler", [weigh_samples, gibbs])

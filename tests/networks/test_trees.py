@@ -7,10 +7,9 @@ import pytest
 
 from networks.plain_structures import all_trees, drawn_codes, plain_information
 from softcount.errors import DataError
-from softcount.networks.code_counts import CodeCounts
-from softcount.networks.graph import Graph
-from softcount.networks.graph_scores import Bic, LogLikelihood, network_score
-from softcount.networks.trees import chow_liu, heaviest_tree, shared_information, tree_augmented
+from softcount.networks.network import Graph
+from softcount.networks.scores import Bic, CodeCounts, LogLikelihood, network_score
+from softcount.networks.structure_search import chow_liu, heaviest_tree, shared_information, tree_augmented
 
 
 def pairs_of(graph):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from softcount.numerics.chi_squared import FEW, chi_squared_tail
+from softcount.core.special import FEW, chi_squared_tail
 
 
 @given(st.integers(1, FEW + 50), st.floats(0.0, 3.0))

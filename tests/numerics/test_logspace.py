@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from softcount.numerics.logspace import log_rising, log_sum_exp, softmax_rows
+from softcount.core.special import log_rising, log_sum_exp, softmax_rows
 
 LOGS = st.one_of(st.floats(-800, 800), st.just(-math.inf))
 TABLES = arrays(float, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=LOGS)

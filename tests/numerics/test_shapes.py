@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gammaln, polygamma, psi
 
-from softcount.numerics.shapes import FAR, bend, excess, gap, height, log_integral, log_twofold, shape_of
+from softcount.core.special import FAR, bend, excess, gap, height, log_integral, log_twofold, shape_of
 
 SHAPES = 10.0 ** np.linspace(-3, 12, 301)
 

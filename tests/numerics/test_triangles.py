@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softcount.numerics.triangles import inverse_of_lower
+from softcount.core.special import inverse_of_lower
 
 
 @pytest.mark.parametrize("d", [1, 2, 8, 9, 17, 30, 61])

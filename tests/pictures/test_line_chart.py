@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 from softcount.pictures.axis_ticks import nice_ticks
 from softcount.pictures.line_chart import HEIGHT, WIDTH, Bars, Chart, ChartLine, chart_svg
 from softcount.pictures.text_curves import area, axis, spark

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from networks.drawn_networks import HOSTILE, drawn_network
 from softcount.files.network_file import read_network
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 from softcount.report.graph_drawing import MOST_DRAWN, graph_dot, graph_lines, graph_svg
 from softcount.report.graph_layout import GraphLayout, layered, nearest_apart
 from softcount.report.plain_text import cell_width

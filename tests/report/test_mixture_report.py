@@ -14,7 +14,7 @@ import softcount as sc
 from html_checks import checked
 from softcount.cli import main
 from softcount.demo import table_path
-from softcount.fitted.normal_planes import decision_grid, most_separating
+from softcount.fitted.explain import decision_grid, most_separating
 from softcount.report.page import Picture
 
 

@@ -14,14 +14,14 @@ from click.testing import CliRunner, Result
 
 import softcount as sc
 from html_checks import HOSTILE, checked
-from softcount.classify.encoded_rows import EncodedRows, level_sizes, measured_count
-from softcount.classify.pool import Pool
+from softcount.classify.encode import EncodedRows, level_sizes, measured_count
+from softcount.classify.ensemble import Pool
+from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
-from softcount.classify.training import Training
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.nomogram import nomogram_of, read_out
+from softcount.fitted.explain import nomogram_of, read_out
 from softcount.report import written_report
 from softcount.report.page import Picture
 from softcount.table import open_table

@@ -18,10 +18,10 @@ import softcount as sc
 from cli.shell import softcount_command
 from parted_rows import PARTS, ROWS, columns, differs, same_bits
 from softcount.errors import DataError
-from softcount.run import worker_parts
-from softcount.run.dask_engine import DaskEngine
+from softcount.run import workers as worker_parts
+from softcount.run.dask import DaskEngine
 from softcount.sources.frames import frame_source
-from softcount.sources.parts import MadePart, PartsSource
+from softcount.sources.joined_files import MadePart, PartsSource
 from softcount.table import open_table
 
 distributed = pytest.importorskip("distributed")

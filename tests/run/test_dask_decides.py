@@ -15,10 +15,10 @@ from parted_rows import PARTS, columns
 from softcount.errors import DataError
 from softcount.evaluate import known_rows
 from softcount.evaluate.scores import cross_validate, hold_out
-from softcount.learn.plan import Plan
-from softcount.models.declared import read_kinds
-from softcount.run.dask_engine import DaskEngine
-from softcount.run.threads import Threads
+from softcount.learn.settings import Plan
+from softcount.models.declare import read_kinds
+from softcount.run.dask import DaskEngine
+from softcount.run.local import Threads
 from softcount.table import open_table
 
 distributed = pytest.importorskip("distributed")

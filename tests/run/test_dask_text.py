@@ -13,10 +13,10 @@ import softcount as sc
 from parted_rows import same_bits
 from softcount.errors import DataError
 from softcount.evaluate.scores import cross_validate
-from softcount.learn.plan import Plan
-from softcount.models.declared import read_kinds
-from softcount.run.dask_engine import DaskEngine
-from softcount.run.threads import Threads
+from softcount.learn.settings import Plan
+from softcount.models.declare import read_kinds
+from softcount.run.dask import DaskEngine
+from softcount.run.local import Threads
 from softcount.table import open_table
 from softcount.text import Gathered, Reading, block_of
 

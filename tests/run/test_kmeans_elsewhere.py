@@ -15,11 +15,9 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.learn.kmeans.fit_kmeans import Centres, Wish
-from softcount.learn.kmeans.fit_rows import fit_rows
-from softcount.run import worker_parts
-from softcount.run.remote_rows import WorkersEngine
-from softcount.run.worker_parts import PartJob, RowPart, do_parts, forget_table
+from softcount.learn.kmeans.fit import Centres, Wish, fit_rows
+from softcount.run import workers as worker_parts
+from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.table import open_table
 
 COLUMNS, ROWS, PARTS = ("a", "b", "c"), 3_000, 4

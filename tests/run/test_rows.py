@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softcount.run.base import AtOnce, Runner
-from softcount.run.held_rows import HeldRows, runs_of
-from softcount.run.processes import Processes
-from softcount.run.rows import Step
-from softcount.run.threads import Threads
+from softcount.run.local import AtOnce, Processes, Runner, Threads
+from softcount.run.rows import HeldRows, Step, runs_of
 
 HERE = __name__
 
@@ -56,7 +53,7 @@ def halves_of(some: list[Some]) -> Iterator[Some]:
 
 
 def test_a_step_is_a_name_and_a_state_and_pickles_small() -> None:
-    step = Step("softcount.models.row_steps:weigh", 2.0)
+    step = Step("softcount.models.base:weigh", 2.0)
     assert len(pickle.dumps(step)) < 200
     assert pickle.loads(pickle.dumps(step)) == step
 

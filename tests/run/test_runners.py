@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from softcount.run.base import PoolRunner, Runner, total
-from softcount.run.processes import Processes
-from softcount.run.threads import Threads
+from softcount.run.local import PoolRunner, Processes, Runner, Threads, total
 
 RUNNERS: dict[str, Callable[[], PoolRunner]] = {
     "a thread": lambda: Threads(1),

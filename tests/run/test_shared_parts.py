@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from softcount.errors import DataError
-from softcount.run.shared_parts import LEFT_BEHIND, SharedFolder, remove_shared
+from softcount.run.workers import LEFT_BEHIND, SharedFolder, remove_shared
 
 TABLE, OTHER = "0" * 32, "1" * 32
 

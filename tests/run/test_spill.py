@@ -15,9 +15,9 @@ from scipy import sparse
 import softcount as sc
 from cli.shell import softcount_command
 from softcount.errors import DataError
-from softcount.run import spill as spilling
-from softcount.run.spill import Memory, Spill, arrays_in, free_memory
-from softcount.run.threads import Threads
+from softcount.run import rows as spilling
+from softcount.run.local import Threads
+from softcount.run.rows import Memory, Spill, arrays_in, free_memory
 
 ROWS = 4_500
 

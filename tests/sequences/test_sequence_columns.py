@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.text.transitions_of import symbols_behind, transitions_of
+from softcount.text.count_words import symbols_behind, transitions_of
 
 PAGES = ["home", "shop", "buy"]
 HABITS = {

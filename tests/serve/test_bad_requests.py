@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 from served_rows import TABLE, app_of, asked, body, infer, outputs, tensor
 from softcount.cli import main
-from softcount.serve import http_application, inference_protocol, request_guards, served_models
-from softcount.serve.inference_protocol import Asked
-from softcount.serve.request_guards import Limits, Patience
-from softcount.serve.served_models import ServedClasses, served
+from softcount.serve import application, models, protocol
+from softcount.serve.application import Limits, Patience
+from softcount.serve.models import ServedClasses, served
+from softcount.serve.protocol import Asked
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
 
@@ -115,7 +115,7 @@ def test_a_body_that_is_too_long_is_refused_and_one_that_just_fits_is_not(paths)
 
 
 def test_an_answer_of_too_many_cells_is_refused_with_the_rows_that_may_be_sent(app, monkeypatch):
-    monkeypatch.setattr(served_models, "MOST_CELLS", 10)
+    monkeypatch.setattr(models, "MOST_CELLS", 10)
     for route in ("infer", "explain"):
         response = infer(app, "titanic", body(tensor("age", [1.0] * 4)), route)
         assert response.status_code == 413 and "Send at most 3 rows at a time" in response.json()["error"]
@@ -125,14 +125,14 @@ def test_an_answer_of_too_many_cells_is_refused_with_the_rows_that_may_be_sent(a
 def test_an_answer_in_parts_is_the_same(app, monkeypatch):
     content = body(tensor("age", [float(age) for age in range(30)]), id="a")
     whole = infer(app, "titanic", content)
-    monkeypatch.setattr(inference_protocol, "WRITTEN", 7)
+    monkeypatch.setattr(protocol, "WRITTEN", 7)
     assert infer(app, "titanic", content).content == whole.content and whole.json()["id"] == "a"
 
 
 def test_requests_beyond_what_the_server_holds_are_refused(paths, monkeypatch):
     content = body(GOOD)
-    monkeypatch.setattr(request_guards, "HELD", 2)
-    monkeypatch.setattr(http_application, "HELD", 2)
+    monkeypatch.setattr(application, "HELD", 2)
+    monkeypatch.setattr(application, "HELD", 2)
     app = app_of([paths["titanic"]], Limits(body=len(content)))
     request = ("POST", "/v2/models/titanic/infer", content)
     found = asked(app, *[request] * 8)

@@ -6,7 +6,7 @@ import pytest
 import softcount as sc
 from served_rows import POINTS, TABLE, TEXTS, app_of, asked, body, infer, outputs, tensor
 from softcount.errors import DataError, ModelFileError
-from softcount.serve.served_models import served, served_by_name
+from softcount.serve.models import served, served_by_name
 
 
 def table_body(**more) -> bytes:

@@ -20,10 +20,10 @@ GOOD = body(tensor("sex", ["m", "f"], "BYTES"))
 # What `softcount serve` runs, with less patience.
 IMPATIENT = """
 import sys
-from softcount.serve.http_application import Served
-from softcount.serve.request_guards import Limits
-from softcount.serve.run_server import address_of, listening, run_server
-from softcount.serve.served_models import served_by_name
+from softcount.serve.application import Served
+from softcount.serve.application import Limits
+from softcount.serve.server import address_of, listening, run_server
+from softcount.serve.models import served_by_name
 
 listener = listening("127.0.0.1", 0)
 served = Served(served_by_name(sys.argv[1:]), Limits(body=100_000, sending=2.0, reading=1.0))

@@ -24,7 +24,7 @@ from cli.shell import softcount_command
 from parted_rows import PARTS, ROWS, columns, differs, same_bits
 from softcount.errors import DataError
 from softcount.run.rows import Step
-from softcount.run.spark_engine import FrameTable, SparkEngine, spark_source
+from softcount.run.spark import FrameTable, SparkEngine, spark_source
 from softcount.table import open_table
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed; make scale installs it")

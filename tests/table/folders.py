@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from softcount.sources.detect import open_source
-from softcount.sources.file_format import FileFormat
+from softcount.sources.open_source import open_source
+from softcount.sources.source import FileFormat
 
 MAIL = {
     "spam/1.txt": b"win money now",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.table import open_table
-from softcount.table.column_plan import anchor_of, anchors_of, medians
+from softcount.table.schema import anchor_of, anchors_of, medians
 
 SAMPLE = np.random.default_rng(4).normal(3, 2, 1_000)
 

@@ -16,7 +16,7 @@ import pytest
 from tests.table.reading import cells, csv_of, read, written
 
 from softcount.errors import DataError
-from softcount.sources import csv_rows
+from softcount.sources import csv_dialect
 from softcount.sources.bytestream import unreadable
 from softcount.table import open_table
 
@@ -85,11 +85,13 @@ def test_text_that_is_not_utf8_is_read_as_cp1252_with_a_note(tmp_path: Path) -> 
 def test_a_quote_that_is_never_closed_is_refused_before_much_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("softcount.sources.csv_rows.LONGEST", 10_000)
+    monkeypatch.setattr("softcount.sources.csv_dialect.LONGEST", 10_000)
     monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 1_000)
     looked_at = []
-    row_ends = csv_rows.row_ends
-    monkeypatch.setattr(csv_rows, "row_ends", lambda data, *how: (looked_at.append(len(data)), row_ends(data, *how))[1])
+    row_ends = csv_dialect.row_ends
+    monkeypatch.setattr(
+        csv_dialect, "row_ends", lambda data, *how: (looked_at.append(len(data)), row_ends(data, *how))[1]
+    )
     path = written(tmp_path / "t.csv", 'a,b\n1,x\n2,"y\n' + "3,z\n" * 100_000)
     with pytest.raises(DataError, match="row 2 is longer than 0 MB: a quote opens and is never closed"):
         read(path)
@@ -103,16 +105,16 @@ def test_long_stretches_of_blank_lines_are_passed_over_quickly(tmp_path: Path, m
         read(written(tmp_path / "t.csv", "\n" * 30_000 + GOOD))
     for end in ("\n", "\r\n"):
         seen = []
-        without = csv_rows.without_blank_lines
+        without = csv_dialect.without_blank_lines
         monkeypatch.setattr(
-            csv_rows,
+            csv_dialect,
             "without_blank_lines",
             lambda data, ends, w=without, s=seen: (s.append(len(ends)), w(data, ends))[1],
         )
         path = written(tmp_path / "t.csv", end * 900 + "a,b\n1.5,x\n" + end * 90_000 + "2.5,y\n3.5,x\n")
         assert cells(read(path), "b") == ["x", "y", "x"]
         assert max(seen) < 5_000 and sum(seen) < 30_000
-        monkeypatch.setattr(csv_rows, "without_blank_lines", without)
+        monkeypatch.setattr(csv_dialect, "without_blank_lines", without)
 
 
 def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from softcount.errors import DataError
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, number_in
-from softcount.table.find_form import CellHabits, form_of
+from softcount.table.column_facts import CellHabits, form_of
 from table.reading import cells, read
 
 NUMBERS = [

@@ -16,7 +16,7 @@ from scipy import sparse
 from tests.table.reading import Read, cells, chunks_of, labels, read
 
 from softcount.errors import DataError
-from softcount.sources.parquet import rechunked
+from softcount.sources.arrow_files import rechunked
 from softcount.sources.source import chunk_rows_for
 from softcount.table import UNKNOWN, Chunk, open_table
 

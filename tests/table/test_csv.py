@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.table.reading import cells, read, written
 
 from softcount.sources.bytestream import TextFile
+from softcount.sources.csv_dialect import padded_columns, runs
 from softcount.sources.csv_file import CsvSource
-from softcount.sources.csv_rows import padded_columns, runs
 from softcount.table import open_table
 
 SAME = [

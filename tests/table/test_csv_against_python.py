@@ -17,9 +17,9 @@ import pytest
 from softcount.errors import DataError
 from softcount.sources import bytestream, csv_file
 from softcount.sources.bytestream import BOM, TextFile
+from softcount.sources.csv_dialect import DELIMITERS, dialect_of
 from softcount.sources.csv_file import ANY, CsvSource
-from softcount.sources.dialects import DELIMITERS, dialect_of
-from softcount.sources.file_format import FileFormat
+from softcount.sources.source import FileFormat
 
 FILES, PARTS = 2_000, 20
 NAMES = ["first", "se cond", "drei\u00e9", "4th"]

@@ -18,11 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.sources import archives
-from softcount.sources import document_files as reading
-from softcount.sources.archives import is_tar, unpacked
+from softcount.sources import documents as archives
+from softcount.sources import documents as reading
 from softcount.sources.bytestream import TextFile, UnchangingFile, as_utf8
-from softcount.sources.document_files import LinesSource, lines_of, one_document, strings
+from softcount.sources.documents import LinesSource, is_tar, lines_of, one_document, strings, unpacked
 from softcount.sources.source import Wanted
 from softcount.table import Kind, open_table
 from table.folders import MAIL, opened, write
@@ -396,7 +395,7 @@ def test_a_name_of_any_length_in_a_tar_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["folder", "tar", "tgz"])
 def test_documents_that_change_while_they_are_read_are_refused(tmp_path: Path, monkeypatch: Any, form: str) -> None:
-    monkeypatch.setattr("softcount.sources.document_files.HELD_BYTES", 0)
+    monkeypatch.setattr("softcount.sources.documents.HELD_BYTES", 0)
     folder = write(tmp_path / "mail", MAIL)
     place = folder if form == "folder" else tar_of(folder, tmp_path / f"m.{form}", "w:gz" if form == "tgz" else "w")
     source = opened(place)

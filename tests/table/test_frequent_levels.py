@@ -13,8 +13,9 @@ import pytest
 from tests.run.test_kmeans_elsewhere import Workers
 from tests.table.reading import read_table, with_room
 
-from softcount.table import Contradiction, Table, frequent_levels, open_table
-from softcount.table.frequent_levels import KeptLevels
+from softcount.table import Contradiction, Table, open_table
+from softcount.table import levels as frequent_levels
+from softcount.table.levels import KeptLevels
 
 MOST = 300
 

@@ -12,7 +12,7 @@ import pytest
 import softcount as sc
 from softcount.errors import DataWarning
 from softcount.table import Kind, open_table
-from softcount.table.levels_or_numbers import LEAST_ROWS, counted, gain_of_levels
+from softcount.table.kinds import LEAST_ROWS, counted, gain_of_levels
 
 ROWS = 160
 CLASSES = np.arange(ROWS) % 2

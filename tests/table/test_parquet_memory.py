@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from softcount.sources.parquet import ParquetSource
+from softcount.sources.arrow_files import ParquetSource
 from softcount.sources.source import Wanted
 
 GROUPS, ROWS, COLUMNS = 24, 16_384, 6

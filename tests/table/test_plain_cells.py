@@ -11,8 +11,8 @@ import pytest
 from pyarrow import csv
 
 from softcount.kernels.csv_cells import MOST_LEVELS
-from softcount.sources.csv_rows import RowBytes, row_ends
-from softcount.sources.plain_cells import PlainRows, plain_columns
+from softcount.sources.csv_dialect import RowBytes, row_ends
+from softcount.sources.csv_file import PlainRows, plain_columns
 from softcount.sources.source import Wanted
 from softcount.table.schema import MISSING
 

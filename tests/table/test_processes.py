@@ -16,9 +16,9 @@ from scipy import sparse
 from tests.table.folders import write
 from tests.table.reading import with_room
 
-from softcount.run.processes import Processes
+from softcount.run.local import Processes
 from softcount.sources.bytestream import TextFile
-from softcount.sources.document_files import LinesSource
+from softcount.sources.documents import LinesSource
 from softcount.table import Chunk, ChunkTask, Contradiction, Table, open_table
 
 ROWS = 9_000

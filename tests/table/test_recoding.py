@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.table.reading import cells, read
 
-from softcount.kernels import recode
-from softcount.table import recoding
+from softcount.kernels import csv_cells
+from softcount.table import levels
 
-LOOPS: list[Any] = [recode, recoding]
+LOOPS: list[Any] = [csv_cells, levels]
 
 
 @pytest.mark.parametrize("loops", LOOPS)

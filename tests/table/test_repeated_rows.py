@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcount.table.chunk import Chunk, Split
-from softcount.table.repeated_rows import deal_repeats, find_repeats, row_keys, units_of
+from softcount.table.column_summary import deal_repeats, find_repeats, row_keys, units_of
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(100, 2))

@@ -22,8 +22,8 @@ from tests.table.reading import cells, read
 import softcount as sc
 from softcount.cli import main
 from softcount.errors import DataError
-from softcount.sources.arrow_batches import stream_source
-from softcount.sources.queries import query_source
+from softcount.sources.arrow_files import stream_source
+from softcount.sources.databases import query_source
 
 DRAWN = np.random.default_rng(7)
 COUNT = 9_000

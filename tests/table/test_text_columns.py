@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 from tests.table.reading import Read, cells, chunks_of, read, written
 
 from softcount.errors import DataError
-from softcount.sources.frames import columns_source, text_column
-from softcount.sources.in_memory import ArrowSource
+from softcount.sources.frames import ArrowSource, columns_source, text_column
 from softcount.sources.source import TablePiece, chunk_rows_for
 from softcount.table import Kind, open_table, text_columns
 from softcount.text import Reading, Words
@@ -503,7 +502,7 @@ def test_a_cell_longer_than_many_blocks_is_read(tmp_path: Path, monkeypatch: pyt
 
 def test_a_cell_too_long_is_refused_by_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 64)
-    monkeypatch.setattr("softcount.sources.csv_rows.LONGEST", 256)
+    monkeypatch.setattr("softcount.sources.csv_dialect.LONGEST", 256)
     path = as_csv(["see you", "free " * 4_000, "noon"], tmp_path)
     with pytest.raises(DataError, match=r"row 2 is longer than .* or a cell holds too much"):
         read(path, kinds={"note": "text"})

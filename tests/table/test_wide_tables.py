@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import softcount as sc
-from softcount.sources import parquet
-from softcount.sources.parquet import ParquetSource
+from softcount.sources import arrow_files
+from softcount.sources.arrow_files import ParquetSource
 from softcount.sources.source import CHUNK_CELLS, LOOK_CELLS, Wanted, chunk_rows_for, look_rows_for
 from softcount.table import open_table
 from softcount.table.column_summary import MOST_CELLS, summarise
@@ -42,8 +42,8 @@ def test_a_row_group_unpacked_some_columns_at_a_time_has_the_same_rows(
     wide: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sc.NaiveBayes().fit(tmp_path / "wide.parquet", "y")
-    monkeypatch.setattr(parquet, "GROUP_BYTES", 5_000)
-    monkeypatch.setattr(parquet, "FEW_COLUMNS", 3)
+    monkeypatch.setattr(arrow_files, "GROUP_BYTES", 5_000)
+    monkeypatch.setattr(arrow_files, "FEW_COLUMNS", 3)
     source = ParquetSource(str(tmp_path / "wide.parquet"))
     source.chunk_rows = 256
     wanted = {key: Wanted(numeric=False) for key in wide.column_names[::-1]}

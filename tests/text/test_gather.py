@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from softcount.kernels.word_hashes import EVERY
-from softcount.text import Gathered, Reading, WordBlock, Words, block_of, compiled, gather, matrix_of
-from softcount.text.gather import Lookup
+from softcount.kernels.tokenise import EVERY
+from softcount.text import Gathered, Reading, WordBlock, Words, block_of, compiled, matrix_of, vocabulary
+from softcount.text.vocabulary import Lookup
 from text.plain_words import counted, kept, matrix
 from text.ways import WAYS, read, same_matrix, way
 
@@ -165,7 +165,7 @@ def test_both_ways_make_the_same_matrix_with_its_columns_in_order(data, dtype):
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(gather, "ALWAYS_HELD", 0)
+    monkeypatch.setattr(vocabulary, "ALWAYS_HELD", 0)
 
 
 def _rare(start: int, stop: int) -> str:

@@ -16,10 +16,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.errors import DataError
 from softcount.kernels.tokenise import CODES, KNOWN, PAGE, SMALL, read_words
-from softcount.run.threads import Threads
-from softcount.text import Reading, block_of, blocks_of, word_blocks
+from softcount.run.local import Threads
+from softcount.text import Reading, block_of, blocks_of, count_words
 from softcount.text.compiled import LETTERS, described, learn
-from softcount.text.spelling import spelled
+from softcount.text.words import spelled
 from text.plain_words import counted
 from text.ways import WAYS, read, same_matrix, tables, way
 
@@ -301,7 +301,7 @@ def test_sizes_of_blocks_and_threads_change_nothing(reading, monkeypatch):
     with way("plain"):
         chosen, rows = read(documents, reading)
     for size, threads, texts in ((300, 2, documents), (1 << 14, 2, pa.array(documents)), (1 << 20, 1, documents)):
-        monkeypatch.setattr(word_blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(count_words, "BLOCK_BYTES", size)
         with way("compiled"), Threads(threads) as pool:
             again, same = read(texts, reading, map=pool.map)
         assert again.words == chosen.words and np.array_equal(again.counts, chosen.counts)

@@ -5,8 +5,7 @@ import pytest
 
 import softcount as sc
 from softcount.files.network_file import write_network
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
+from softcount.networks.network import Graph, Network
 
 KINDS = ["h1", "h2", "h3", "h4", "h5"]
 CHERRY = np.array([1.0, 0.75, 0.5, 0.25, 0.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softcount.numerics.logspace import log_sum_exp
+from softcount.core.special import log_sum_exp
 
 
 def test_of_three_very_small_numbers():

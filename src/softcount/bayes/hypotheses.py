@@ -1,27 +1,205 @@
-"""A finite set of hypotheses with a prior, and what is believed of each after every observation."""
+"""Bayes' rule over named hypotheses: likelihoods, posterior, and its history as a picture."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from softcount.bayes.history_pictures import BeliefCourse
-from softcount.bayes.likelihoods import (
-    Likelihood,
-    checked_likelihood,
-    checked_share,
-    likelihood_of,
-    logs_of,
-    sums_to_one,
-)
-from softcount.bayes.weighing import RULES, By, best, checked_by, log_weights
+from softcount.bayes.evidence import RULES, By, best, checked_by, log_weights
+from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
 from softcount.errors import DataError
-from softcount.numerics.logspace import Number, log_sum_exp, plain, softmax_rows
-from softcount.table.names import apart, labels
+from softcount.pictures.line_chart import Chart, ChartLine, stacked_svg
+from softcount.pictures.text_curves import axis, spark
+from softcount.pictures.visible_text import printable
+from softcount.records import dataclass
+from softcount.table.schema import apart, labels
+
+CLOSE = 1e-9
+"""Probabilities whose sum is this near to one sum to one."""
+
+
+class Likelihood(Protocol):
+    """The log-likelihood of what is seen under one hypothesis, and the values it knows by name."""
+
+    @property
+    def known(self) -> tuple[Hashable, ...]: ...
+    @property
+    def takes_tables(self) -> bool: ...
+    def logs(self, seen: Any) -> np.ndarray: ...
+
+
+class LevelLikelihood:
+    """The probability of each value; a value that is left out has none.
+
+    >>> LevelLikelihood("fair", {"heads": 0.5, "tails": 0.5}).logs(["heads", "tails"]).round(4).tolist()
+    [-0.6931, -0.6931]
+    """
+
+    takes_tables = False
+
+    def __init__(self, name: Hashable, shares: Mapping[Any, float]) -> None:
+        self.shares = {value: checked_share(share, f"{name!r} gives {value!r}") for value, share in shares.items()}
+        sums_to_one(self.shares.values(), f"the probabilities of the values under {name!r}")
+
+    @property
+    def known(self) -> tuple[Hashable, ...]:
+        return tuple(self.shares)
+
+    def logs(self, seen: Any) -> np.ndarray:
+        return logs_of([self.shares.get(value, 0.0) for value in seen])
+
+
+class FunctionLikelihood:
+    """A function that says how probable, or how dense, one value is.
+
+    >>> FunctionLikelihood("flat", lambda x: 0.25 if 0 <= x <= 4 else 0.0).logs([1.5, 7.0]).round(4).tolist()
+    [-1.3863, -inf]
+    """
+
+    takes_tables = False
+    known = ()
+
+    def __init__(self, name: Hashable, function: Callable[[Any], Any]) -> None:
+        self.name, self.function = name, function
+
+    def logs(self, seen: Any) -> np.ndarray:
+        return logs_of([checked_likelihood(self.function(value), self.name, repr(value)) for value in seen])
+
+
+class ModelLikelihood:
+    """A fitted model: its log-density of every row, or of all rows together where it says no more."""
+
+    takes_tables = True
+    known = ()
+
+    def __init__(self, name: Hashable, model: Any) -> None:
+        self.name = name
+        self.score = getattr(model, "score_samples", None) or model.log_likelihood
+
+    def logs(self, seen: Any) -> np.ndarray:
+        logs = np.asarray(self.score(seen), dtype=float)
+        if logs.ndim > 1:
+            raise DataError(f"the model {self.name!r} gives scores of shape {logs.shape}. One for each row is needed.")
+        if np.isnan(logs).any() or np.isposinf(logs).any():
+            raise DataError(f"the model {self.name!r} gives a log-likelihood of {logs.max():g}. It must be below inf.")
+        return logs
+
+
+def likelihood_of(name: Hashable, said: Any) -> Likelihood:
+    """The way a hypothesis judges, from what the user gave for it."""
+    if isinstance(said, Mapping):
+        return LevelLikelihood(name, said)
+    if hasattr(said, "score_samples") or hasattr(said, "log_likelihood"):
+        return ModelLikelihood(name, said)
+    if callable(said):
+        return FunctionLikelihood(name, said)
+    raise DataError(
+        f"the likelihood of {name!r} is {said!r}. "
+        "Give the probability of each value, a function of a value, or a fitted model."
+    )
+
+
+def checked_share(share: Any, told: str) -> float:
+    """A probability as a float, refused where it is none."""
+    if not isinstance(share, Real) or not 0 <= float(share) <= 1:
+        raise DataError(f"{told} the probability {share!r}. A probability is a number from 0 to 1.")
+    return float(share)
+
+
+def checked_likelihood(said: Any, name: Hashable, what: str) -> float:
+    """A likelihood as a float: a probability or a density, so finite and 0 or more."""
+    try:
+        likelihood = float(said)
+    except (TypeError, ValueError):
+        likelihood = math.nan
+    if not 0 <= likelihood < math.inf:
+        raise DataError(f"{name!r} gives {what} the likelihood {said!r}. A likelihood is finite and 0 or more.")
+    return likelihood
+
+
+def sums_to_one(shares: Any, told: str) -> None:
+    """Refuse probabilities that do not sum to one."""
+    total = math.fsum(shares)
+    if abs(total - 1) > CLOSE:
+        raise DataError(f"{told} sum to {total:.10g}. Probabilities sum to one: divide each by their sum.")
+
+
+def logs_of(likelihoods: list[float]) -> np.ndarray:
+    """Their logarithms; -inf for 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.array(likelihoods, dtype=float)))
+
+
+# What is believed after each observation, drawn: as lines of blocks for a terminal, and as SVG.
+
+ACROSS = 60
+"""Columns of a drawing in a terminal."""
+LONGEST = 20
+
+
+@dataclass(frozen=True)
+class BeliefCourse:
+    """Posteriors after 0, 1, 2, ... observations by hypothesis, and the predictions of what comes next by rule."""
+
+    posteriors: Mapping[str, np.ndarray]
+    predictions: Mapping[str, np.ndarray] = field(default_factory=dict)
+    predicted: str = ""
+
+    @property
+    def observations(self) -> int:
+        return len(next(iter(self.posteriors.values()))) - 1
+
+    def text(self) -> str:
+        """A line for each hypothesis and each prediction, a whole block being one."""
+        lines = [f"posterior after 0 to {self.observations} observations (a whole block is 1)"]
+        lines += _lines(self.posteriors)
+        if self.predictions:
+            lines += [f"prediction that {printable(self.predicted)} comes next", *_lines(self.predictions)]
+        width = min(ACROSS, self.observations + 1)
+        marks = axis(0, self.observations, width) if self.observations and width >= 10 else []
+        return "\n".join([*lines, *(" " * (LONGEST + 1) + mark for mark in marks)])
+
+    def svg(self) -> str:
+        """The posteriors in one frame and the predictions in another below it."""
+        charts = [_chart("Posterior of each hypothesis", "posterior", self.posteriors)]
+        if self.predictions:
+            charts.append(_chart(f"Prediction that {self.predicted} comes next", "prediction", self.predictions))
+        return stacked_svg(charts)
+
+
+def _lines(courses: Mapping[str, np.ndarray]) -> list[str]:
+    names = [printable(name) for name in courses]
+    cut = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "…" for name in names]
+    top = max(1.0, *(float(np.nan_to_num(course).max()) for course in courses.values()))
+    return [f"{name:<{LONGEST}} {spark(_sampled(own), top)}" for name, own in zip(cut, courses.values(), strict=True)]
+
+
+def _sampled(course: Sequence[float] | np.ndarray) -> np.ndarray:
+    """At most so many of its numbers as a line has columns, the first and the last among them."""
+    course = np.asarray(course, dtype=float)
+    if len(course) <= ACROSS:
+        return course
+    return np.asarray(course[np.round(np.linspace(0, len(course) - 1, ACROSS)).astype(int)])
+
+
+def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
+    """Lines over the number of observations; a number that is not there yet has no point."""
+    curves = []
+    for name, course in courses.items():
+        known = np.isfinite(course)
+        if known.any():
+            curves.append(ChartLine(name, np.flatnonzero(known).astype(float), np.asarray(course)[known]))
+    highest = max(1.0, *(float(curve.y.max()) for curve in curves))
+    return Chart(title, "observations", y_name, curves, y_top=1.02 * highest)
+
+
+# A finite set of hypotheses with a prior, and what is believed of each after every observation.
 
 SHOWN = 20
 """More hypotheses than these are not printed, but for the most probable."""

@@ -1,22 +1,446 @@
-"""What a classifier may be made of. Each member scores rows, and says column by column what its scores are made of."""
+"""Members of the ensemble: naive Bayes tables, discriminant analysis, additive logistic model."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
-from softcount.classify.conditional_fit import spread
-from softcount.classify.cut_columns import CutColumns
-from softcount.classify.encoded_rows import EncodedRows
-from softcount.classify.indicators import Indicators
-from softcount.classify.learning_features import Features
-from softcount.classify.number_scale import NumberScale
-from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
-from softcount.classify.star_tables import StarTables
-from softcount.classify.terms import Terms
-from softcount.classify.training import FARTHEST
+from softcount.classify.encode import FEW_VALUES, CutColumns, EncodedRows, NumberScale, WordScale
+from softcount.classify.features import Features, Indicators, PairCounts, Terms
+from softcount.classify.logistic import spread
+from softcount.core.special import log_sum_exp, times_log
 from softcount.records import dataclass
+from softcount.table.discretise import PointTable, by_class_each
+
+LEAST_WEIGHT = 1e-6
+"""Of a star whose parent tells nothing of the class, where one that tells a nat has 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StarTables:
+    """`shares` (classes), `alone` (classes x cells) and `given` (classes x cells x cells of the parent), as logarithms.
+
+    Cells that nothing is known of say nothing, and a column that is missing is not a parent.
+    """
+
+    terms: Terms
+    shares: np.ndarray
+    alone: np.ndarray
+    given: np.ndarray
+
+    @classmethod
+    def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> StarTables:
+        """Shares with so much weight imagined in every distribution, spread evenly over its cells.
+
+        `sizes` is the weight of the rows of each class.
+        """
+        terms, starts = counts.terms, counts.starts
+        if not len(starts):
+            none = np.zeros((len(sizes), 1))
+            return cls(terms, _shares(sizes), none, none[:, :, None])
+        widths = np.diff([*starts, terms.width])
+        even = np.concatenate([[0.0], np.repeat(concentration / widths, widths)])
+        column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
+        own = np.diagonal(counts.counts, axis1=1, axis2=2)
+        known = np.add.reduceat(own, starts, axis=1)[:, column]
+        pairs = counts.known()[:, :, column]  # rows that hold a cell, and anything of the other's column
+        with np.errstate(divide="ignore"):
+            alone = np.log(own + even) - np.log(known + concentration)
+            given = np.log(counts.counts + even) - np.log(pairs + concentration)
+        for array in (alone, given):
+            array[..., 0] = 0.0
+        given[:, 0] = 0.0
+        for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
+            given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
+        return cls(terms, _shares(sizes), alone, given.transpose(0, 2, 1))
+
+    def weighed(self, weights: np.ndarray) -> StarTables:
+        """The same with a weight for every star, which is that of its parent's cells."""
+        each = np.log(np.maximum(weights, LEAST_WEIGHT))
+        widths = np.diff([*self.terms.offsets, self.terms.width])
+        return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, widths)]))
+
+    def stars(self, codes: np.ndarray) -> np.ndarray:
+        """(rows x stars x classes) log-probability of a class and the row in every star; -inf without its parent."""
+        cells = self.terms.indicators(codes)
+        places = cells.places.T
+        found = np.empty((*places.shape, len(self.shares)))
+        for label, (share, alone, given) in enumerate(zip(self.shares, self.alone, self.given, strict=True)):
+            sums = cells.product(given)  # (rows x cells of a parent)
+            found[:, :, label] = share + alone[places] + np.take_along_axis(sums, places, axis=1)
+        found[places == 0] = -np.inf
+        return found
+
+    def scores(self, codes: np.ndarray) -> np.ndarray:
+        """(rows x classes) logarithm of the stars' mean; without any parent, that of the classes' shares."""
+        stars, alone = self.stars(codes), np.tile(self.shares, (len(codes), 1))
+        if not stars.shape[1]:
+            return alone
+        there = np.isfinite(stars[:, :, 0]).sum(axis=1)
+        mean = log_sum_exp(stars, axis=1) - np.log(np.maximum(there, 1))[:, None]
+        return np.where((there > 0)[:, None], mean, alone)
+
+    def parts(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what none of them does.
+
+        The logarithm of a sum is the mean of the terms' logarithms, each weighed by its share of the sum, and the
+        entropy of these shares, which no column adds.
+        """
+        stars, places = self.stars(codes), self.terms.places(codes)
+        found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
+        rest = np.tile(self.shares, (len(codes), 1))
+        some = np.flatnonzero((places > 0).any(axis=1))
+        columns = np.array([column for (column,) in self.terms.columns], dtype=np.intp)
+        here, shares = places[some], np.exp(stars[some] - np.asarray(log_sum_exp(stars[some], axis=1))[:, None])
+        for label, (alone, given) in enumerate(zip(self.alone, self.given, strict=True)):
+            own = shares[:, :, label]
+            each = given[here[:, :, None], here[:, None, :]]  # (rows x columns x parents)
+            found[some[:, None], columns, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
+            rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
+        return found, rest
+
+
+def _shares(sizes: np.ndarray) -> np.ndarray:
+    """Logarithms of the classes' shares, half a row imagined in each."""
+    return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
+
+
+# A correlated block of numbers: a normal for every class whose covariance is shrunk towards simpler ones.
+
+IMAGINED = 2.0
+"""Rows of the common covariance that every class is taken to have besides its own."""
+SMALLEST = 1e-6
+"""The least variance in any direction, in units of the columns' own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockMoments:
+    """Of standardised numbers: weight, mean and sum of outer products about it for each class; holes as class means."""
+
+    scale: NumberScale
+    weights: np.ndarray
+    means: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> BlockMoments:
+        """The moments of rows of known class."""
+        scale = NumberScale.by_class(numbers, labels, weights, classes)
+        rows = scale.of(numbers)
+        width = numbers.shape[1]
+        means, products, sizes = np.zeros((classes, width)), np.zeros((classes, width, width)), np.zeros(classes)
+        for label in range(classes):
+            own, heavy = rows[labels == label], weights[labels == label]
+            there = ~np.isnan(own)
+            counted = heavy @ there
+            sums = heavy @ np.where(there, own, 0.0)
+            means[label] = sums / np.where(counted > 0, counted, 1.0)
+            apart = np.where(there, own - means[label], 0.0)
+            products[label] = (apart * heavy[:, None]).T @ apart
+            sizes[label] = heavy.sum()
+        return cls(scale, sizes, means, products)
+
+    def shrunk(self, tied: float, straight: float) -> ShrunkBlock:
+        """Normals whose covariances are so much the common one, and of that so much without correlations."""
+        common = self.products.sum(axis=0) / max(float(self.weights.sum()), 1.0)
+        own = (self.products + IMAGINED * common) / (self.weights + IMAGINED)[:, None, None]
+        found = (1.0 - tied) * own + tied * common
+        found = (1.0 - straight) * found
+        diagonal = np.arange(found.shape[1])
+        found[:, diagonal, diagonal] /= 1.0 - straight
+        found[:, diagonal, diagonal] += SMALLEST
+        return ShrunkBlock(self.scale, self.means, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShrunkBlock:
+    """Means and covariances of the classes in standardised units; a missing number is integrated out."""
+
+    scale: NumberScale
+    means: np.ndarray
+    covariances: np.ndarray
+
+    def scores(self, numbers: np.ndarray) -> np.ndarray:
+        """(rows x classes) log-densities, up to what all classes share."""
+        found = np.zeros((len(numbers), len(self.means)))
+        for rows, columns, part in self._patterns(numbers):
+            own, constants = part._complete(numbers[np.ix_(rows, columns)])
+            found[rows] = own.sum(axis=2).T + constants
+        return found
+
+    def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each number adds to the scores, and (rows x classes) what none of them does.
+
+        A product of two deviations is shared equally by their columns.
+        """
+        found = np.zeros((*numbers.shape, len(self.means)))
+        rest = np.zeros((len(numbers), len(self.means)))
+        for rows, columns, part in self._patterns(numbers):
+            own, constants = part._complete(numbers[np.ix_(rows, columns)])
+            found[np.ix_(rows, columns)] = own.transpose(1, 2, 0)
+            rest[rows] = constants
+        return found, rest
+
+    def _patterns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, ShrunkBlock]]:
+        """Rows that have the same columns, and the block of these alone."""
+        there = ~np.isnan(numbers)
+        if there.all():
+            yield np.arange(len(numbers)), np.arange(numbers.shape[1]), self
+            return
+        patterns, which = np.unique(there, axis=0, return_inverse=True)
+        for place, pattern in enumerate(patterns):
+            columns = np.flatnonzero(pattern)
+            if len(columns):
+                yield np.flatnonzero(which.ravel() == place), columns, self._of(columns)
+
+    def _of(self, columns: np.ndarray) -> ShrunkBlock:
+        kept = self.covariances[:, columns[:, None], columns]
+        return replace(self, scale=self.scale.some(columns), means=self.means[:, columns], covariances=kept)
+
+    def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(classes x rows x columns) what each number adds, and (classes) what none of them does."""
+        apart = self.scale.of(numbers) - self.means[:, None]
+        roots = np.linalg.cholesky(self.covariances)
+        constants = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        return -0.5 * apart * np.linalg.solve(self.covariances, apart.mT).mT, constants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeparateNormals:
+    """A normal for every number and class in standardised units, as the textbook has it; a missing one says nothing."""
+
+    scale: NumberScale
+    means: np.ndarray  # (classes x numbers)
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> SeparateNormals:
+        """From rows of known class; every class is taken to have a row of the common variance besides its own."""
+        scale = NumberScale.by_class(numbers, labels, weights, classes)
+        rows = scale.of(numbers)
+        there = ~np.isnan(rows)
+        filled = np.where(there, rows, 0.0)
+        own = np.where(labels[:, None] == np.arange(classes), weights[:, None], 0.0).T  # (classes x rows)
+        counted = own @ there
+        means = own @ filled / np.where(counted > 0, counted, 1.0)
+        squares = own @ np.where(there, (filled - means[labels]) ** 2, 0.0)
+        common = squares.sum(axis=0) / np.maximum(counted.sum(axis=0), 1.0)
+        return cls(scale, means, (squares + common) / (counted + 1.0) + SMALLEST)
+
+    def scores(self, numbers: np.ndarray) -> np.ndarray:
+        """(rows x classes) log-densities, up to what all classes share."""
+        rows = self.scale.of(numbers)
+        there, precision = ~np.isnan(rows), 1.0 / self.variances
+        filled = np.where(there, rows, 0.0)
+        squares = filled**2 @ precision.T - 2.0 * filled @ (self.means * precision).T
+        return np.asarray(-0.5 * (squares + there @ (self.means**2 * precision + np.log(self.variances)).T))
+
+    def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each number adds to the scores; (rows x classes) nothing besides."""
+        rows = self.scale.of(numbers)[:, :, None]
+        found = -0.5 * ((rows - self.means.T) ** 2 / self.variances.T + np.log(self.variances.T))
+        return np.where(np.isnan(rows), 0.0, found), np.zeros((len(numbers), len(self.means)))
+
+
+# Rows of known class, and what all ways to learn from them share: cuts, codes, counts of pairs.
+
+FARTHEST = 6.0
+"""Deviations from the mean beyond which a number adds no more to a line."""
+MOST_JOINT = 64
+"""Classes times intervals of a partner within which a number is cut."""
+LEAST_TOLD = 0.01
+"""Nats a row that a number and its partner must tell together beyond each alone, for it to be cut beside it."""
+MOST_EDGES = 20
+"""Cuts of a number beside a partner."""
+MOST_CELLS = 1200
+"""Cells of all columns together up to which all pairs of them are counted."""
+PAIR_COUNTS, COUNTS_PER_PAIR, MOST_PAIR_COUNTS = 1 << 20, 4.0, 1 << 24
+"""Counts of all pairs of cells in all classes: any table may have the first, and more only if its rows fill them.
+
+They may be `COUNTS_PER_PAIR` times as many as the rows hold pairs of cells; columns of 30 categories in 358 rows would
+have 15 times as many, and take most of the time of a fit to learn nothing.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Everything that is learned from these rows alone; rows held out are never looked at."""
+
+    rows: EncodedRows
+    labels: np.ndarray
+    weights: np.ndarray
+    classes: int
+    levels: tuple[int, ...]
+    measured: int | None = None
+    """How many of the numbers come first that are not levels taken as numbers; all unless said otherwise."""
+    given_cuts: CutColumns | None = None
+
+    def take(self, some: np.ndarray) -> Training:
+        """Some of the rows."""
+        return replace(self, rows=self.rows.take(some), labels=self.labels[some], weights=self.weights[some])
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The weight of the rows of each class."""
+        return np.bincount(self.labels, self.weights, minlength=self.classes)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Logarithms of the classes' shares, half a row imagined in each."""
+        return np.asarray(np.log((self.sizes + 0.5) / (self.sizes + 0.5).sum()))
+
+    @cached_property
+    def cuts(self) -> CutColumns:
+        if self.given_cuts is not None:
+            return self.given_cuts
+        return CutColumns.learned(self.rows, self.labels, self.weights, self.levels)
+
+    @cached_property
+    def finer(self) -> Training:
+        """The same rows with numbers cut finely enough to be looked at in pairs."""
+        cuts = self.cuts.finer(self.rows, self.weights)
+        found = self if cuts is self.cuts else replace(self, given_cuts=cuts)
+        if not found.countable or found is self:
+            return self
+        return found.partnered([k for k, edges in enumerate(cuts.edges) if edges is not self.cuts.edges[k]])
+
+    def partnered(self, numbers: Sequence[int]) -> Training:
+        """The same with numbers cut where the classes change within the intervals of a partner, if that tells more.
+
+        The partner is the column that tells most of the classes together with the number: on a chequerboard no cut
+        divides the classes, and within a row of it every border does.
+        """
+        before = self.synergy
+        told = [number for number in numbers if number in before and self._is_partner(*before[number])]
+        edges = zip(told, by_class_each(self._beside(number, before[number][0]) for number in told), strict=True)
+        kept = {number: own for number, own in edges if 0 < len(own) <= MOST_EDGES}
+        tried = self._cut_at(kept)
+        if tried is self or not tried.countable:
+            return self
+        after = tried.synergy
+        found = self._cut_at({k: own for k, own in kept.items() if k in after and after[k][1] > before[k][1]})
+        return found if found.countable else self
+
+    def _is_partner(self, place: int, told: float) -> bool:
+        """Whether a column tells more together with another, and has not too many intervals to be looked at so."""
+        return told > LEAST_TOLD * self.weights.sum() and self.cuts.sizes[place] * self.classes <= MOST_JOINT
+
+    def _beside(self, number: int, place: int) -> PointTable:
+        """Values by class and interval of the partner."""
+        column, beside = self.rows.numbers[:, number], self.codes[:, place]
+        known = np.flatnonzero(~np.isnan(column) & (beside > 0))
+        joint = (beside[known] - 1) * self.classes + self.labels[known]
+        return PointTable.of(column[known], joint, self.weights[known], self.cuts.sizes[place] * self.classes)
+
+    def _cut_at(self, edges: Mapping[int, np.ndarray]) -> Training:
+        """The same with some numbers cut elsewhere."""
+        if not edges:
+            return self
+        own = tuple(edges.get(number, before) for number, before in enumerate(self.cuts.edges))
+        sizes = (*(len(cuts) + 1 for cuts in own), *self.cuts.sizes[len(own) :])
+        return replace(self, given_cuts=CutColumns(own, sizes))
+
+    @cached_property
+    def together(self) -> np.ndarray:
+        """(columns x columns) nats that two columns tell of the classes together, beyond what each tells alone."""
+        within, over = self.pairs.information()
+        return np.asarray(within - over)
+
+    @cached_property
+    def synergy(self) -> dict[int, tuple[int, float]]:
+        """By column, the one that tells most of the classes together with it, and how many nats beyond each alone."""
+        together = self.together.copy()
+        np.fill_diagonal(together, -np.inf)
+        columns, best = [column for (column,) in self.terms.columns], together.argmax(axis=1)
+        return {c: (columns[b], float(together[k, b])) for k, (c, b) in enumerate(zip(columns, best, strict=True))}
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return self.cuts.codes(self.rows)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Tables of the columns of which these rows hold two intervals or levels, or more."""
+        whole = Terms.single(self.cuts.sizes)
+        least = np.where(self.codes > 0, self.codes, np.iinfo(self.codes.dtype).max).min(
+            axis=0, initial=np.iinfo(self.codes.dtype).max
+        )
+        several = self.codes.max(axis=0, initial=0) > least
+        return Terms(tuple(term for term in whole.columns if several[term[0]]), self.cuts.sizes)
+
+    @property
+    def countable(self) -> bool:
+        """Whether there are two columns or more, and few enough cells to count all pairs."""
+        columns, counts = len(self.terms.columns), self.classes * self.terms.width**2
+        room = max(PAIR_COUNTS, COUNTS_PER_PAIR * float(self.weights.sum()) * columns**2)
+        return columns > 1 and self.terms.width <= MOST_CELLS and counts <= min(room, MOST_PAIR_COUNTS)
+
+    @cached_property
+    def pairs(self) -> PairCounts:
+        return PairCounts.of(self.terms, self.codes, self.labels, self.weights, self.classes)
+
+    @cached_property
+    def tables(self) -> np.ndarray:
+        """(cells x classes) weight of the rows in each cell of the single columns."""
+        return self.counted(self.terms, self.codes)
+
+    def counted(self, terms: Terms, codes: np.ndarray) -> np.ndarray:
+        """(cells x classes) weight of these rows in each cell of some tables."""
+        places = terms.places(codes).ravel()
+        each = np.repeat(self.labels, len(terms.columns))
+        heavy = np.repeat(self.weights, len(terms.columns))
+        flat = np.bincount(places * self.classes + each, heavy, terms.width * self.classes)
+        counts = flat.reshape(terms.width, self.classes)
+        counts[0] = 0.0
+        return counts
+
+    @cached_property
+    def smooth(self) -> np.ndarray:
+        """Numbers of more values than each could be an interval of."""
+        return np.flatnonzero([_many(column) for column in self.rows.numbers.T])
+
+    @cached_property
+    def scale(self) -> NumberScale:
+        """Of all numbers as they are."""
+        return NumberScale.learned(self.rows.numbers, self.weights)
+
+    @cached_property
+    def moments(self) -> BlockMoments:
+        """Of the smooth numbers."""
+        return BlockMoments.of(self.rows.numbers[:, self.smooth], self.labels, self.weights, self.classes)
+
+    @cached_property
+    def rarity(self) -> WordScale:
+        """Of the words of all texts."""
+        return WordScale.learned(self.rows, self.weights)
+
+
+def _many(column: np.ndarray) -> bool:
+    return len(np.unique(column[~np.isnan(column)])) > FEW_VALUES
+
+
+def log_tables(counts: np.ndarray, terms: Terms, concentration: float | np.ndarray = 1.0) -> np.ndarray:
+    """(cells x classes) log-probability of every cell of a column within a class; 0 for what nothing is known of.
+
+    So much weight is imagined in every column, spread evenly over its cells.
+    """
+    widths = np.diff([*terms.offsets, terms.width])
+    totals = np.repeat(np.add.reduceat(counts, terms.offsets, axis=0), widths, axis=0) if len(widths) else counts[1:]
+    each = np.repeat(np.broadcast_to(concentration, widths.shape), widths)[:, None]
+    even = each / np.repeat(widths, widths)[:, None]
+    return np.vstack([np.zeros(counts.shape[1]), np.log(counts[1:] + even) - np.log(totals + each)])
+
+
+def laplace_tables(counts: np.ndarray, terms: Terms) -> np.ndarray:
+    """The same with every cell imagined once."""
+    return log_tables(counts, terms, np.diff([*terms.offsets, terms.width]))
+
+
+# What a classifier may be made of. Each member scores rows, and says column by column what its scores are made of.
 
 
 class Member(Protocol):
@@ -133,3 +557,47 @@ class StarsOfCuts:
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         return self.stars.parts(self.cuts.codes(rows))
+
+
+# A member of a classifier that is made of words.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordLines:
+    """A coefficient for every word of every text, and for how long each text is: they add up.
+
+    The first row of `coefficients` is the intercept, then come the columns of all bags, then the lengths; of two
+    classes there is one column, for the second against the first.
+    """
+
+    scale: WordScale
+    coefficients: np.ndarray
+
+    @property
+    def by_column(self) -> bool:
+        return True
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Those of how long the texts are."""
+        return self.coefficients[1 + self.scale.width :]
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x classes) log-posteriors up to what all classes share."""
+        words = self.scale.words(rows) @ self.coefficients[1 : 1 + self.scale.width]
+        return spread(np.asarray(words) + self.scale.lengths(rows) @ self.lengths + self.coefficients[0])
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """What each text adds to them, other columns nothing; and what no column does."""
+        lengths, first = self.scale.lengths(rows), rows.plain_columns
+        found = np.zeros((len(rows), first + len(rows.bags), len(spread(self.coefficients[:1])[0])))
+        each = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])
+        for text, (bag, own) in enumerate(zip(rows.bags, each, strict=True)):
+            words = np.asarray(self.scale.weighed(text, bag) @ own)
+            found[:, first + text] = spread(words + lengths[:, text, None] * self.lengths[text])
+        return found, np.tile(spread(self.coefficients[:1]), (len(rows), 1))
+
+    def word_parts(self, text: int, bag: Any) -> np.ndarray:
+        """(cells x classes) what each cell of a text's bag adds."""
+        own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
+        return spread(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])

@@ -109,8 +109,8 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> None:
         """Run the command; a reader that closed its end of the pipe has seen enough, which is no failure."""
         from softcount.cli.outputs import ready_streams
-        from softcount.numerics.blas_room import reserve_room
-        from softcount.remedies import in_shell
+        from softcount.core.remedies import in_shell
+        from softcount.core.scratch import reserve_room
         from softcount.run.progress import interrupts_end
 
         reserve_room()

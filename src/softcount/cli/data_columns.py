@@ -40,7 +40,7 @@ def _joined(pa: Any, parts: list[Any]) -> Any:
 
 def kept_keys(source: Source, keep: Sequence[str]) -> list[Key]:
     """The columns that --keep names: a name, several with commas between them, or all."""
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     known = {name: key for key, name in labels(source.keys).items()}
     found: list[Key] = []
@@ -59,7 +59,7 @@ def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Ta
         return predicted
     import pyarrow as pa
 
-    from softcount.table.names import apart, labels
+    from softcount.table.schema import apart, labels
 
     kept = {labels(source.keys)[key]: cells for key, cells in columns_of(source, kept_keys(source, keep)).items()}
     ours = {apart(name, list(kept)): predicted.column(name) for name in predicted.column_names}
@@ -84,7 +84,7 @@ def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table
     import pyarrow as pa
 
     from softcount.estimators.filling import filled_arrow
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     columns: dict[Key, Any] = dict(columns_of(source, source.keys))
     for key, (rows, values) in fills.items():

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from softcount.errors import DataError
 from softcount.records import dataclass
-from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
+from softcount.sources.source import CONTENT_DECIDES, FileFormat
 
 if TYPE_CHECKING:
-    from softcount.learn.learned import Learned
+    from softcount.learn.record import Learned
     from softcount.sources.bytestream import Progress
     from softcount.sources.source import Source
     from softcount.table import Key, Table
@@ -89,7 +89,7 @@ class TextSettings:
 
     def family(self) -> Any:
         """The family that models words so."""
-        from softcount.families.text_family import Text
+        from softcount.families.text import Text
 
         return Text(**self.settings)
 
@@ -108,8 +108,8 @@ class TextSettings:
 def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
     """The rows of DATA."""
     from softcount.sources.bytestream import TextFile
-    from softcount.sources.detect import from_path, open_source
-    from softcount.sources.document_files import LinesSource
+    from softcount.sources.documents import LinesSource
+    from softcount.sources.open_source import from_path, open_source
 
     if form.sql is not None:
         return _asked(data, form.sql)
@@ -123,7 +123,7 @@ def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
 
 def _asked(database: str, query: str) -> Source:
     """The rows of a query."""
-    from softcount.sources.queries import query_source
+    from softcount.sources.databases import query_source
 
     return query_source(query, database)
 
@@ -137,8 +137,8 @@ def _of_lines(path: str, name: str) -> str:
 
 def may_hold_classes(data: str) -> bool:
     """Whether DATA may be documents in folders, which are their classes, by looking at how it begins."""
-    from softcount.sources.archives import is_tar
-    from softcount.sources.table_folders import table_parts
+    from softcount.sources.documents import is_tar
+    from softcount.sources.joined_files import table_parts
 
     if os.path.isdir(data):
         return not table_parts(data)
@@ -154,7 +154,7 @@ def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progres
     Folders and tar files hold a document in each file. Any other file is a table, unless text is all that the model
     reads and the first line does not name its column: then each line is a document.
     """
-    from softcount.sources.detect import from_path
+    from softcount.sources.open_source import from_path
 
     if form.sql is not None:
         return _asked(data, form.sql)
@@ -162,10 +162,9 @@ def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progres
 
 
 def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, name: str) -> Source:
-    from softcount.sources.archives import archive_of
     from softcount.sources.bytestream import TextFile
-    from softcount.sources.detect import file_source
-    from softcount.sources.document_files import DocumentsSource, LinesSource, one_document
+    from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, one_document
+    from softcount.sources.open_source import file_source
 
     shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
     if shelf is not None:
@@ -193,8 +192,8 @@ def text_column(fitted: Learned, what: str) -> Any:
 
 def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
     """What a document is in a file that is no table: text is all the model reads, and no header names its column."""
+    from softcount.sources.arrow_files import PARQUET_MAGIC
     from softcount.sources.bytestream import first_bytes
-    from softcount.sources.parquet import PARQUET_MAGIC
 
     key = fitted.schema.only_text
     if key is None or first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
@@ -217,7 +216,7 @@ def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> T
 
 def _first_lines(path: str, name: str) -> list[str]:
     from softcount.sources.bytestream import TextFile
-    from softcount.sources.document_files import lines_of
+    from softcount.sources.documents import lines_of
 
     found = lines_of(TextFile(path, name).blocks(quiet=True), name)
     return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
@@ -225,7 +224,7 @@ def _first_lines(path: str, name: str) -> list[str]:
 
 def _as_cells(line: str) -> list[list[str]]:
     """The cells of a line under each delimiter that a table may have."""
-    from softcount.sources.dialects import DELIMITERS
+    from softcount.sources.csv_dialect import DELIMITERS
 
     found = []
     for delimiter in DELIMITERS:
@@ -268,7 +267,7 @@ def table_width(lines: list[str]) -> int:
     >>> table_width(['ham,"well, hello"', "spam,free"] * 3)
     2
     """
-    from softcount.sources.dialects import DELIMITERS
+    from softcount.sources.csv_dialect import DELIMITERS
 
     for delimiter in DELIMITERS:
         for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):

@@ -24,7 +24,7 @@ def command(old: str, new: str, json_wanted: bool) -> None:
     """Say what changed from the model OLD to the model NEW."""
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import put_answer
-    from softcount.fitted.model_changes import model_changes
+    from softcount.fitted.compare import model_changes
     from softcount.report.change_page import change_document, change_page
 
     found = model_changes(library.load_any(old), library.load_any(new))

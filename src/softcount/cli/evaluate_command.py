@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from softcount.cli.data_input import InputFormat
-    from softcount.evaluate.judge import CostFigures
     from softcount.evaluate.ranking import LiftLine, ScoredRows
-    from softcount.evaluate.scores import Evaluation
+    from softcount.evaluate.scores import CostFigures, Evaluation
     from softcount.fitted.decisions import Threshold
     from softcount.report.page import Page
     from softcount.run.progress import Tell
@@ -120,8 +119,8 @@ def rows_of(request: EvaluateRequest, tell: Tell) -> JudgedRows:
 
     from softcount.cli import library_calls as library
     from softcount.cli.named_columns import say_prediction_notes
-    from softcount.evaluate.judge import as_named, label_places, scored_rows
     from softcount.evaluate.ranking import FOLDS
+    from softcount.evaluate.scores import as_named, label_places, scored_rows
 
     fitted: Any = library.load_any(request.model)
     net = library.is_network(fitted)
@@ -143,7 +142,7 @@ def rows_of(request: EvaluateRequest, tell: Tell) -> JudgedRows:
 def probabilities(fitted: Any, table: Table, node: Any, names: list[Any], decide: DecisionRequest) -> np.ndarray:
     """(rows x classes) probabilities, under the shares asked for; of a network those of its node."""
     from softcount.fitted.decisions import log_of
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     with Threads() as threads:
         plain = fitted.proba(table, threads if node is None else node)
@@ -173,8 +172,8 @@ def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[l
 
 def told_of(found: JudgedRows, decide: DecisionRequest, rates: dict[str, str | None], lift: str | None) -> Told:
     """Every figure that was asked for."""
-    from softcount.evaluate.judge import cost_figures, judged, lift_of, rarer
     from softcount.evaluate.ranking import chosen_threshold, wanted_rate
+    from softcount.evaluate.scores import cost_figures, judged, lift_of, rarer
     from softcount.fitted.decisions import cost_matrix
 
     held, names = found.held, found.names

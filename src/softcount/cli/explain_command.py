@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.cli.data_input import InputFormat
+    from softcount.fitted.characteristic_words import DocumentWords
     from softcount.fitted.explain import Explanation
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
-    from softcount.fitted.marking_words import DocumentWords
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
     from softcount.report.answer_page import ExplainedRow
     from softcount.report.page import Page
     from softcount.table import Chunk, Chunks, Table
@@ -128,7 +128,7 @@ def explain_classes(
 def document_title(table: Table, data: str) -> str | None:
     """What to call the one document that DATA is; None where it is a table."""
     from softcount.cli.outputs import STANDARD
-    from softcount.sources.in_memory import ArrowSource
+    from softcount.sources.frames import ArrowSource
 
     if not isinstance(table.source, ArrowSource):
         return None
@@ -217,10 +217,10 @@ def some_rows(
     fitted: Fitted, table: Table, rows: Sequence[int], against: str | None, title: str | None
 ) -> tuple[pa.Table, list[ExplainedRow]]:
     """A line of reasons for each of the rows, counted from 1, and all there is to tell about it."""
+    from softcount.fitted.characteristic_words import row_of
     from softcount.fitted.explain import explained
-    from softcount.fitted.marking_words import row_of
     from softcount.report.answer_page import ExplainedRow, ours_in, reasons_table
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
     from softcount.table import Chunks
 
     other = _other(fitted, against)
@@ -262,7 +262,7 @@ def _with_files(fitted: Fitted, table: Table, reasons: pa.Table, rows: Sequence[
 
 def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple[DocumentWords, str | None]]:
     """The words of each column of text in a chunk's only row, and the document they are in."""
-    from softcount.fitted.marking_words import explain_words
+    from softcount.fitted.characteristic_words import explain_words
     from softcount.table import document_at
 
     found = explain_words(fitted, chunk, other) if fitted.schema.texts else []

@@ -64,7 +64,7 @@ def page_of(model: str, data: str | None, form: InputFormat, told: bool = False)
     from softcount.cli.named_columns import say_answering_model
     from softcount.cli.sequence_calls import sequence_model
     from softcount.explore import explored
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
     sequences = sequence_model(model)
     if sequences is not None:
@@ -73,7 +73,7 @@ def page_of(model: str, data: str | None, form: InputFormat, told: bool = False)
     try:
         fitted = library.load_any(model)
     except library.KMeansFile as found:
-        from softcount.fitted.centre_classes import NOTE, centre_classes
+        from softcount.fitted.compare import NOTE, centre_classes
 
         classes = centre_classes(found.centres, found.names)
         rows = None if data is None else library.open_like(classes, data, form)

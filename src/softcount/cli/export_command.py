@@ -51,7 +51,7 @@ def command(model: str, form: str, dialect: str, table: str, keep: tuple[str, ..
     if form == "bif":
         _written(found, model, output)
         return
-    from softcount.export.exported import as_onnx, as_sql
+    from softcount.export.export_model import as_onnx, as_sql
 
     if form == "onnx":
         graph, check = as_onnx(_exporting(found, model))

@@ -10,7 +10,7 @@ import click
 
 from softcount.errors import DataError, ModelFileError, SoftcountError, is_shortage
 from softcount.report.plain_text import printable
-from softcount.sources.addresses import without_password
+from softcount.sources.databases import without_password
 
 INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
 

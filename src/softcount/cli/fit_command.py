@@ -20,13 +20,13 @@ from softcount.cli import WORDS, network_options, options, sequence_options
 from softcount.cli.failures import INTERRUPTED
 from softcount.cli.outputs import say
 from softcount.run.progress import interrupts_end
-from softcount.sources.addresses import without_password
+from softcount.sources.databases import without_password
 
 if TYPE_CHECKING:
     from softcount.cli.learn import FitRequest
     from softcount.cli.sequence_calls import SequenceRequest
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
     from softcount.report.page import Page
 
 

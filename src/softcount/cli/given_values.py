@@ -14,8 +14,8 @@ from softcount.errors import DataError
 from softcount.records import dataclass
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
     from softcount.table import Key
     from softcount.table.cell_forms import CellForm
 

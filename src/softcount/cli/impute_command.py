@@ -38,7 +38,7 @@ def command(
     from softcount.cli.network_calls import open_rows
     from softcount.cli.outputs import check_output, inform, progress, put_rows
     from softcount.fitted.answers import fills
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
     check_output(output, model, data)
     fitted = library.load_any(model)

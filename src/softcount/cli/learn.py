@@ -19,21 +19,21 @@ from softcount.errors import DataError
 from softcount.evaluate.learn_model import ClassSearch
 from softcount.files.data_digest import data_digest
 from softcount.fit.classes import ClassRequest
-from softcount.learn.fit_record import Provenance
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
+from softcount.learn.em import Stop
+from softcount.learn.record import Provenance
+from softcount.learn.settings import Plan
 from softcount.records import dataclass
+from softcount.run.local import Threads
 from softcount.run.progress import Tell, starts_told
-from softcount.run.threads import Threads
 from softcount.sources import wording
-from softcount.table.look import NO_VALUES
+from softcount.table.inspect_columns import NO_VALUES
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
     from softcount.fit.network import NetworkRequest
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.models.declared import Declared
-    from softcount.networks.graph import Graph
+    from softcount.fitted.fitted import Fitted
+    from softcount.models.declare import Declared
+    from softcount.networks.network import Graph
     from softcount.table import Table
 
 DEFAULT_STARTS = 10
@@ -136,11 +136,11 @@ def runner_for(request: FitRequest) -> AbstractContextManager[Any]:
     name, _, address = request.engine.partition("=")
     if name == "spark":
         from softcount.cli import NoPandas
-        from softcount.run.spark_engine import session_at
+        from softcount.run.spark import session_at
 
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not NoPandas]  # Spark asks for pandas
         return session_at(address or None, request.jobs)
-    from softcount.run.dask_engine import connected
+    from softcount.run.dask import connected
 
     return connected(address or None, request.jobs)
 
@@ -178,7 +178,7 @@ def class_request(request: FitRequest, asked: Declared, tell: Tell) -> ClassRequ
     )
     tried: dict[str, Any] = {"folds": request.folds, "holdout": request.holdout, "seed": request.seed}
     if not known:
-        from softcount.learn.groups import Starts  # with all that searches for classes
+        from softcount.learn.mixture import Starts  # with all that searches for classes
 
         number = request.classes if isinstance(request.classes, int) else None
         starts = Starts(number or 1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
@@ -186,7 +186,7 @@ def class_request(request: FitRequest, asked: Declared, tell: Tell) -> ClassRequ
         return ClassRequest(plan, search, checkpoint=request.checkpoint, **tried)
     stars = None
     if request.model == "averaged":
-        from softcount.evaluate.learn_stars import StarPlan
+        from softcount.evaluate.aode import StarPlan
 
         stars = StarPlan()
     decides = stars is None and request.decides
@@ -197,7 +197,7 @@ def _with_expert(
     request: FitRequest, wanted: ClassRequest, table: Table, asked: Declared, first: Fitted
 ) -> tuple[Table, ClassRequest, Any]:
     """The table with the levels that beliefs name, the request with them as its prior, and both beside the data."""
-    from softcount.bayes.expert_beliefs import expert_beside_data, expert_prior
+    from softcount.bayes.expert import expert_beside_data, expert_prior
 
     prior = expert_prior(request.expert, first)
     levels = {key: list(belief.levels) for key, belief in prior.items() if belief.levels is not None}

@@ -15,11 +15,11 @@ from softcount.run.progress import Tell, keep_quiet
 if TYPE_CHECKING:
     import numpy as np
 
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
-    from softcount.learn.kmeans.fit_kmeans import Centres
-    from softcount.learn.learned import Learned
-    from softcount.models.declared import Declared
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
+    from softcount.learn.kmeans.fit import Centres
+    from softcount.learn.record import Learned
+    from softcount.models.declare import Declared
     from softcount.sources.source import Source
     from softcount.table import Key, Schema, Table
 
@@ -32,7 +32,7 @@ READING = "reading"
 def declared(kinds: Mapping[Any, Any]) -> Declared:
     """What --kind asked for. A block's columns are divided by commas; no column at all stands for every other."""
     from softcount.families import FAMILIES
-    from softcount.models.declared import read_kinds
+    from softcount.models.declare import read_kinds
 
     named = {key: kind for key, kind in kinds.items() if key}
     said = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
@@ -69,7 +69,7 @@ def bytes_read(tell: Tell) -> Callable[[int, int], None]:
 
 def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
     """The schema once every row has been met, the number of rows, the missing cells of each column, and notes."""
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
     from softcount.table import Contradiction
 
     while True:
@@ -98,7 +98,7 @@ class KMeansFile(ModelFileError):
 
 def is_network(model: Any) -> bool:
     """Whether a model that was loaded is a network."""
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
     return not isinstance(model, Fitted)
 
@@ -125,7 +125,7 @@ def _from_model_file(path: str) -> Fitted | FittedNet:
     from softcount.files.centres_part import holds_centres
     from softcount.files.model_file import load_model
     from softcount.files.text_part import refuse_vocabulary
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
     document, arrays = read(Path(path))
     if holds_centres(document):
@@ -149,7 +149,7 @@ def _from_model_file(path: str) -> Fitted | FittedNet:
     found = load_model(path, document, arrays)[0]
     if isinstance(found, Fitted):
         return found
-    from softcount.fitted.fitted_net import FittedNet  # only who has a network pays for loading it
+    from softcount.fitted.network import FittedNet  # only who has a network pays for loading it
 
     return FittedNet.of(found)
 

@@ -13,9 +13,9 @@ from softcount.report.page import key_text
 from softcount.report.plain_text import counted, listed
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
-    from softcount.learn.learned import Learned
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
+    from softcount.learn.record import Learned
     from softcount.table import Key, Table
 
 
@@ -39,7 +39,7 @@ def refuse_text(fitted: Fitted, key: Key, model: str) -> None:
 def model_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns one can ask about, by the text that names them."""
     from softcount.fitted.derived_columns import derived_fields
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     single = [part for key in fitted.params for part in (key if isinstance(key, tuple) else (key,))]
     single += [spec.key for spec in derived_fields(fitted.schema)]
@@ -59,7 +59,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 def node_keys(fitted: FittedNet) -> dict[str, Key]:
     """The nodes of a network by the text that names them."""
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     return {name: key for key, name in labels(fitted.net.graph.names).items()}
 

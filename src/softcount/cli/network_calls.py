@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.cli.data_input import InputFormat
-    from softcount.fitted.fitted_net import FittedNet
-    from softcount.fitted.net_rows import ExplainedLevels
+    from softcount.fitted.network import FittedNet
+    from softcount.fitted.network_rows import ExplainedLevels
     from softcount.report.answer_page import ExplainedRow
     from softcount.table import Key, Table
 
@@ -49,12 +49,11 @@ def explained_lines(
     import numpy as np
 
     from softcount.cli.named_columns import node_key
-    from softcount.counts import ROOT
-    from softcount.fitted.net_rows import explained_rows
-    from softcount.fitted.odd_rows import shown_cells
+    from softcount.core.counts import ROOT
+    from softcount.fitted.network_rows import explained_rows, shown_cells
     from softcount.report.answer_page import OURS, ExplainedRow
     from softcount.report.class_page import value_text
-    from softcount.table.names import apart, labels
+    from softcount.table.schema import apart, labels
 
     if of is None and fitted.target is None:
         raise DataError("the network was learned without a class. Say which node to explain: --of NODE")
@@ -87,7 +86,7 @@ def _reasons(found: ExplainedLevels, levels: Sequence[Any], names: dict[Key, str
     import numpy as np
     import pyarrow as pa
 
-    from softcount.counts import ROOT
+    from softcount.core.counts import ROOT
     from softcount.report.answer_page import AGAINST, CLASS, PRIOR, ROW, TOTAL, cells_array
 
     count, cells = len(found.chosen), cells_array(levels)

@@ -234,7 +234,7 @@ def take_request(asked: dict[str, Any]) -> NetRequest | None:
 def _check_edges(request: NetRequest) -> None:
     """Refuse edges in a circle, and a text that is neither a word nor a file nor edges, before data is read."""
     from softcount.fit.network_structure import graph_of_text
-    from softcount.networks.graph import Graph
+    from softcount.networks.network import Graph
 
     option = "--required"
     try:

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 import click
 
 from softcount.errors import DataError
-from softcount.sources.addresses import address_of
-from softcount.sources.file_format import ORDERS, FileFormat
+from softcount.sources.databases import address_of
+from softcount.sources.source import ORDERS, FileFormat
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -232,7 +232,7 @@ class HeadedCommand(click.Command):
 
 def ngram_range(text: str) -> tuple[int, int]:
     """The shortest and longest run of words that counts as one: "1-2", or "2" for pairs alone."""
-    from softcount.text.word_rules import LONGEST_RUN
+    from softcount.text.words import LONGEST_RUN
 
     low, dash, high = text.partition("-")
     found = int(as_number(int, low)), int(as_number(int, high if dash else low))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.cli.data_input import InputFormat
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
     from softcount.table import Table
 
 EPILOG = """\b
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli.data_columns import rounded, with_kept
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.outputs import check_output, put_rows
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
     check_output(output, model, data)
     states = sequence_calls.sequence_model(model)
@@ -113,7 +113,7 @@ def predict_classes(
     from softcount.cli.outputs import progress
     from softcount.fitted.classes import anomaly_scores
     from softcount.report.answer_page import prediction_table
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     with progress() as tell, Threads() as threads:
         table = library.open_like(fitted, data, form, tell)
@@ -140,7 +140,7 @@ def predict_node(
     from softcount.cli.network_calls import open_rows
     from softcount.cli.outputs import progress
     from softcount.fitted.decisions import log_of
-    from softcount.fitted.net_rows import surprises
+    from softcount.fitted.network_rows import surprises
     from softcount.report.answer_page import prediction_table
 
     if of is None and fitted.target is None:

@@ -10,8 +10,8 @@ from softcount.cli import options
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
     from softcount.table import Key
 
 EPILOG = """\b
@@ -59,7 +59,7 @@ def command(
     quantiles.
     """
     from softcount.cli import library_calls as library
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
     if of and likeliest:
         raise click.UsageError("--likeliest asks about all nodes together: leave out --of")
@@ -149,7 +149,7 @@ def ask_network(
     from softcount.cli.named_columns import node_key
     from softcount.cli.outputs import put_answer
     from softcount.fitted.conditions import spoken_given
-    from softcount.fitted.net_samples import sampled_query
+    from softcount.fitted.network_rows import sampled_query
     from softcount.report.network_page import joint_document, joint_page
 
     keys = [node_key(fitted, name, "--of") for name in dict.fromkeys(of)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from softcount.cli.data_input import InputFormat
     from softcount.cli.library_calls import KMeansFile
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
     from softcount.report.model_report import GivenRows
     from softcount.report.written_report import Report
     from softcount.run.progress import Tell
@@ -95,7 +95,7 @@ def numbers_in(found: KMeansFile, data: str, form: InputFormat) -> np.ndarray:
     import numpy as np
 
     from softcount.cli import library_calls as library
-    from softcount.fitted.centre_classes import centre_classes
+    from softcount.fitted.compare import centre_classes
 
     chunks = library.open_like(centre_classes(found.centres, found.names), data, form).chunks()
     rows: np.ndarray = np.concatenate([np.zeros((0, len(found.names))), *(chunk.reals for chunk in chunks)])
@@ -108,7 +108,7 @@ def numbers_in(found: KMeansFile, data: str, form: InputFormat) -> np.ndarray:
 def summary_of(fitted: Any, data: str, form: InputFormat, tell: Tell) -> tuple[Any, str]:
     """The summary of a table beside a network, and its name."""
     from softcount.cli.network_calls import open_rows
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
     from softcount.table.column_summary import summarise
 
     table, _ = open_rows(fitted, data, form, None, tell)
@@ -125,7 +125,7 @@ def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRo
     from softcount.cli import library_calls as library
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.report.written_report import given_rows
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     table = library.open_like(fitted, data, form, tell)
     labels = labels_of(fitted, table, form)
@@ -137,7 +137,7 @@ def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRo
 
 def labels_of(fitted: Fitted, table: Table, form: InputFormat) -> np.ndarray | None:
     """The places of the rows' classes, where the table holds the target."""
-    from softcount.evaluate.judge import as_named, label_places
+    from softcount.evaluate.scores import as_named, label_places
     from softcount.table import read_labels
 
     if (

@@ -56,9 +56,9 @@ def command(
     from softcount.cli.named_columns import say_answering_model
     from softcount.cli.outputs import check_output, is_parquet, put_rows
     from softcount.fitted.answers import sampled
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
     from softcount.report.answer_page import cells_array
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     check_output(output, model)
     states = sequence_calls.sequence_model(model)

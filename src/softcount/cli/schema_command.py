@@ -30,9 +30,9 @@ def command(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bo
     from softcount.cli import library_calls as library
     from softcount.cli.outputs import progress, put_answer
     from softcount.evaluate.learn_model import choose_densities
-    from softcount.learn.plan import Plan
+    from softcount.learn.settings import Plan
     from softcount.report.model_page import schema_document, schema_page
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     with progress() as tell:
         asked = library.declared(kinds)

@@ -51,12 +51,11 @@ def command(
     from softcount.cli.network_options import is_network_file
     from softcount.cli.outputs import inform, say
     from softcount.errors import ModelFileError
-    from softcount.serve.run_server import address_of, listening, refuse_without_extra, run_server
+    from softcount.serve.server import address_of, listening, refuse_without_extra, run_server
 
     refuse_without_extra()
-    from softcount.serve.http_application import Served
-    from softcount.serve.request_guards import Limits, Patience
-    from softcount.serve.served_models import learn_class, served_by_name
+    from softcount.serve.application import Limits, Patience, Served
+    from softcount.serve.models import learn_class, served_by_name
 
     for path in models:
         if is_network_file(path):

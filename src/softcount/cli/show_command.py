@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
     from softcount.cli.library_calls import KMeansFile
     from softcount.cli.sequence_calls import ShowRequest
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.fitted import Fitted
+    from softcount.fitted.network import FittedNet
     from softcount.report.class_page import SortedRows
 
 EPILOG = """\b
@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli import library_calls as library
     from softcount.cli import sequence_calls
     from softcount.cli.outputs import put_answer
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
     from softcount.report.model_page import model_document, model_page
 
     most = 10 if anomalies is None else anomalies
@@ -176,7 +176,7 @@ def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, js
     from softcount.cli.named_columns import say_prediction_notes
     from softcount.cli.network_calls import open_rows
     from softcount.cli.outputs import progress, put_answer
-    from softcount.fitted.odd_rows import odd_rows
+    from softcount.fitted.network_rows import odd_rows
     from softcount.report.network_page import odd_rows_document, odd_rows_page
 
     with progress() as tell:
@@ -193,7 +193,7 @@ def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> Sorted
     from softcount.cli.outputs import progress
     from softcount.fitted.classes import sort_rows
     from softcount.report.class_page import SortedRows as Rows
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
 
     with progress() as tell, Threads() as threads:
         table = library.open_like(fitted, data, form, tell)

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from softcount.bayes.table_evidence import class_evidence, penalised, unnamed_orders, with_plain_parameters
+from softcount.bayes.evidence import class_evidence, penalised, unnamed_orders, with_plain_parameters
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.families import Categorical
 from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, name_apart
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import whole_table
-from softcount.fitted.net_evidence import is_sure
+from softcount.fitted.network import is_sure
 from softcount.models.nodes import Node
 from softcount.records import dataclass
-from softcount.run.base import AtOnce
-from softcount.run.threads import Threads
+from softcount.run.local import AtOnce, Threads
 from softcount.table import check_weights
 from softcount.table.chunk import Chunks
 from softcount.table.schema import Key

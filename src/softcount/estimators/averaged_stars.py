@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.classify.encoded_rows import column_keys, measured_count
-from softcount.classify.star_counts import StarLayout, StarSetting
+from softcount.classify.aode import StarLayout, StarSetting
+from softcount.classify.encode import column_keys, measured_count
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
 from softcount.estimators.parameters import Parameter
-from softcount.evaluate.learn_stars import StarPlan, joined_stars, told_by
+from softcount.evaluate.aode import StarPlan, joined_stars, told_by
 from softcount.fit.classes import ClassRequest
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.plan import Plan
+from softcount.fitted.fitted import Fitted
+from softcount.learn.settings import Plan
 from softcount.sources.frames import refuse_elsewhere
 from softcount.table.schema import Key
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
-from softcount.numerics.late_scipy import sparse
 from softcount.records import dataclass
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
 from softcount.table import Table
 from softcount.text import Chosen, Reading
-from softcount.text.word_blocks import cut
+from softcount.text.count_words import cut
 
 
 @dataclass

@@ -14,6 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.bag_inputs import DocumentTally, not_empty, pieces_of, reading_of, refuse_limits
 from softcount.estimators.base import Estimator
@@ -21,11 +22,19 @@ from softcount.estimators.inputs import attribute, refuse_unlike
 from softcount.files.archive import naming
 from softcount.files.json_document import nested_document
 from softcount.files.text_part import reading_document
-from softcount.numerics.late_scipy import sparse
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.text import Chosen, Gathered, WordBlock, Words, block_of, matrix_of
-from softcount.text.hashing import GatheredHashes, Hashed, continued, everything, take
-from softcount.text.matrices import emptied, idf_of, stacked, weighted
+from softcount.text.vocabulary import (
+    GatheredHashes,
+    Hashed,
+    continued,
+    emptied,
+    everything,
+    idf_of,
+    stacked,
+    take,
+    weighted,
+)
 
 NO_WORDS = Words.of(())
 NOTHING = np.zeros(0, dtype=np.int64)

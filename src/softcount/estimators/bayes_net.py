@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
@@ -27,26 +28,23 @@ from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
 from softcount.fit.network_structure import WORDS, SearchSettings, graph_of, pairs_of, structure_of
-from softcount.fitted.fitted_net import FittedNet, LikeliestLevels, re_estimated
-from softcount.fitted.net_rows import explained_rows, surprises
-from softcount.fitted.node_table import NodeTable
-from softcount.learn.evidence import bic, description_length
+from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
+from softcount.fitted.network_numbers import NodeTable
+from softcount.fitted.network_rows import explained_rows, surprises
+from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
-from softcount.models.align_net import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
-from softcount.models.declared import read_kinds
-from softcount.models.net import Net
-from softcount.networks.dependence import Dependence
+from softcount.learn.record import bic, description_length
+from softcount.learn.settings import Plan
+from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
+from softcount.models.declare import read_kinds
+from softcount.models.network import Net
 from softcount.networks.elimination import cells_within
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
-from softcount.numerics.late_scipy import sparse
-from softcount.run.threads import Threads
+from softcount.networks.network import Graph, Network
+from softcount.networks.scores import Dependence
+from softcount.run.local import Threads
 from softcount.sources.frames import is_missing
 from softcount.table import Table, open_table, refuse_many_numbers
-from softcount.table.names import apart, labels
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Key, Kind, apart, labels
 
 CLASS = "(class)"
 """What the node of a class is called that came without a name."""
@@ -448,7 +446,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
         """
         if samples is None:
             return self._fitted.query(of, given, each)
-        from softcount.fitted.net_samples import sampled_query
+        from softcount.fitted.network_rows import sampled_query
 
         check_whole("samples", samples, 1)
         return sampled_query(self._fitted, of, given, samples, method, random_state)

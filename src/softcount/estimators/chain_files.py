@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import softcount
-from softcount.chains.context_counts import Alphabet, ContextCounts, ContextLevel
+from softcount.chains.counts import Alphabet, ContextCounts, ContextLevel
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document, naming, write
 from softcount.files.json_document import key_of, plain

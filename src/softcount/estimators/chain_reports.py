@@ -9,14 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.chains import long_run
-from softcount.chains.context_counts import GAP, ContextCounts, digits_of, steps_of
-from softcount.chains.long_run import ChainShape
-from softcount.chains.predictions import Predictions
+from softcount.chains import order as long_run
+from softcount.chains.counts import GAP, ContextCounts, Predictions, digits_of, steps_of
+from softcount.chains.order import ChainShape
 from softcount.errors import DataError
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
-from softcount.table.names import apart
+from softcount.table.schema import apart
 
 MOST_STATES = 3_000
 """Contexts of a chain whose long run is worked out: it takes the cube of their number."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.special import log_sum_exp
 from softcount.estimators.mixture import Mixture
 from softcount.estimators.naive_bayes import NaiveBayes
-from softcount.numerics.logspace import log_sum_exp
 from softcount.table import Table, open_table
 from softcount.table.schema import Schema
 

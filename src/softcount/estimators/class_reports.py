@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.estimators.inputs import Answer
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table
 from softcount.estimators.row_by_row import row_by_row
 from softcount.fitted.answers import CLASS, labels_in, name_apart
-from softcount.fitted.classes import (
-    Anomaly,
-    ClassMembers,
-    anomaly_scores,
-    membership_entropy,
-    relative,
-    sort_rows,
+from softcount.fitted.characteristic_words import (
+    DocumentWords,
+    explain_words,
+    marking_words,
+    places_of,
+    row_of,
+    text_leaves,
 )
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.classes import Anomaly, ClassMembers, anomaly_scores, membership_entropy, relative, sort_rows
+from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import departures
-from softcount.fitted.marking_words import DocumentWords, explain_words, marking_words, places_of, row_of, text_leaves
 from softcount.table import Key, Table, document_at
 
 

@@ -14,16 +14,16 @@ from softcount.estimators import inputs
 from softcount.estimators.fit_runner import from_engine
 from softcount.estimators.naive_bayes import ClassEstimator
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.dependent_columns import strong_pairs
+from softcount.evaluate.warnings import strong_pairs
 from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.plan import Plan
+from softcount.fitted.fitted import Fitted
+from softcount.learn.settings import Plan
 from softcount.table import Table
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
-    from softcount.classify.pool import Pool
+    from softcount.classify.ensemble import Pool
 
 DROPPED = "what told the classes was dropped: rows were added or taken away after the fit. Fit all at once to learn it."
 

@@ -9,18 +9,18 @@ from typing import Any
 
 from sklearn.base import clone
 
-from softcount.bayes.table_evidence import class_evidence, with_plain_parameters
+from softcount.bayes.evidence import class_evidence, with_plain_parameters
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.learned_rows import declared_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.column_scores import ColumnScores, column_scores, forward
-from softcount.fitted.column_evidence import column_evidence, evidence_under
-from softcount.learn.plan import Plan
+from softcount.evaluate.calibrate import ColumnScores, column_scores, forward
+from softcount.fitted.explain import column_evidence, evidence_under
+from softcount.learn.settings import Plan
 from softcount.records import dataclass
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.schema import Key

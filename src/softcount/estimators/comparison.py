@@ -16,15 +16,13 @@ from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines, as_frame, frame_library
 from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
 from softcount.evaluate.calibrate import SMALLEST
-from softcount.evaluate.judge import mean_auc
-from softcount.evaluate.paired_losses import Behind, behind, ranked, verdict
-from softcount.evaluate.ranking import ScoredRows
-from softcount.evaluate.scores import Evaluation, Sums, summed
+from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
+from softcount.evaluate.scores import Evaluation, Sums, mean_auc, summed
 from softcount.records import dataclass
+from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
-from softcount.run.threads import Threads
 from softcount.sources.frames import refuse_elsewhere
-from softcount.table.repeated_rows import units_of
+from softcount.table.column_summary import units_of
 from softcount.table.schema import MISSING, Schema
 
 FOLDS = 5

@@ -17,12 +17,18 @@ from softcount.estimators.labels_there import answers_and_labels
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
-from softcount.evaluate.judge import judged, label_places, lift_of, rarer, scored_rows
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
-from softcount.evaluate.scores import Evaluation
-from softcount.fitted.best_error import BestError, best_error
-from softcount.fitted.decisions import Decision, Threshold, estimated_shares, place_of, with_prior
-from softcount.fitted.fitted_model import Fitted
+from softcount.evaluate.scores import Evaluation, judged, label_places, lift_of, rarer, scored_rows
+from softcount.fitted.decisions import (
+    BestError,
+    Decision,
+    Threshold,
+    best_error,
+    estimated_shares,
+    place_of,
+    with_prior,
+)
+from softcount.fitted.fitted import Fitted
 from softcount.sources.frames import engine_holding
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.densities.reflection import Reflection
+from softcount.densities.kernels import Reflection
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.sources.frames import text_column

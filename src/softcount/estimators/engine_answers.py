@@ -18,8 +18,8 @@ import numpy as np
 from softcount.errors import DataError, warn
 from softcount.estimators.result_frames import arrow_table
 from softcount.records import dataclass
-from softcount.run.base import one_blas_thread
-from softcount.table.names import labels
+from softcount.run.local import one_blas_thread
+from softcount.table.schema import labels
 
 NAMED = {
     "predict": "predicted", "score_samples": "log_density", "anomaly_score": "anomaly", "cdf": "cdf",

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from softcount.export.drawn_rows import DrawnRows
-    from softcount.export.scoring_plan import ScoringPlan
+    from softcount.export.scoring_plan import DrawnRows, ScoringPlan
 
 
 class Exporting:
@@ -18,14 +17,14 @@ class Exporting:
 
     def _export_plan(self) -> ScoringPlan:
         """How rows are scored."""
-        from softcount.export.exported import plan_of
+        from softcount.export.export_model import plan_of
 
         check_is_fitted(self, "fitted_")
         return plan_of(self.fitted_)  # type: ignore[attr-defined]
 
     def _export_rows(self) -> DrawnRows:
         """Rows to check by, and what the model says of them."""
-        from softcount.export.drawn_rows import drawn_rows
+        from softcount.export.scoring_plan import drawn_rows
 
         return drawn_rows(self.fitted_)  # type: ignore[attr-defined]
 
@@ -35,7 +34,7 @@ class Exporting:
         `dialect` is "duckdb", "postgres", "sqlite", "spark", "bigquery" or "snowflake"; `keep` are columns that come
         out beside. Cells that the model reads as missing, and levels it has never seen, are taken as it takes them.
         """
-        from softcount.export.exported import as_sql
+        from softcount.export.export_model import as_sql
 
         return as_sql(self, dialect, table, [keep] if isinstance(keep, str) else keep)[0]
 
@@ -44,7 +43,7 @@ class Exporting:
 
         Numbers are doubles with NaN for missing, levels texts. `onnx.save(model.to_onnx(), "model.onnx")` writes it.
         """
-        from softcount.export.exported import as_onnx
+        from softcount.export.export_model import as_onnx
 
         return as_onnx(self)[0]
 
@@ -60,7 +59,7 @@ class ExportingCentres(Exporting):
         return centres_plan(own.cluster_centers_, self._export_keys(), own.found_.frame.unit)
 
     def _export_rows(self) -> DrawnRows:
-        from softcount.export.drawn_rows import DrawnRows, rows_around
+        from softcount.export.scoring_plan import DrawnRows, rows_around
 
         own: Any = self
         cells = rows_around(own.cluster_centers_, self._export_keys())

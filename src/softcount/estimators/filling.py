@@ -10,11 +10,9 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.estimators.inputs import is_table
 from softcount.sources.arrow_columns import number_of
-from softcount.sources.frames import arrow_column, columns_source, frame_source
-from softcount.sources.in_memory import ArrowSource
+from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source
 from softcount.table.cell_forms import decimals_of, spell_cells
-from softcount.table.names import labels
-from softcount.table.schema import Key
+from softcount.table.schema import Key, labels
 
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from softcount.errors import DataError
-from softcount.learn.plan import Plan
-from softcount.run.remote_rows import WorkersEngine
-from softcount.run.threads import Threads
-from softcount.sources.parts import PartsSource
+from softcount.learn.settings import Plan
+from softcount.run.local import Threads
+from softcount.run.workers import WorkersEngine
+from softcount.sources.joined_files import PartsSource
 from softcount.sources.source import Source
 from softcount.table import Table, open_table
 
@@ -35,11 +35,11 @@ def engine_of(engine: Any, source: Source) -> WorkersEngine:
             f"the frame is one of {library_of(owner)}'s, which engine={engine!r} cannot read. Leave engine out."
         )
     if library == "pyspark":
-        from softcount.run.spark_engine import SparkEngine
+        from softcount.run.spark import SparkEngine
 
         return SparkEngine(engine)
     if engine is None or library in ("distributed", "dask"):
-        from softcount.run.dask_engine import DaskEngine, client_of
+        from softcount.run.dask import DaskEngine, client_of
 
         return DaskEngine(client_of(engine))
     raise DataError(f"engine must be None, a client of Dask's (distributed.Client) or a Spark session, not {engine!r}.")
@@ -54,12 +54,12 @@ def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
     """A frame that an engine has, as a table; anything else as it came."""
     library = library_of(X)
     if library == "pyspark":
-        from softcount.run.spark_engine import spark_source
+        from softcount.run.spark import spark_source
 
         return open_table(spark_source(X), missing=missing)
     if library not in ("dask", "dask_expr"):
         return X
-    from softcount.run.dask_engine import collection_source
+    from softcount.run.dask import collection_source
 
     return open_table(collection_source(X), missing=missing)
 

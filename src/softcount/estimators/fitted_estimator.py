@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.counts import Counts
+from softcount.core.counts import Counts
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import warn
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
@@ -26,17 +27,14 @@ from softcount.estimators.result_frames import arrow_table
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import CLASS, COUNT, answering_model, dependence_warning, fills, query, sampled
 from softcount.fitted.explain import explained
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
-from softcount.models.declared import Declared, read_kinds
-from softcount.numerics.late_scipy import sparse
-from softcount.run.base import AtOnce
-from softcount.run.threads import Threads
+from softcount.fitted.fitted import Fitted
+from softcount.learn.em import Stop
+from softcount.learn.settings import Plan
+from softcount.models.declare import Declared, read_kinds
+from softcount.run.local import AtOnce, Threads
 from softcount.table import Table, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
-from softcount.table.names import apart
-from softcount.table.schema import Key
+from softcount.table.schema import Key, apart
 
 FEW_ROWS = 64
 """Rows up to which an array of numbers is scored as it is."""
@@ -272,7 +270,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
 
     def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
         """The places of rows' classes among those of the model; None where no class is known."""
-        from softcount.evaluate.judge import as_named, label_places
+        from softcount.evaluate.scores import as_named, label_places
 
         keys = open_table(X).keys if y is None else []
         column = self.fitted_.target if y is None and self.fitted_.target in keys else y

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.inputs import declared_kinds
 from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
@@ -18,10 +18,9 @@ from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.answers import drawn
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.plan import Plan
-from softcount.learn.user_params import around
-from softcount.models.declared import Declared, read_kinds
+from softcount.fitted.fitted import Fitted
+from softcount.learn.settings import Plan, around
+from softcount.models.declare import Declared, read_kinds
 from softcount.table import Table
 from softcount.table.schema import Key
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.counts import Counts
+from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
@@ -26,20 +26,17 @@ from softcount.estimators.result_frames import arrow_table, as_frame, sequences_
 from softcount.estimators.state_links import checked_links, links_of
 from softcount.estimators.state_reports import StateReports, apart_by_sequence
 from softcount.fit import prior_levels
-from softcount.fitted.fitted_states import FittedStates
-from softcount.learn.choose_states import fit_auto_states
-from softcount.learn.evidence import bic
-from softcount.learn.hidden_states import fit_states, read_steps
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
-from softcount.learn.state_starts import GivenStart, StateStarts
-from softcount.learn.user_params import start_levels
+from softcount.fitted.states import FittedStates
+from softcount.learn.em import Stop
+from softcount.learn.hidden_states import GivenStart, StateStarts, fit_auto_states, fit_states, read_steps
+from softcount.learn.record import bic
+from softcount.learn.settings import Plan, start_levels
 from softcount.models.base import ClassModel, StateModel
-from softcount.models.declared import Declared, read_kinds
+from softcount.models.declare import Declared, read_kinds
 from softcount.models.hidden_chain import HiddenChain
+from softcount.run.local import Threads
 from softcount.run.progress import progress_on, starts_told
-from softcount.run.threads import Threads
-from softcount.sequences import Sequences, open_sequences
+from softcount.sequences import Sequences, sources
 from softcount.table import Table, code_labels
 from softcount.table.schema import Key, Kind
 
@@ -198,7 +195,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
         checked_links(self._wanted(), self.transitions, self.first, self.tied)
 
     def _sequences(self, X: Any, weights: Any = None) -> Sequences:
-        return open_sequences(X, weights=weights, missing=self._missing())
+        return sources(X, weights=weights, missing=self._missing())
 
     # -- learning more
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.densities.histogram_edges import counts_of, edges_of
-from softcount.densities.weighted_points import WeightedPoints
+from softcount.densities.histogram import counts_of, edges_of
+from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.density_inputs import cells_of, known_rows

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError, warn
 from softcount.estimators.result_frames import frame_library
-from softcount.models.declared import read_kinds
-from softcount.numerics.late_scipy import sparse
+from softcount.models.declare import read_kinds
 from softcount.sources.frames import (
     TEXT,
     CellTypeError,

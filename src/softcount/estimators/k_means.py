@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
@@ -22,12 +23,10 @@ from softcount.estimators.other_faces import ClusterFace
 from softcount.estimators.parameters import varied
 from softcount.estimators.row_by_row import row_by_row
 from softcount.learn.kmeans.descend import KMeansStop
-from softcount.learn.kmeans.fit_kmeans import Centres, Wish, fit_kmeans
-from softcount.learn.kmeans.fit_rows import fit_rows, refuse_few, without_direction
+from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction
 from softcount.learn.kmeans.points import refuse_not_finite
-from softcount.numerics.late_scipy import sparse
-from softcount.run.joined_rows import joined
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
+from softcount.run.rows import joined
 from softcount.sources.frames import engine_holding, text_column
 from softcount.sources.wording import refuse_unknown
 from softcount.table import Table, check_weights, open_table

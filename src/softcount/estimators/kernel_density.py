@@ -10,12 +10,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.densities.bandwidths import bandwidth_of, checked_rule
-from softcount.densities.column_density import ColumnDensity
-from softcount.densities.dyadic_bins import compressed
-from softcount.densities.product_density import ProductDensity
-from softcount.densities.reflection import OPEN, Reflection, reflection_of
-from softcount.densities.smoothing_kernels import named_kernel
-from softcount.densities.weighted_points import WeightedPoints
+from softcount.densities.binned import compressed
+from softcount.densities.density import ColumnDensity, ProductDensity
+from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_kernel, reflection_of
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator

@@ -22,7 +22,7 @@ def answers_and_labels(answers: Any, X: Any, y: Any) -> tuple[np.ndarray, Any]:
         return np.asarray(found), labels if isinstance(labels, list) else np.asarray(labels)
     if not isinstance(y, str):
         raise DataError("rows of a Spark frame have no order that labels could be in. Name the column that holds them.")
-    from softcount.run.spark_engine import failing_in_a_line
+    from softcount.run.spark import failing_in_a_line
 
     names = [y, *(name for name in answers.columns if name not in X.columns)]
     with failing_in_a_line():

@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator
 
 import softcount
 from softcount.errors import SoftcountError
-from softcount.evaluate.model_doubts import class_notes
+from softcount.evaluate.warnings import class_notes
 from softcount.fit import Request, complete
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.fit_record import FitRecord, Provenance
-from softcount.models.declared import Declared
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import FitRecord, Provenance
+from softcount.models.declare import Declared
 from softcount.models.nodes import Node
 from softcount.records import dataclass
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
 from softcount.table import Contradiction, Table
 
 MOST_CELLS = 1_000_000

@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.fitted.explain import linear_form
-from softcount.fitted.fitted_model import Fitted
-from softcount.fitted.quadratic import Quadratic, quadratic_form
-from softcount.run.threads import Threads
+from softcount.fitted.explain import Quadratic, linear_form, quadratic_form
+from softcount.fitted.fitted import Fitted
+from softcount.run.local import Threads
 
 DROPPED = "the weights of logistic regression were dropped: rows were added or taken away. Call to_logistic again."
 
@@ -82,7 +81,7 @@ class LinearForms:
         >>> partner.predict(X[:4])
         array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
         """
-        from softcount.evaluate.logistic_fit import logistic
+        from softcount.evaluate.logistic import logistic
 
         check_is_fitted(self, "fitted_")
         if self.fitted_.weights is not None or self.fitted_.pool is not None:

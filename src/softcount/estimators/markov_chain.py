@@ -11,12 +11,26 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.chains.back_off import back_off
-from softcount.chains.context_counts import GAP, Alphabet, ContextCounts, count_contexts, steps_of
-from softcount.chains.gap_paths import GapPaths, gap_log_probabilities
-from softcount.chains.long_run import ChainShape
-from softcount.chains.order_choice import LONGEST, StepBlocks, best_order, context_tree, flat_evidence
-from softcount.chains.predictions import Predictions, flat_predictions
+from softcount.chains.counts import (
+    GAP,
+    Alphabet,
+    ContextCounts,
+    Predictions,
+    back_off,
+    count_contexts,
+    flat_predictions,
+    steps_of,
+)
+from softcount.chains.order import (
+    LONGEST,
+    ChainShape,
+    GapPaths,
+    StepBlocks,
+    best_order,
+    context_tree,
+    flat_evidence,
+    gap_log_probabilities,
+)
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator

@@ -25,13 +25,12 @@ from softcount.evaluate.learn_model import ClassSearch
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.evidence import description_length
-from softcount.learn.groups import Starts
-from softcount.learn.plan import Plan
+from softcount.fitted.fitted import Fitted
+from softcount.learn.em import Stop
+from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED
-from softcount.learn.rules import Stop
-from softcount.learn.user_params import shares_name, start_levels
+from softcount.learn.record import description_length
+from softcount.learn.settings import Plan, shares_name, start_levels
 from softcount.records import dataclass
 from softcount.run.progress import progress_on, starts_told
 from softcount.table import Table, check_weights, open_table, refuse_many_numbers

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from softcount.bayes.model_weights import stacking_weights
+from softcount.bayes.evidence import stacking_weights
+from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.average_members import (
@@ -23,8 +24,7 @@ from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, frame_library
 from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import AveragedAnswer
-from softcount.networks.edge_strength import evidence_weights
-from softcount.numerics.logspace import log_sum_exp, softmax_rows
+from softcount.networks.structure_search import evidence_weights
 from softcount.table.chunk import Split
 from softcount.table.schema import Key
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.deciding import Deciding
@@ -26,13 +26,12 @@ from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
-from softcount.fitted.calibration import Calibration
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.joined import faded, joined, with_classes
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Stop
+from softcount.fitted.fitted import Calibration, Fitted
+from softcount.learn.em import Stop
+from softcount.learn.known_classes import faded, joined, with_classes
+from softcount.learn.settings import Plan
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
-from softcount.models.declared import Declared, read_kinds
+from softcount.models.declare import Declared, read_kinds
 from softcount.records import dataclass
 from softcount.sources.frames import engine_holding
 from softcount.table import Table, open_table, refuse_many_numbers, wording

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import Counts
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Categorical, Setting
-from softcount.fitted.fitted_net import FittedNet
-from softcount.models.net import Net
+from softcount.fitted.network import FittedNet
+from softcount.models.network import Net
 from softcount.models.nodes import Imagined, Node
 from softcount.models.stacks import Kernels
 from softcount.networks.network import Network
-from softcount.numerics.twofold import Twofold
 from softcount.table.schema import NARROW_LEVELS, Field, Kind, Schema
 
 READ = "read from a network file"

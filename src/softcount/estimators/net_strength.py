@@ -8,14 +8,13 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.fit.network_structure import WORDS, Structure, learner
-from softcount.learn.plan import retyping
 from softcount.learn.prepare import read_all
-from softcount.models.declared_net import Coded
-from softcount.networks.code_counts import CodeCounts
-from softcount.networks.dependence import Dependence, dependence
-from softcount.networks.edge_strength import bootstrap_edges, tree_edges
-from softcount.networks.graph import Graph
-from softcount.run.threads import Threads
+from softcount.learn.settings import retyping
+from softcount.models.declare import Coded
+from softcount.networks.network import Graph
+from softcount.networks.scores import CodeCounts, Dependence, dependence
+from softcount.networks.structure_search import bootstrap_edges, tree_edges
+from softcount.run.local import Threads
 from softcount.table import Table
 from softcount.table.schema import Key
 

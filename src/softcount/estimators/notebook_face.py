@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from softcount.estimators.result_frames import arrow_of
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.pictures.inline_html import boxed, said_lines, share_bars, small_table
 from softcount.pictures.visible_text import printable
 

@@ -13,7 +13,7 @@ def explored(fitted: Any, **how: Any) -> Any:
 
 def explored_centres(model: Any, rows: Any = None, **how: Any) -> Any:
     """The page of k-means, as the classes that it is the hard end of."""
-    from softcount.fitted.centre_classes import NOTE, centre_classes
+    from softcount.fitted.compare import NOTE, centre_classes
 
     classes = centre_classes(model.found_, centre_keys(model))
     return explored(classes, rows=None if rows is None else classes.table(rows), note=NOTE, **how)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from softcount.families import FAMILIES, Family
-from softcount.fitted.fitted_model import Fitted
-from softcount.fitted.fitted_net import FittedNet
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.network import FittedNet
 from softcount.table.schema import Key
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from softcount.classify.encoded_rows import EncodedRows, column_keys
+from softcount.classify.encode import EncodedRows, column_keys
 from softcount.estimators.averaged_stars import AveragedStars
 from softcount.estimators.bayes_net import BayesNet
 from softcount.estimators.class_mixtures import MixturePerClass

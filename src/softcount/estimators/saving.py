@@ -18,7 +18,7 @@ from softcount.files.centres_part import centres_of, holds_centres, save_centres
 from softcount.files.json_document import key_of, nested_document, nested_from, plain
 from softcount.files.model_file import family_document, family_from, load_model, prior_document, prior_from, save_model
 from softcount.files.text_part import holds_vocabulary
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 
 KNOWN = ("NaiveBayes", "Classifier", "AveragedStars", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 CLUSTERING = ("KMeans", "SphericalKMeans")
@@ -185,13 +185,13 @@ def _built(name: str, settings: dict[str, Any]) -> Any:
 
 def _as_network(learned: Any) -> Any:
     """What a network has learned, ready to answer; loaded only where there is one."""
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.network import FittedNet
 
     return FittedNet.of(learned)
 
 
 def _as_states(learned: Any) -> Any:
-    from softcount.fitted.fitted_states import FittedStates
+    from softcount.fitted.states import FittedStates
 
     return FittedStates.of(learned)
 

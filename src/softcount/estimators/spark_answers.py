@@ -18,7 +18,7 @@ EXPLAINED = "evidence({})"
 
 def spark_answer(asking: Question, X: Any) -> Any:
     """The frame with columns appended; filled rows are the frame itself, with types that hold the fills."""
-    from softcount.run.spark_engine import failing_in_a_line
+    from softcount.run.spark import failing_in_a_line
 
     if not hasattr(X, "mapInArrow"):
         raise DataError("of Spark's collections, DataFrames are taken. Make one of a pandas-on-Spark frame: to_spark()")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.models.chain_links import Links
+from softcount.models.hidden_chain import Links
 
 LEFT_RIGHT = "left-right"
 

@@ -12,12 +12,12 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
-from softcount.fitted import state_answers
-from softcount.fitted.fitted_states import FittedStates
-from softcount.fitted.surprise import SurpriseMeter
+from softcount.fitted import states as state_answers
+from softcount.fitted.classes import SurpriseMeter
+from softcount.fitted.states import FittedStates
 from softcount.models.base import DeadEnd
 from softcount.sequences import Sequences
-from softcount.table.names import apart, labels
+from softcount.table.schema import apart, labels
 
 
 class StateReports:

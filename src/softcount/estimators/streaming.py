@@ -9,16 +9,16 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.parameters import check_half_life
+from softcount.learn.known_classes import Batch, StepSize, finished, stepped
 from softcount.learn.prepare import check_reach
-from softcount.learn.stepwise import Batch, StepSize, finished, stepped
 from softcount.models.align import growing, read_in_parts, united_schema
-from softcount.run.held_rows import HeldRows
-from softcount.run.threads import Threads
+from softcount.run.local import Threads
+from softcount.run.rows import HeldRows
 from softcount.table import Contradiction, open_table
 from softcount.table.schema import Kind, Schema
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
 
 class Streaming:

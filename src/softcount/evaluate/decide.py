@@ -7,18 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from softcount.classify.encoded_rows import GLANCED_AT, column_keys, level_sizes, measured_count
-from softcount.classify.pool import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
-from softcount.classify.training import Training
+from softcount.classify.encode import GLANCED_AT, column_keys, level_sizes, measured_count
+from softcount.classify.ensemble import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
+from softcount.classify.members import Training
 from softcount.evaluate.known_rows import KnownRows
 from softcount.evaluate.ranking import ScoredRows
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.fit_record import FitRecord
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import FitRecord
 from softcount.records import dataclass
-from softcount.run.base import Runner
-from softcount.run.threads import Threads
+from softcount.run.local import Runner, Threads
 from softcount.table.chunk import Split
-from softcount.table.repeated_rows import find_repeats, row_keys
+from softcount.table.column_summary import find_repeats, row_keys
 
 FEW_ROWS = 10
 """Labelled rows below which the textbook's model is taken without asking."""

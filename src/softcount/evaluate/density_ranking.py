@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
 from softcount.families import FAMILIES
-from softcount.learn.density_choice import SAMPLE, Contest
-from softcount.learn.family_trial import FamilyTrial, Numbers
-from softcount.numerics.logspace import log_sum_exp
+from softcount.learn.density_choice import SAMPLE, Contest, FamilyTrial, Numbers
 from softcount.records import dataclass
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.table import open_table

@@ -14,21 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import ROOT, Counts
-from softcount.learn.labelled import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
-from softcount.learn.plan import Plan, cells_of, plug
+from softcount.core.counts import ROOT, Counts
+from softcount.core.lazy_scipy import sparse
+from softcount.core.twofold import Twofold
+from softcount.learn.known_classes import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Beside, Tallied, recoded_chunks, tallied
+from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
-from softcount.numerics.late_scipy import sparse
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
-from softcount.run.base import Runner
-from softcount.run.held_rows import HeldRows
-from softcount.run.rows import Rows
+from softcount.run.local import Runner
+from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import Folded, Split
-from softcount.table.repeated_rows import MOST_COMPARED, deal_repeats
+from softcount.table.column_summary import MOST_COMPARED, deal_repeats
 from softcount.table.schema import Key
 
 KnownWords = dict[int, np.ndarray]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from softcount.classify.encoded_rows import EncodedRows, column_keys
-from softcount.fitted.fitted_model import Fitted
-from softcount.numerics.mixed_bits import mixed
+from softcount.classify.encode import EncodedRows, column_keys
+from softcount.core.special import mixed
+from softcount.fitted.fitted import Fitted
 from softcount.records import dataclass
-from softcount.run.base import Runner
+from softcount.run.local import Runner
 from softcount.run.rows import Step
 from softcount.table import Chunk, Table
 from softcount.table.schema import Schema

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from softcount.errors import warn
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.learn.choose import NumberSearch
-    from softcount.learn.groups import Starts
-    from softcount.learn.plan import Plan
-    from softcount.run.base import Runner
+    from softcount.learn.mixture import Starts
+    from softcount.learn.settings import Plan
+    from softcount.run.local import Runner
     from softcount.table import Table
 
 
@@ -45,7 +45,7 @@ def learn_model(
     """
     _foretell(table)
     if search is not None and search.plans is not None:
-        from softcount.learn.choose_plan import fit_best_plan
+        from softcount.learn.choose import fit_best_plan
 
         assert search.criterion is not None
         plans = {name: replace(own, watch=plan.watch, log=plan.log) for name, own in search.plans.items()}
@@ -55,13 +55,13 @@ def learn_model(
     table, plan = choose_densities(table, plan, runner, known_classes=search is None)
     if search is None:
         from softcount.evaluate.calibrate import calibrated
-        from softcount.learn.labelled import fit_labelled
+        from softcount.learn.known_classes import fit_labelled
 
         fitted = Fitted.of(fit_labelled(table, plan, runner, classes))
         if calibration is None or fitted.interrupted:
             return fitted
         return calibrated(fitted, table, replace(plan, watch=None), runner, calibration, classes)
-    from softcount.learn.groups import fit_groups
+    from softcount.learn.mixture import fit_groups
 
     return Fitted.of(fit_groups(table, plan, search.starts, runner))
 

@@ -1,13 +1,16 @@
-"""Rows ranked by the probability of one class: area under the curve, lift, and the threshold for a wanted rate."""
+"""Classifiers ranked on the same held-out rows, with paired differences."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError
 from softcount.fitted.decisions import Threshold, called
+from softcount.fitted.fitted import Bin, calibration_error
 from softcount.records import dataclass
 
 RATES = ("precision", "recall")
@@ -159,3 +162,121 @@ def _rates(held: ScoredRows, place: int, said: np.ndarray) -> tuple[float, float
     all_called, both = held.weights @ said, held.weights @ (said & true)
     precision = both / all_called if all_called > 0 else float("nan")
     return float(precision), float(both / (held.weights @ true)), float(all_called / held.weights.sum())
+
+
+# Models that were asked for the same rows: which is best, and which of the others are as good as far as rows tell.
+
+ERRORS = 2.0
+"""Standard errors within which a difference is a tie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far one model is behind another, a row: the mean of what they differ by, and its standard error.
+
+    The error is that of the rows at hand, each paired with itself: how far the mean would move with other rows held
+    out, the models staying as they are.
+    """
+
+    mean: float
+    error: float
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether the rows cannot tell the two apart.
+
+        >>> Behind(0.01, 0.006).is_tie, Behind(0.01, 0.004).is_tie, Behind(0.0, 0.0).is_tie
+        (True, False, True)
+        """
+        return self.mean <= ERRORS * self.error
+
+
+def behind(losses: np.ndarray, best: np.ndarray) -> Behind:
+    """How much more each row costs than under the best; a single row tells nothing of how sure that is.
+
+    >>> behind(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]))
+    Behind(mean=1.0, error=0.5773502691896258)
+    """
+    more = losses - best
+    if len(more) < 2:
+        return Behind(float(more.mean()), float("inf"))
+    return Behind(float(more.mean()), float(more.std(ddof=1) / np.sqrt(len(more))))
+
+
+def ranked(losses: Mapping[str, np.ndarray]) -> list[str]:
+    """Names from the lowest mean loss up; of equals the one that was named first, which is the simpler."""
+    return sorted(losses, key=lambda name: float(losses[name].mean()))
+
+
+def verdict(losses: Mapping[str, np.ndarray], what: str) -> str:
+    """Who is best, in words, and who ties with it; names come from the simplest on.
+
+    >>> rows = np.arange(8.0)
+    >>> print(verdict({"plain": rows + 1, "pairs": rows}, "log-loss"))
+    by log-loss pairs is best, and no other is within two standard errors of it.
+    >>> print(verdict({"plain": rows[::-1], "pairs": rows}, "log-loss"))
+    by log-loss it is a tie between plain and pairs: within two standard errors of each other. plain is the simplest.
+    """
+    first = ranked(losses)[0]
+    tied = [name for name in losses if name == first or behind(losses[name], losses[first]).is_tie]
+    if len(losses) == 1:
+        return f"by {what} there is only {first}."
+    if len(tied) == 1:
+        return f"by {what} {first} is best, and no other is within two standard errors of it."
+    near = "each other" if len(tied) == 2 else f"{first}, whose mean is the best"
+    return f"by {what} it is a tie between {joined_by_and(tied)}: within two standard errors of {near}. " + (
+        f"{tied[0]} is the simplest."
+    )
+
+
+def joined_by_and(names: Sequence[str]) -> str:
+    """Names in a row, the last after an "and".
+
+    >>> joined_by_and(["a"]), joined_by_and(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# What trying a model on unseen rows comes to: figures, apart from what computes them, so that files load quickly.
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Accuracy and log-loss on unseen rows, beside those of always saying how frequent each class is.
+
+    `balanced_accuracy` is the share right of each class, averaged over the classes. `reliability` sets the probability
+    of the predicted class against how often it was right, in ten equal bins of which the empty ones are left out;
+    `calibration_error` is how far the two are apart on average. `brier` is the mean square of what the probabilities
+    are off by, summed over the classes; `confusion` the weight of every true class (rows) in every predicted one, and
+    `confusions` the same fold by fold, up to twelve classes; `lift` ranks the rows by the probability of each class, up
+    to as many; `auc` is how often a row of a class has a higher probability of it than one of another, averaged over
+    the classes, where every row was at hand.
+    """
+
+    how: str
+    n_rows: int
+    accuracy: float
+    log_loss: float
+    baseline_accuracy: float
+    baseline_log_loss: float
+    folds: list[dict[str, float]] = field(default_factory=list)
+    balanced_accuracy: float = float("nan")
+    baseline_balanced_accuracy: float = float("nan")
+    reliability: tuple[Bin, ...] = ()
+    brier: float = float("nan")
+    baseline_brier: float = float("nan")
+    confusion: tuple[tuple[float, ...], ...] = ()
+    auc: float = float("nan")
+    confusions: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    lift: tuple[tuple[LiftLine, ...], ...] = ()
+
+    @property
+    def log_loss_spread(self) -> float:
+        """The standard deviation of the log-loss over folds; NaN for a single fold."""
+        losses = [fold["log_loss"] for fold in self.folds]
+        return float(np.std(losses, ddof=1)) if len(losses) > 1 else float("nan")
+
+    @property
+    def calibration_error(self) -> float:
+        return calibration_error(self.reliability) if self.reliability else float("nan")

@@ -1,29 +1,33 @@
-"""How well a model of known classes does on rows it has not seen, and whether its probabilities mean what they say."""
+"""Log-loss, accuracy and other scores of predictions, on held-out rows or on a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST, Correction, corrected, corrections
-from softcount.evaluate.evaluation import Evaluation as Evaluation
 from softcount.evaluate.folds import FoldModels, fold_models
-from softcount.evaluate.ranking import LiftLine, Ranking
-from softcount.fitted.calibration import BINS, bin_sums, bins_of
-from softcount.learn.plan import Plan, retyping
+from softcount.evaluate.ranking import PARTS, LiftLine, Ranking, ScoredRows
+from softcount.evaluate.ranking import Evaluation as Evaluation
+from softcount.fitted.classes import cells
+from softcount.fitted.decisions import cheapest
+from softcount.fitted.explain import explained
+from softcount.fitted.fitted import BINS, Fitted, bin_sums, bins_of
 from softcount.learn.prepare import on_task
+from softcount.learn.settings import Plan, retyping
 from softcount.records import dataclass
-from softcount.run.base import Runner, total
+from softcount.run.local import Runner, Threads, total
 from softcount.run.progress import interrupts_end
 from softcount.run.rows import Step
 from softcount.table import Chunk, Table
-from softcount.table.chunk import Split
+from softcount.table.chunk import Chunks, Split
+from softcount.table.schema import Key
 
 MOST_CLASSES = 12
 """Classes up to which confusion is kept fold by fold, and rows are ranked."""
@@ -206,3 +210,247 @@ def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Eva
 
 def _nested(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, table.tolist()))
+
+
+# A classifier's figures on labelled rows at hand: the same sums as in cross-validation, and what ranks add.
+
+HOW = "rows given with their classes"
+
+
+def judged(held: ScoredRows, shares: np.ndarray, by_fold: bool = False) -> Evaluation:
+    """The figures beside those of always saying the classes' `shares` of training; also fold by fold."""
+    classes = held.proba.shape[1]
+    folds = held.folds if by_fold else np.zeros_like(held.folds)
+    sums = Sums.none(len(np.unique(folds)), classes)
+    for place, fold in enumerate(np.unique(folds)):
+        rows = np.flatnonzero(folds == fold)
+        sums.add(place, held.proba[rows], held.labels[rows], held.weights[rows], len(rows))
+    found = summed(sums, HOW, np.bincount(held.labels, held.weights, minlength=classes), shares)
+    assert found is not None  # there is a row with weight
+    return replace(found, auc=mean_auc(held))
+
+
+def mean_auc(held: ScoredRows) -> float:
+    """The area under the curve of each class against the others, averaged over those met; NaN where none is."""
+    each = [held.ranking(place).auc for place in range(held.proba.shape[1])]
+    known = [auc for auc in each if auc == auc]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def rarer(held: ScoredRows) -> int:
+    """Of two classes, that of fewer rows; where there is only one, it."""
+    rows = np.bincount(held.labels, held.weights, minlength=2)
+    return int(np.argmin(np.where(rows > 0, rows, np.inf)))
+
+
+def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PARTS) -> list[LiftLine]:
+    """A line for each part of the rows, ranked by the probability of the class at `place`."""
+    found = held.ranking(place).lift(parts)
+    if not found:
+        raise DataError(f"no row with a label is of class {names[place]!r}, so there is no lift to tell of.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CostFigures:
+    """What a row costs on average: by the lowest expected cost, the likeliest class, and the best single class."""
+
+    cheapest: float
+    likeliest: float
+    always: float
+    always_class: Any
+
+
+def cost_figures(held: ScoredRows, costs: np.ndarray, names: Sequence[Any]) -> CostFigures:
+    """What decisions on these rows came to."""
+
+    def mean(decided: Any) -> float:
+        return float(held.weights @ costs[held.labels, decided] / held.weights.sum())
+
+    each = [mean(place) for place in range(len(names))]
+    best = int(np.argmin(each))
+    return CostFigures(mean(cheapest(held.proba, costs)), mean(held.proba.argmax(axis=1)), each[best], names[best])
+
+
+def as_named(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+    """Labels as the model names its classes: what only differs in how it was read is the same.
+
+    >>> as_named(["1", 0, None], [0, 1])
+    [1, 0, None]
+    """
+    known, spelled = set(names), {str(name): name for name in names}
+    return [label if label is None or label in known else spelled.get(str(label), label) for label in labels]
+
+
+def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
+    """The place of each row's class among the names, -1 where it is unknown; a class nobody knows is an error."""
+    places = {name: place for place, name in enumerate(names)}
+    codes = np.full(len(labels), -1, dtype=np.int64)
+    for row, label in enumerate(labels):
+        label = label.item() if isinstance(label, np.generic) else label
+        if label is None or label != label:
+            continue
+        if label not in places:
+            known = ", ".join(map(repr, list(names)[:8]))
+            raise DataError(f"row {row + 1}: class {label!r} is not one of the model's: {known}.")
+        codes[row] = places[label]
+    return codes
+
+
+def scored_rows(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, folds: int = 1) -> ScoredRows:
+    """The rows that have a label and some weight, dealt to folds in turn."""
+    if not len(labels) == len(proba) == len(weights):
+        raise DataError(f"Found input variables with inconsistent numbers of samples: [{len(proba)}, {len(labels)}]")
+    kept = np.flatnonzero((labels >= 0) & (weights > 0))
+    if not len(kept):
+        raise DataError("no row has a label, so there is nothing to compare predictions with.")
+    return ScoredRows(proba[kept], labels[kept], weights[kept], np.arange(len(kept)) % folds)
+
+
+# How well a model does on rows it has not seen, where every fold takes a fit of its own: counts by fold do not add.
+
+Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From the weight of every row in training, and the numbers of the rows to be told, to (rows x classes) chances."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """The class of every row by its number, -1 where it is unknown, and the weight of every row."""
+
+    codes: np.ndarray
+    weights: np.ndarray
+    classes: int
+    start: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
+
+    def by_class(self, rows: np.ndarray) -> np.ndarray:
+        """The weight of each class among some rows."""
+        return np.bincount(self.codes[rows], self.weights[rows], minlength=self.classes)
+
+
+@interrupts_end()
+def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Evaluation | None:
+    """Each fold told by a model of the others; None where a fold leaves no label to learn from."""
+    folds = split.of(rows)
+    known = (rows.codes >= 0) & (rows.weights > 0)
+    if any(not (known & (folds != fold)).any() for fold in split.tested):
+        return None
+    total = Sums.none(len(split.tested), rows.classes)
+    for place, fold in enumerate(split.tested):
+        test = np.flatnonzero(known & (folds == fold))
+        if len(test):
+            proba = answer(np.where(folds == fold, 0.0, rows.weights), test)
+            total.add(place, proba, rows.codes[test], rows.weights[test], len(test))
+    tested = np.flatnonzero(known & np.isin(folds, list(split.tested)))
+    return summed(total, how, rows.by_class(tested), rows.by_class(np.flatnonzero(known)))
+
+
+# What a report tells of a table's rows: how well they are told, how surely, and a few of them one by one.
+
+RELIABILITY_BINS = 10
+PICKED = {"right": 1, "wrong": 2, "unsure": 2}
+"""How many rows of each kind are shown; where no class is known, `sure` ones stand for right and wrong."""
+MOST_POINTS = 250
+"""Rows kept to be drawn as points."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickedRow:
+    """A row to be explained: why it was picked, its class and runner-up, and what each column adds between the two."""
+
+    row: int
+    kind: str
+    chosen: int
+    against: int
+    probability: float
+    truth: int | None
+    odds: dict[Key, float]
+    start: float
+    cells: dict[Key, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFindings:
+    """All that is kept. `sureness` counts rows by likeliest group and by its probability in ten bins from 0 to 1."""
+
+    rows: int
+    evaluation: Evaluation | None
+    sureness: np.ndarray
+    picked: list[PickedRow]
+    points: list[tuple[Chunk, np.ndarray]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    merit: float
+    row: int
+    chunk: Chunk
+    proba: np.ndarray
+    truth: int | None
+
+
+def row_findings(
+    fitted: Fitted, chunks: Iterable[Chunk], threads: Threads, labels: np.ndarray | None = None
+) -> RowFindings:
+    """Go through a table once; `labels` are the places of the rows' classes, below 0 where they are not known."""
+    groups = fitted.n_groups
+    sums, sureness, tested = Sums.none(1, groups), np.zeros((groups, RELIABILITY_BINS)), np.zeros(groups)
+    best: dict[str, list[_Candidate]] = {}
+    points: list[tuple[Chunk, np.ndarray]] = []
+    rows = 0
+    for chunk in chunks:
+        proba = fitted.proba(Chunks([replace(chunk, start=0)]), threads)  # type: ignore[arg-type]
+        own = None if labels is None else labels[chunk.start : chunk.start + chunk.n_rows]
+        sure = proba.max(axis=1, initial=0.0)
+        np.add.at(
+            sureness,
+            (proba.argmax(axis=1), np.minimum((sure * RELIABILITY_BINS).astype(int), RELIABILITY_BINS - 1)),
+            1.0,
+        )
+        if own is not None and (own >= 0).any():
+            known = np.flatnonzero(own >= 0)
+            sums.add(0, proba[known], own[known], np.ones(len(known)), len(known))
+            tested += np.bincount(own[known], minlength=groups)
+        for kind, candidate in _offered(chunk, proba, own):
+            ranked = sorted([*best.get(kind, []), candidate], key=lambda x: (-x.merit, x.row))
+            best[kind] = ranked[: PICKED.get(kind, 2)]
+        room = MOST_POINTS - sum(len(part) for _, part in points)
+        if room > 0:
+            points.append((chunk.take(slice(0, room)), proba[:room]))
+        rows += chunk.n_rows
+    evaluation = summed(sums, HOW, tested, fitted.shares) if tested.sum() > 0 else None
+    picked = [_picked(fitted, kind, candidate) for kind in best for candidate in best[kind]]
+    return RowFindings(rows, evaluation, sureness, picked, points)
+
+
+def _offered(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iterator[tuple[str, _Candidate]]:
+    """The rows of a chunk that could be shown: surest right, surest wrong, least sure."""
+    if proba.shape[1] < 2 or not len(proba):
+        return
+    sure, said = proba.max(axis=1), proba.argmax(axis=1)
+    merits = {"unsure": (-sure, np.ones(len(sure), dtype=bool))}
+    if labels is None or not (labels >= 0).any():
+        merits = {"sure": (sure, merits["unsure"][1]), **merits}
+    else:
+        right, wrong = said == labels, (said != labels) & (labels >= 0)
+        merits = {"right": (sure, right), "wrong": (sure, wrong), **merits}
+    for kind, (merit, those) in merits.items():
+        chosen = np.flatnonzero(those)
+        for place in chosen[np.argsort(-merit[chosen], kind="stable")[: PICKED.get(kind, 2)]]:
+            truth = None if labels is None or labels[place] < 0 else int(labels[place])
+            alone = chunk.take(np.array([place]))
+            yield kind, _Candidate(float(merit[place]), chunk.start + int(place), alone, proba[place], truth)
+
+
+def _picked(fitted: Fitted, kind: str, found: _Candidate) -> PickedRow:
+    table: Any = Chunks([found.chunk])
+    why = explained(fitted, table)
+    odds = {key: float(part[0]) for key, part in why.parts.items() if key is not ROOT}
+    chosen = int(why.chosen[0])
+    return PickedRow(
+        found.row, kind, chosen, int(why.against[0]), float(found.proba[chosen]), found.truth, odds,
+        float(why.parts[ROOT][0]), cells(fitted, found.chunk),
+    )  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 
 from softcount.errors import DataError
 from softcount.fitted.answers import labels_in
-from softcount.fitted.fitted_model import Fitted
-from softcount.run.base import AtOnce
+from softcount.fitted.fitted import Fitted
+from softcount.run.local import AtOnce
 from softcount.table.schema import Key
 
 

@@ -9,11 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.files import atomic_writer
 from softcount.fitted.answers import answering_model, dependence_warning
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.pictures.drawing import markup
 from softcount.records import dataclass
 from softcount.report.html_page import STYLE, content_policy, html_document

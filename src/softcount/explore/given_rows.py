@@ -9,11 +9,11 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
-from softcount.fitted.fitted_model import Fitted
-from softcount.fitted.fitted_net import FittedNet
-from softcount.fitted.odd_rows import shown_cells
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.network import FittedNet
+from softcount.fitted.network_rows import shown_cells
 from softcount.table import Table, document_at
-from softcount.table.names import labels
+from softcount.table.schema import labels
 
 MOST = 200
 """Rows that go into a page, at most: the first of the table."""

@@ -11,12 +11,12 @@ from softcount.errors import DataError, ResourceError
 from softcount.explore.number_bars import number_document
 from softcount.explore.packed_arrays import packed
 from softcount.explore.star_document import said_left_out, said_levels
-from softcount.fitted.fitted_net import FittedNet
-from softcount.fitted.net_numbers import NumberNode
+from softcount.fitted.network import FittedNet
+from softcount.fitted.network_numbers import NumberNode
 from softcount.models.nodes import Node
+from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.row_evidence import Evidence
-from softcount.table.names import labels
+from softcount.table.schema import labels
 
 Document = dict[str, Any]
 ROOM = 2_000_000

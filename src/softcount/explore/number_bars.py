@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.special import softmax_rows
 from softcount.explore.packed_arrays import packed
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
 from softcount.models.nodes import Node
-from softcount.numerics.logspace import softmax_rows
 from softcount.pictures.axis_ticks import nice_ticks
 
 BARS = 24

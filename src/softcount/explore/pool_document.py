@@ -6,17 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.cut_columns import CutColumns
-from softcount.classify.encoded_rows import column_keys, measured_count, number_count
-from softcount.classify.members import Additive, BlockAndTables, Member, StarsOfCuts
-from softcount.classify.number_scale import NumberScale
-from softcount.classify.shrunk_block import ShrunkBlock
-from softcount.classify.star_tables import StarTables
-from softcount.classify.terms import Terms
-from softcount.classify.word_lines import WordLines
+from softcount.classify.encode import CutColumns, NumberScale, column_keys, measured_count, number_count
+from softcount.classify.features import Terms
+from softcount.classify.members import Additive, BlockAndTables, Member, ShrunkBlock, StarsOfCuts, StarTables, WordLines
 from softcount.explore.packed_arrays import packed
 from softcount.fitted.answers import labels_in
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 
 Document = dict[str, Any]
 LARGEST = 1_500_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.chains.context_counts import StepKeys
+from softcount.chains.counts import StepKeys
 from softcount.errors import ResourceError
 from softcount.explore.net_document import ROOM, network_document
 from softcount.explore.number_bars import number_document
@@ -19,11 +19,11 @@ from softcount.explore.packed_arrays import packed
 from softcount.explore.star_document import said_left_out, said_levels
 from softcount.fitted.answers import labels_in
 from softcount.networks.junction_tree import JunctionTree
-from softcount.table.names import apart
+from softcount.table.schema import apart
 
 if TYPE_CHECKING:
-    from softcount.chains.predictions import Predictions
-    from softcount.fitted.fitted_states import FittedStates
+    from softcount.chains.counts import Predictions
+    from softcount.fitted.states import FittedStates
     from softcount.models.nodes import Node
 
 Document = dict[str, Any]

@@ -12,8 +12,7 @@ from softcount.explore.number_bars import number_document
 from softcount.explore.packed_arrays import packed
 from softcount.explore.pool_document import pool_document
 from softcount.fitted.answers import CLASS, labels_in, name_apart
-from softcount.fitted.calibration import Calibration
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Calibration, Fitted
 from softcount.models.nodes import Node
 from softcount.table.schema import Key
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from softcount.explore.packed_arrays import packed
-from softcount.families.text_family import WordFigures
-from softcount.fitted.fitted_model import Fitted
+from softcount.families.text import WordFigures
+from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 from softcount.text import Reading
 

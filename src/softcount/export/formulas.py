@@ -1,18 +1,16 @@
-"""Formulas of what a column adds to the score of every group: a few operations that any machine has.
-
-A formula stands for one number in each group. Its leaves are cells of a row, which all groups share, numbers by group,
-and tables that are looked up by a code.
-"""
+"""Scoring formulas: expressions over cells, and the log-densities of families as such expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
-from softcount.families.setting import CLAMPED
+from softcount.core.lazy_scipy import gammaln
+from softcount.families.setting import CLAMPED, ClosedForm
 from softcount.records import dataclass
 from softcount.table.schema import Key
 
@@ -306,3 +304,305 @@ def log_sum(parts: Sequence[Formula]) -> Formula:
 def clamped(table: np.ndarray) -> np.ndarray:
     """A table without minus infinity."""
     return np.asarray(np.maximum(table, CLAMPED))
+
+
+# Correlated blocks of numbers as formulas: missing ones are integrated out.
+
+HALF_LOG_2PI = 0.9189385332046727
+MOST_PATTERNS = 16
+"""Patterns of holes in a block that are written out."""
+MOST_KEPT, MOST_INLINED = 1_000, 200
+"""Numbers of a row that are kept in between where holes are found by elimination: databases have room for 1,664.
+
+Those that compute no step once take minutes to plan more than a few."""
+
+NOWHERE = GroupNumbers(np.array([-1e250]))
+"""What is impossible, whatever weight a block has."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockDensity(Whole):
+    """Numbers made of these columns as one block."""
+
+    form: ClosedForm
+    keys: tuple[Key, ...]
+    values: tuple[Formula, ...]
+
+    @property
+    def few(self) -> bool:
+        """Whether it has so few columns that every pattern of holes is written out."""
+        return bool(2 ** len(self.keys) <= MOST_PATTERNS)
+
+    def _written_out(self) -> Formula:
+        if self.few:
+            return _by_patterns(self.form, self.keys, self.values)
+        return Choose(there(self.keys), self.of_whole_rows(), self.of_others())
+
+    def of_whole_rows(self) -> Formula:
+        """The density of rows without holes."""
+        return _density(self.form, self.values, list(range(len(self.keys))))
+
+    def of_others(self, most: int = MOST_KEPT) -> Formula:
+        """That of rows with holes; nowhere where more than so many numbers would have to be kept in between."""
+        if self.kept <= most:
+            return _eliminated(self.form, self.keys, self.values)
+        return Choose(tuple(map(Missing, self.keys)), formula(0.0), NOWHERE)
+
+    @property
+    def kept(self) -> int:
+        """Numbers of a row that are kept in between where holes are found by elimination."""
+        return len(self.form["mean"]) * len(self.keys) * (len(self.keys) + 3) // 2
+
+
+def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+    """Numbers made of these columns as one block."""
+    return BlockDensity(form, keys, tuple(values))
+
+
+def blocks_in(of: Formula) -> list[BlockDensity]:
+    """The blocks that a formula holds, apart from those of few columns."""
+    if isinstance(of, Apply):
+        return [one for part in of.parts for one in blocks_in(part)]
+    return [of] if isinstance(of, BlockDensity) and not of.few else []
+
+
+def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
+    """The formula with blocks as what earlier steps have computed, called so."""
+    if isinstance(of, Apply):
+        return Apply(of.operation, tuple(with_blocks_computed(part, names) for part in of.parts))
+    return Computed(names[id(of)]) if id(of) in names else of
+
+
+def _by_patterns(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+    found: Formula = formula(0.0)
+    for holes in sorted(product((False, True), repeat=len(keys)), key=sum, reverse=True):
+        present = [place for place, hole in enumerate(holes) if not hole]
+        if present:
+            found = Choose(there([keys[place] for place in present]), _density(form, values, present), found)
+    return found
+
+
+def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) -> Formula:
+    """The density of some numbers that are all there."""
+    mean, covariance = form["mean"][:, present], form["covariance"][:, present][:, :, present]
+    unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    root = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
+    turn = np.linalg.solve(root, np.broadcast_to(np.eye(len(present)), root.shape))
+
+    def once(of: Formula) -> Formula:
+        return Once(of) if 2 ** len(present) > MOST_PATTERNS else of
+
+    offs = [once((values[place] - mean[:, j]) / unit[:, j]) for j, place in enumerate(present)]
+    lines = [once(total([offs[j] * turn[:, i, j] for j in range(i + 1)])) for i in range(len(present))]
+    distance = once(total([line * line for line in lines]))
+    log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
+    return _at(form, len(present), distance) - formula(log_det)
+
+
+def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
+    """The density of so many numbers at a squared distance, where the covariance has determinant one."""
+    if "freedom" not in form:
+        return formula(-present * HALF_LOG_2PI) - distance * 0.5
+    freedom, stretch, tops = student_tops(form, present)
+    return formula(tops[present]) - log1p(distance / (freedom * stretch)) * (0.5 * (freedom + present))
+
+
+def student_tops(form: ClosedForm, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Degrees of freedom, what covariances are stretched by, and the density at the mean of 0, 1, ... columns."""
+    freedom: np.ndarray = form["freedom"]
+    stretch = form.get("spread", np.ones(len(freedom)))
+    present = np.arange(columns + 1)[:, None]
+    tops = gammaln((freedom + present) / 2) - gammaln(freedom / 2) - 0.5 * present * np.log(freedom * np.pi * stretch)
+    return freedom, stretch, tops
+
+
+def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+    """The density of the numbers that are there, by eliminating one column after the other from the covariance.
+
+    A missing number has the variance one, depends on no other and is at its mean, so that it adds nothing.
+    """
+    unit = np.sqrt(np.diagonal(form["covariance"], axis1=1, axis2=2))
+    covariance = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
+    columns = range(len(keys))
+    offs: list[Formula] = [
+        Once(Choose((Missing(key),), formula(0.0), (value - form["mean"][:, j]) / unit[:, j]))
+        for j, (key, value) in enumerate(zip(keys, values, strict=True))
+    ]
+    rest: dict[tuple[int, int], Formula] = {
+        (i, j): Once(Choose(there([keys[i], keys[j]]), formula(covariance[:, i, j]), formula(float(i == j))))
+        for i in columns
+        for j in range(i + 1)
+    }
+    squares, pivots = [], []
+    for k in columns:
+        pivot, off = rest[k, k], offs[k]
+        squares.append(off * off / pivot)
+        pivots.append(log(pivot))
+        for i in range(k + 1, len(keys)):
+            share = rest[i, k] / pivot
+            offs[i] = Once(offs[i] - share * off)
+            for j in range(k + 1, i + 1):
+                rest[i, j] = Once(rest[i, j] - share * rest[j, k])
+    units = [Choose((Missing(key),), formula(0.0), formula(np.log(unit[:, j]))) for j, key in enumerate(keys)]
+    log_det = total(pivots) * 0.5 + total(units)
+    return _of_present(form, keys, Once(total(squares))) - log_det
+
+
+def _of_present(form: ClosedForm, keys: tuple[Key, ...], distance: Formula) -> Formula:
+    """The density by how many numbers are there."""
+    present = Once(total([Choose((Missing(key),), formula(0.0), formula(1.0)) for key in keys]))
+
+    def between(least: int, most: int) -> Formula:
+        if least == most:
+            return _at(form, least, distance) if least else formula(0.0)
+        middle = (least + most) // 2
+        below = Compare("<", present, formula(middle + 0.5))
+        return Choose((below,), between(least, middle), between(middle + 1, most))
+
+    return between(0, len(keys))
+
+
+# The closed forms that families give of their densities, as formulas of cells.
+
+ENDLESS = 1e300
+"""Degrees of freedom from which Student's t is normal to the last digit."""
+SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
+
+Sizes = tuple[int, ...]
+
+
+def column_formula(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula | None:
+    """What columns add in every group, nothing where they are missing; None where the form is not known here.
+
+    `sizes` are how many levels each has.
+    """
+    several = SEVERAL.get(form["form"])
+    if several is not None:
+        return several(form, keys, sizes)
+    single = SINGLE.get(form["form"])
+    if single is None or len(keys) != 1:
+        return None
+    cell = Cell(keys[0])
+    found = single(form, log(cell) if form.get("of") == "log" else cell)
+    return None if found is None else Choose((Missing(keys[0]),), formula(0.0), found)
+
+
+def _normal(form: ClosedForm, x: Formula) -> Formula:
+    z = (x - formula(form["mean"])) / formula(form["deviation"])
+    return formula(-np.log(form["deviation"])) - z * z * 0.5
+
+
+def _student(form: ClosedForm, x: Formula) -> Formula:
+    z = (x - formula(form["mean"])) / formula(form["deviation"])
+    freedom: np.ndarray = np.minimum(form["freedom"], ENDLESS)
+    return formula(form["top"]) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))
+
+
+def _line(form: ClosedForm, x: Formula) -> Formula:
+    return x * formula(form["slope"]) + formula(form["start"])
+
+
+def _square(form: ClosedForm, x: Formula) -> Formula:
+    moved = (x - formula(form["anchor"])) * formula(form["scale"])
+    start, slope, bend = map(formula, form["weights"].T)
+    return (moved * bend + slope) * moved + start if form["weights"][:, 2].any() else moved * slope + start
+
+
+def _gamma(form: ClosedForm, x: Formula) -> Formula:
+    """x / mean - 1 - log(x / mean) by a series where that is little (`numerics.shapes.excess`)."""
+    mean = formula(form["mean"])
+    apart = (x - mean) / mean
+    s = apart / (apart + 2.0)
+    square, rest = s * s, formula(SERIES[-1])
+    for term in SERIES[-2::-1]:
+        rest = square * rest + term
+    near = apart * s - s * square * rest * 2.0
+    is_near = (Compare("<", apart, formula(0.125)), Compare("<", formula(-0.125), apart))
+    return formula(form["top"]) - Choose(is_near, near, apart - log(x / mean)) * formula(form["shape"])
+
+
+def _parts(form: ClosedForm, x: Formula) -> Formula:
+    with np.errstate(divide="ignore"):
+        shares = np.log(form["share"]).T
+    both = zip(form["mean"].T, form["deviation"].T, shares, strict=True)
+    return log_sum([_normal({"mean": mean, "deviation": spread}, x) + share for mean, spread, share in both])
+
+
+def _spike(form: ClosedForm, x: Formula) -> Formula | None:
+    inner = form["inner"]
+    make = SINGLE.get(inner["form"])
+    beside = None if make is None else make(inner, log(x) if inner.get("of") == "log" else x)
+    if beside is None:
+        return None
+    return Choose((Compare("=", x, formula(form["at"])),), formula(form["on"]), beside + formula(form["off"]))
+
+
+def _steps(form: ClosedForm, x: Formula) -> Formula | None:
+    if not isinstance(x, Cell):
+        return None
+    edges, heights = form["edges"], form["heights"]
+    # The last cell holds its upper edge too.
+    code = IntervalCode(x.key, np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
+    inside = LookUp(code, clamped(np.concatenate([np.zeros((1, len(heights))), heights.T])))
+    below = log1p((formula(edges[0]) - x) / formula(form["reach"])) * 2.0
+    above = log1p((x - formula(edges[-1])) / formula(form["reach"])) * 2.0
+    outside = Choose((Compare("<", formula(edges[-1]), x),), inside - above, inside)
+    return Choose((Compare("<", x, formula(edges[0])),), inside - below, outside)
+
+
+SINGLE: dict[str, Callable[[ClosedForm, Formula], Formula | None]] = {
+    "normal": _normal, "student": _student, "line": _line, "square": _square, "gamma": _gamma, "parts": _parts,
+    "spike": _spike, "steps": _steps,
+}  # fmt: skip
+"""By form of a single number, what it adds where it is not missing."""
+
+
+# -- levels, and several columns
+
+
+def _levels(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    return LookUp(LevelCode(keys[0], sizes[0]), clamped(form["table"].T))
+
+
+def _joint(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    codes: tuple[Code, ...] = tuple(LevelCode(key, size) for key, size in zip(keys, sizes, strict=True))
+    return LookUp(CombinedCode(codes, tuple(size + 1 for size in form["shape"])), clamped(form["table"].T))
+
+
+def _sum(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    each = zip(keys, form["slopes"].T, strict=True)
+    return total([Choose((Missing(key),), formula(0.0), Cell(key) * slope) for key, slope in each])
+
+
+def _trials(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    hits, trials = Cell(keys[0]), Cell(keys[1])
+    found = (trials - hits) * formula(form["failure"]) + hits * formula(form["success"])
+    return Choose(there(keys), found, formula(0.0))
+
+
+def _words(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    start, table = form["weights"][:, 0], form["weights"][:, 1:].T
+    found = LookUp(WordsCode(keys[0], "once" if form["once"] else "times"), clamped(table)) + formula(start)
+    return Choose((Missing(keys[0]),), formula(0.0), found)
+
+
+def _block(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
+    return block_formula(form, keys, [Cell(key) for key in keys])
+
+
+SEVERAL: dict[str, Callable[[ClosedForm, tuple[Key, ...], Sizes], Formula]] = {
+    "levels": _levels, "joint": _joint, "sum": _sum, "trials": _trials, "block": _block,
+    "words": _words,
+}  # fmt: skip
+"""By form of levels and of several columns, what they add."""
+
+
+def squared_distances(centres: np.ndarray, keys: Sequence[Any]) -> Formula:
+    """Minus the squared distance of a row from every centre."""
+    offs = [Cell(key) - centre for key, centre in zip(keys, centres.T, strict=True)]
+    return formula(0.0) - total([off * off for off in offs])
+
+
+def products(centres: np.ndarray, keys: Sequence[Any]) -> Formula:
+    """A row times every centre."""
+    return total([Cell(key) * centre for key, centre in zip(keys, centres.T, strict=True)])

@@ -1,15 +1,18 @@
-"""Formulas as expressions of SQL, one for each group, built as trees by sqlglot, which writes them in any dialect."""
+"""Scoring formulas in SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cache
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 
+from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export.formulas import (
+from softcount.export.formulas import (  # fmt: skip
     AllKnown,
     Apply,
     Cell,
@@ -30,9 +33,11 @@ from softcount.export.formulas import (
     WordsCode,
     code_key,
     walked,
-)  # fmt: skip
+)
 from softcount.export.scoring_plan import ScoringPlan
 from softcount.records import dataclass
+from softcount.table.schema import Key
+from softcount.text import Reading
 
 TOO_SMALL = -700.0
 """A logarithm whose exponential is taken for nothing: Postgres refuses to underflow."""
@@ -326,3 +331,163 @@ class SqlFormulas:
             for text, place in plan.column(code.key).spellings()
         )
         return case_of([missing, *levels], exp.Literal.number(code.size + 1))
+
+
+# How sums are added up in the steps of a query: which tables are joined together, and what each step hands on.
+
+MOST_JOINS = 30
+"""Tables joined in one step: SQLite takes 64."""
+SCORE = "s"
+"""What the sum over all columns is called; a group's number follows."""
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """All that is looked up by one code, side by side."""
+
+    name: str
+    look_ups: tuple[LookUp, ...]
+
+    @property
+    def code(self) -> Code:
+        return self.look_ups[0].code
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(codes x columns of all look-ups)."""
+        return np.hstack([one.table for one in self.look_ups])
+
+    def places(self) -> Iterator[tuple[LookUp, int]]:
+        """Every look-up, and the column with which its own begin."""
+        first = 0
+        for one in self.look_ups:
+            yield one, first
+            first += one.table.shape[1]
+
+
+def joined_tables(asked: Sequence[LookUp]) -> list[JoinedTable]:
+    """The tables that these look-ups take, in the order in which they are first asked."""
+    found: dict[Hashable, dict[int, LookUp]] = {}
+    for one in asked:
+        found.setdefault(code_key(one.code), {})[id(one)] = one
+    return [JoinedTable(f"softcount_table{place}", tuple(own.values())) for place, own in enumerate(found.values())]
+
+
+@dataclass(frozen=True)
+class SumStep:
+    """Terms by the sum that they belong to, the places of the tables they ask, and sums that earlier steps began."""
+
+    sums: Mapping[str, Sequence[Formula]]
+    tables: Sequence[int]
+    begun: frozenset[str]
+
+
+def batches(sums: Mapping[str, Sequence[Formula]], places: Mapping[int, int]) -> Iterator[SumStep]:
+    """Terms of sums in parts, none of which asks more tables than a step can join."""
+    items = [
+        (sorted({places[id(one)] for one in look_ups(term) if id(one) in places}), own, term)
+        for own, all_ in sums.items()
+        for term in all_
+    ]
+    begun: set[str] = set()
+    part: dict[str, list[Formula]] = {}
+    tables: set[int] = set()
+    for needed, own, term in sorted(items, key=lambda item: item[0][-1:]):
+        if part and len(tables | set(needed)) > MOST_JOINS:
+            yield SumStep(part, sorted(tables), frozenset(begun & set(part)))
+            begun |= set(part)
+            part, tables = {}, set()
+        part.setdefault(own, []).append(term)
+        tables |= set(needed)
+    yield SumStep(part, sorted(tables), frozenset(begun & set(part)))
+
+
+def asked_later(parts: Sequence[SumStep], names: SqlNames) -> list[list[str]]:
+    """For every batch the columns that those after it need, sums by their name alone."""
+    needed: set[str] = set()
+    found: list[list[str]] = []
+    for part in reversed(parts):
+        found.append(sorted(needed))
+        needed -= set(part.sums) - part.begun
+        needed |= part.begun
+        for terms in part.sums.values():
+            for term in terms:
+                needed |= names.asked(term)
+    return found[::-1]
+
+
+# Columns of text in SQL: documents are taken apart into words, and what these add is summed up by document.
+
+READING = ("duckdb", "postgres", "spark", "bigquery")
+"""Dialects that find all words of a document."""
+
+
+def refuse_words(key: Key, where: str) -> DataError:
+    """The error of a column of text that is not read somewhere."""
+    return DataError(
+        f"column {key!r} is text, of which {where} cannot find the words: the model cannot be exported there. "
+        f"Export it as SQL for {', '.join(READING[:-1])} or {READING[-1]}, or fit without it: "
+        f"{remedies.kind(key, 'ignore')}"
+    )
+
+
+def refuse_reading(key: Key, reading: Reading) -> None:
+    """Raise where the words of a column are no plain ones."""
+    if reading.analyzer != "word" or reading.pattern is not None or reading.ngrams != (1, 1):
+        raise DataError(
+            f"column {key!r} is text of which runs of words, characters or a pattern of its own are counted; only "
+            "plain words can be exported. Fit again with Text() alone, or without it: " + remedies.kind(key, "ignore")
+        )
+
+
+@cache
+def word_letters() -> str:
+    """What words are made of, as what stands in the brackets of a regular expression: databases differ in their own.
+
+    >>> word_letters()[:10]
+    '0-9A-Z_a-z'
+    """
+    there = [chr(code).isalnum() or code == 95 for code in range(0x110000)]
+    edges = [code for code, (one, other) in enumerate(pairwise([False, *there, False])) if one != other]
+    runs = zip(edges[::2], edges[1::2], strict=True)
+    return "".join(chr(a) if b == a + 1 else f"{chr(a)}-{chr(b - 1)}" for a, b in runs)
+
+
+def word_rows(dialect: str, documents: str, lowercase: bool) -> str:
+    """A selection of the words of documents, one in each row."""
+    exp = sqlglot_expressions()
+    expression = exp.Literal.string(f"[{word_letters()}]{{2,}}").sql(dialect)
+    text = _lowered(dialect) if lowercase else "document"
+    ways = {
+        "duckdb": "UNNEST(REGEXP_EXTRACT_ALL({text}, {found})) AS word FROM {documents}",
+        "postgres": "found[1] AS word FROM {documents}, REGEXP_MATCHES({text}, {found}, 'g') AS w(found)",
+        "spark": "EXPLODE(REGEXP_EXTRACT_ALL({text}, {found}, 0)) AS word FROM {documents}",
+        "bigquery": "word FROM {documents}, UNNEST(REGEXP_EXTRACT_ALL({text}, {found})) AS word",
+    }
+    return "SELECT document, " + ways[dialect].format(text=text, found=expression, documents=documents)
+
+
+def word_sums(found: str, table: str, groups: Sequence[str], each: str) -> str:
+    """A selection of what the words of every document add, as they are looked up in a table."""
+    counted = f"SELECT document, word, COUNT(*) AS n FROM {found} GROUP BY document, word"
+    own = {"once": f"SELECT DISTINCT document, word FROM {found}", "times": f"SELECT document, word FROM {found}"}
+    times = {"log": " * LN(1 + n)", "square": " * LN(1 + n) * LN(1 + n)"}.get(each, "")
+    sums = ", ".join(f"SUM({group}{times}) AS {group}" for group in groups)
+    words = f"({own.get(each, counted)}) AS d"
+    return f"SELECT document AS k, {sums} FROM {words} JOIN {table} AS w ON w.k = d.word GROUP BY document"
+
+
+def _lowered(dialect: str) -> str:
+    """A document in lower case; Postgres may know that of the English letters only, as its locale has it."""
+    if dialect != "postgres":
+        return "LOWER(document)"
+    exp, pairs = sqlglot_expressions(), dict(_capitals())
+    large, small = (exp.Literal.string("".join(own)).sql(dialect) for own in (pairs, pairs.values()))
+    some = exp.Literal.string(f"[{''.join(pairs)}]").sql(dialect)
+    return f"CASE WHEN document ~ {some} THEN TRANSLATE(LOWER(document), {large}, {small}) ELSE LOWER(document) END"
+
+
+@cache
+def _capitals() -> tuple[tuple[str, str], ...]:
+    """Capitals beyond the English ones, and what each is as a small letter."""
+    return tuple((x, x.lower()) for x in map(chr, range(128, 0x110000)) if x.lower() != x and len(x.lower()) == 1)

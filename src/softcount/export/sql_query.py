@@ -1,35 +1,52 @@
-"""A query that scores the rows of a table: what the model says of them, in SQL.
-
-Cells are read once, looked up in tables that are joined in, and added up as trees; every step is materialised where the
-dialect can say so, or engines would write each step into the next and compute it again and again.
-"""
+"""A model as a SQL query, checked before it is written."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.export import DIALECTS
-from softcount.export.block_formulas import (
+from softcount.export.formulas import (
     MOST_INLINED,
     MOST_KEPT,
+    AllKnown,
     BlockDensity,
+    Code,
+    Formula,
+    LevelCode,
+    WordsCode,
     blocks_in,
+    code_key,
+    stages,
+    summands,
     with_blocks_computed,
 )
-from softcount.export.formulas import AllKnown, Code, Formula, LevelCode, WordsCode, code_key, stages, summands
-from softcount.export.scoring_plan import SINCE_1970, InputColumn, ScoringPlan, plain_names
-from softcount.export.sql_formulas import (
+from softcount.export.scoring_plan import (
+    SINCE_1970,
+    DrawnRows,
+    ExportCheck,
+    InputColumn,
+    ScoringPlan,
+    compared,
+    plain_names,
+)
+from softcount.export.sql_formulas import (  # fmt: skip
+    READING,
+    SCORE,
+    JoinedTable,
     SqlFormulas,
     SqlNames,
+    SumStep,
     added,
+    asked_later,
+    batches,
     bracketed,
     case_of,
     digits,
@@ -39,20 +56,23 @@ from softcount.export.sql_formulas import (
     interval,
     is_inlined,
     is_null,
+    joined_tables,
     look_ups,
     number,
+    refuse_reading,
+    refuse_words,
     single_codes,
     sqlglot_expressions,
     tree,
-)  # fmt: skip
-from softcount.export.sql_sums import SCORE, JoinedTable, SumStep, asked_later, batches, joined_tables
-from softcount.export.sql_words import READING, refuse_reading, refuse_words, word_rows, word_sums
+    word_rows,
+    word_sums,
+)
 from softcount.families.setting import IMPOSSIBLE
-from softcount.fitted.calibration import Curve
+from softcount.fitted.fitted import Curve
 from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
-from softcount.table.names import apart
-from softcount.table.schema import BLANK, Key, Kind
+from softcount.sources.wording import and_others
+from softcount.table.schema import BLANK, Key, Kind, apart
 
 MATERIALIZED = ("duckdb", "postgres", "sqlite")
 """Dialects in which a step can be said to be computed once."""
@@ -494,3 +514,78 @@ def _table_parts(exp: Any, name: str) -> dict[str, Any]:
         raise DataError(f"{name!r} is no name of a table. Give a name, or schema.name.")
     places = ("this", "db", "catalog")
     return {place: exp.to_identifier(part, quoted=True) for place, part in zip(places, reversed(parts), strict=False)}
+
+
+# A scoring query run on rows drawn from the model, in a database in memory.
+
+ROW = "(row)"
+
+
+def checked_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck:
+    """In DuckDB where it is installed, else in SQLite; a query for SQLite there."""
+    if not _has_duckdb() and any(column.reading for column in plan.columns):
+        raise DataError("queries of text are checked by DuckDB, which is not installed. Install it: pip install duckdb")
+    run, own = (_in_sqlite, "sqlite") if dialect == "sqlite" or not _has_duckdb() else (_in_duckdb, "duckdb")
+    numbered = apart(ROW, {column.name for column in plan.columns})
+    names = [numbered, *(column.name for column in plan.columns)]
+    cells: list[list[Any]] = [list(range(len(rows.places)))]
+    for column in plan.columns:
+        written = rows.cells[column.key]
+        cells.append(written if column.form is None else column.numbers(written))
+    found = sorted(run(names, cells, scoring_query(plan, own, keep=[numbered])))
+    places = {value: place for place, value in enumerate(plain_names(plan.names)["values"])}
+    told = np.array([-1 if row[1] is None else places[row[1]] for row in found])
+    proba = None
+    if plan.finish == "probabilities":
+        proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
+    check = compared(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], told, proba)
+    blocks = [block for term in plan.terms for block in blocks_in(term) if block.kept > most_kept(dialect)]
+    return replace(check, notes=(*map(_blind, blocks), *columns_to_cast(plan)))
+
+
+def _blind(block: BlockDensity) -> str:
+    """What is said of a block that only whole rows are scored by."""
+    keys = list(block.keys)
+    return f"rows with a hole in the block of {len(keys)} columns ({and_others(keys)}) come out without a class"
+
+
+def _has_duckdb() -> bool:
+    try:
+        import duckdb  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _in_sqlite(names: Sequence[str], cells: Sequence[list[Any]], query: str) -> list[Any]:
+    import sqlite3
+    from contextlib import closing
+
+    columns = ", ".join(_quoted(name) for name in names)
+    with closing(sqlite3.connect(":memory:")) as base:
+        base.execute(f"CREATE TABLE {_quoted('rows')} ({columns})")
+        marks = ", ".join("?" * len(names))
+        base.executemany(f"INSERT INTO {_quoted('rows')} VALUES ({marks})", zip(*cells, strict=True))
+        return base.execute(query).fetchall()
+
+
+def _in_duckdb(names: Sequence[str], cells: Sequence[list[Any]], query: str) -> list[Any]:
+    import duckdb
+    import pyarrow as pa
+
+    with duckdb.connect(":memory:") as base:
+        base.register("rows", pa.table([pa.array(_alike(column)) for column in cells], names=list(names)))
+        found: list[Any] = base.execute(query).fetchall()
+        return found
+
+
+def _alike(cells: list[Any]) -> list[Any]:
+    """Cells of one type: as text where they are of several."""
+    kinds = {
+        bool if isinstance(x, bool) else float if isinstance(x, (int, float)) else str for x in cells if x is not None
+    }
+    return cells if len(kinds) < 2 else [None if x is None else str(x) for x in cells]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

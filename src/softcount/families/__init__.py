@@ -7,15 +7,15 @@ from importlib import import_module
 from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
 from softcount.families.binomial import Binomial
 from softcount.families.categorical import Bernoulli, Categorical
-from softcount.families.cut_family import Cut
+from softcount.families.discretised import Cut
 from softcount.families.examples import Example
 from softcount.families.exponential import Exponential
 from softcount.families.gamma import GammaFamily
 from softcount.families.geometric import Geometric
 from softcount.families.grouped import Grouped
-from softcount.families.histogram_family import HistogramFamily
+from softcount.families.histogram import HistogramFamily
 from softcount.families.joint import Joint
-from softcount.families.kernel_family import KernelFamily
+from softcount.families.kernel import KernelFamily
 from softcount.families.linear import Linear
 from softcount.families.lognormal import LogNormal
 from softcount.families.markov import Markov
@@ -26,7 +26,7 @@ from softcount.families.normal import Normal
 from softcount.families.poisson import Poisson
 from softcount.families.spiked import Spiked
 from softcount.families.student import Student
-from softcount.families.text_family import Text
+from softcount.families.text import Text
 
 for _found in pkgutil.iter_modules(__path__):  # a family that is not named above is known all the same
     import_module(f"{__name__}.{_found.name}")

@@ -1,26 +1,174 @@
-"""What every distribution must say, and the registry that makes one file a whole new family.
-
-Arrays of parameters and statistics lead with the groups, then the columns that share the family (a stack), then
-whatever the family itself needs. A column is a float array with NaN for missing, or level codes with 0 for missing.
-"""
+"""What every distribution must implement, and the registry that makes one file a whole new family."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount import remedies
-from softcount.errors import DataError
-from softcount.families import derived
-from softcount.families.answering import NOTHING
-from softcount.families.filing import Filing
-from softcount.families.setting import HOWS, IMPOSSIBLE, How, Hyper, Line, Params, Setting
-from softcount.families.written import given_numbers, held_numbers
-from softcount.numerics.twofold import Twofold
+from softcount.core import remedies
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError, ModelFileError
+from softcount.families import answers
+from softcount.families.answers import NOTHING, Answering
+from softcount.families.setting import (
+    HOWS,
+    IMPOSSIBLE,
+    How,
+    Hyper,
+    Line,
+    Params,
+    Setting,
+    given_numbers,
+    held_numbers,
+    inner_shape,
+)
 from softcount.table.cell_forms import as_cell, is_plain
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Field, Key, Kind
+
+LARGEST = 1e150
+"""Parameters, in counting units, beyond which squares and products are no numbers any more."""
+
+MAY_BE_INFINITE = ("freedom",)
+"""Parameters that have no largest value: with infinite freedom a t distribution is normal."""
+
+
+class Filing(Answering):
+    """The part of a family that files and reports ask for."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    @property
+    def word_model(self) -> str | None:
+        """How it models words; None where it models none."""
+        return None
+
+    # -- itself
+
+    @classmethod
+    def key_in(cls, text: str) -> Key:
+        """The column that a text names, or the block of columns with commas between them."""
+        return tuple(text.split(",")) if cls.block else text
+
+    @classmethod
+    def spelt(cls, how: str) -> Family:
+        """Itself with the settings that stand after its name and a colon."""
+        raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
+
+    def document(self) -> dict[str, Any]:
+        """Its name and its own settings."""
+        return {"family": self.name, "own": {name: getattr(self, name) for name in self._own_names()}}
+
+    @classmethod
+    def check_own(cls, own: Mapping[str, Any]) -> None:
+        """Refuse settings that it does not have."""
+        unknown = set(own) - set(cls._own_names())
+        if unknown:
+            raise ModelFileError(f"family {cls.name!r} has no setting {min(unknown)!r}.")
+
+    @classmethod
+    def _own_names(cls) -> list[str]:
+        return [part.name for part in fields(cls)]  # type: ignore[arg-type]  # every family is a dataclass
+
+    @classmethod
+    def reading_in(cls, own: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Those of its own settings that say how documents are read; None where it reads none."""
+        return None
+
+    # -- its columns
+
+    def takes(self, kind: Kind) -> bool:
+        """Whether it can model a column of this kind."""
+        return kind.numeric
+
+    def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
+        """Refuse columns that do not go by this key; `alone` where nothing else is modelled."""
+        if not columns or key != (columns if self.block else columns[0]):
+            raise ModelFileError(f"{key!r} is {self.name} of the columns {list(columns)!r}.")
+
+    def check_field(self, spec: Field, setting: Setting, place: int) -> None:
+        """Refuse a column, the place-th of its own, that it cannot model or that has other levels than it has."""
+        if not spec.used or not self.takes(spec.kind):
+            raise ModelFileError(f"column {spec.key!r} ({spec.kind}) cannot be {self.name}.")
+        levels = self.levels_of(setting, place)
+        if levels is not None and tuple(levels) != spec.levels:
+            raise ModelFileError(f"column {spec.key!r} has two different lists of levels.")
+
+    # -- its setting
+
+    def setting_document(self, setting: Setting) -> dict[str, Any]:
+        """What is kept of its setting, besides keys and groups: plain values and tuples of them."""
+        anchor, scale = tuple(map(float, setting.anchor)), tuple(map(float, setting.scale))
+        return {"levels": self._kept_levels(setting), "anchor": anchor, "scale": scale, "floor": float(setting.floor)}
+
+    def _kept_levels(self, setting: Setting) -> Any:
+        return len(setting.levels)
+
+    def setting_parts(self, document: Mapping[str, Any], specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        """The same back, as arguments of its `setting_type`; no table of the file is wider than `widest`."""
+        levels = self._read_levels(document["levels"], specs, widest)
+        anchor, scale = (np.array(document[name], dtype=float) for name in ("anchor", "scale"))
+        parts = {"levels": levels, "anchor": anchor, "scale": scale, "floor": number(document["floor"], "the floor")}
+        return parts | {"written": specs[0].written if len(specs) == 1 else None}
+
+    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
+        return tuple(spec.key for spec in specs) or tuple(range(whole(kept, 0, widest, "width")))
+
+    def units(self, columns: tuple[Key, ...]) -> int:
+        """How many anchors and scales it has."""
+        return len(columns) or 1
+
+    # -- its numbers
+
+    def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
+        """What is wrong with the shape of parameters that were read, or that they are not finite, in words."""
+        for name, value in params.items():
+            if value.shape[:1] != (groups,):
+                return f"{name} is not given for each of {groups} groups"
+            if not np.isfinite(value).all() and name not in MAY_BE_INFINITE:
+                return f"{name} is not finite"
+            if name in MAY_BE_INFINITE and not (value > 0).all():
+                return f"{name} is not above zero"
+            if (np.abs(value[np.isfinite(value)]) > LARGEST).any():
+                return f"{name} is beyond {LARGEST:g}"
+        table, levels = params.get("probability"), setting.levels
+        if table is None or table.shape[1:] == inner_shape(self._core, "probability", setting):
+            return None
+        return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
+
+    def check_hyper(self, hyper: Hyper) -> str | None:
+        """What makes a prior senseless, in words, or None."""
+        if not all(np.isfinite(value).all() for value in hyper.values()):
+            return "it imagines what is not finite"
+        imagined = hyper.get("alpha", np.zeros(1))
+        return None if (imagined >= 0).all() else "it imagines less than nothing"
+
+
+def whole(value: Any, least: int, most: int, what: str) -> int:
+    """A whole number of a file, if it is one between these."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ModelFileError(f"{what} is {value!r}, which is not a whole number between {least} and {most}.")
+    return value
+
+
+def number(value: Any, what: str) -> float:
+    """A number of a file, if it is one."""
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+        raise ModelFileError(f"{what} is {value!r}, which is no finite number.")
+    return float(value)
+
+
+def truth(value: Any, what: str) -> bool:
+    """True or false, if a file says one of them."""
+    if not isinstance(value, bool):
+        raise ModelFileError(f"{what} is {value!r}, which is neither true nor false.")
+    return value
+
+
+# What every distribution must say, and the registry that makes one file a whole new family.
 
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
@@ -40,9 +188,9 @@ class Family(Filing):
     one, as shares that sum to one along the last axis, or as a covariance. Others are made afresh by every M-step."""
 
     # Of what can be derived in a few lines or more, the default is a function of the family.
-    slope = derived.slope_by_differences
-    evidence = derived.schwarz_evidence
-    divergence = derived.divergence
+    slope = answers.slope_by_differences
+    evidence = answers.schwarz_evidence
+    divergence = answers.divergence
     given = given_numbers
     held_at = held_numbers
 
@@ -92,7 +240,7 @@ class Family(Filing):
         imagined = self.imagined_stats(hyper, how)
         if imagined is None:
             raise NotImplementedError
-        height = derived.product(imagined, self.natural(params))
+        height = answers.product(imagined, self.natural(params))
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
@@ -114,16 +262,16 @@ class Family(Filing):
         Here from the mean features where they are known and nothing else is in the density, or by 4,096 draws, the
         same every time: good to about 0.01.
         """
-        return derived.entropy(self, params, simple=type(self).base is Family.base)
+        return answers.entropy(self, params, simple=type(self).base is Family.base)
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of each group, for a numeric column; here by 4,096 draws."""
-        drawn = derived.draws(self, params)
+        drawn = answers.draws(self, params)
         return drawn.mean(axis=1), drawn.var(axis=1)
 
     def cdf(self, params: Params, x: float) -> np.ndarray:
         """The probability in each group of a value of at most x; here by 4,096 draws."""
-        return np.asarray((derived.draws(self, params) <= x).mean(axis=1))
+        return np.asarray((answers.draws(self, params) <= x).mean(axis=1))
 
     def survival(self, params: Params, x: float) -> np.ndarray:
         """The probability in each group of a value above x; here what `cdf` leaves, which loses digits far up."""
@@ -141,7 +289,7 @@ class Family(Filing):
 
     def check_params(self, params: Params) -> str | None:
         """What makes these parameters senseless, in words, or None; here from the lines they are on."""
-        return derived.senseless(self.chart, params)
+        return answers.senseless(self.chart, params)
 
 
 FAMILIES: dict[str, type[Family]] = {}

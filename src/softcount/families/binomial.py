@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import betaln, gammaln
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
 from softcount.families.categorical import Categorical, estimated, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import betaln, gammaln
-from softcount.numerics.twofold import Twofold
 from softcount.priors import Beta
 from softcount.records import dataclass
 from softcount.table.schema import Key, Kind

@@ -7,16 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
+from softcount.core.lazy_scipy import xlogy
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.families.answering import Columns, Rng
+from softcount.families.answers import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.families.written import given_shares
-from softcount.numerics.late_scipy import xlogy
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
+from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.records import dataclass
 from softcount.table import wording

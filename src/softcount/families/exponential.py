@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
+from softcount.core.lazy_scipy import gammaln
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, where_first
+from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SLACK, SMALLEST, Hyper, Line, Params, Setting
 from softcount.families.totals import Totals
-from softcount.numerics.late_scipy import gammaln
-from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
 from softcount.records import dataclass
 from softcount.table.schema import Key

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import gammainc, gammaincc
+from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
+from softcount.core.twofold import Twofold, stack
 from softcount.families.base import Family, register, said, scalar_prior
+from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import gammainc, gammaincc
-from softcount.numerics.shapes import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
-from softcount.numerics.twofold import Twofold, stack
 from softcount.records import dataclass
 from softcount.table.schema import Kind
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import betaln, xlog1py
+from softcount.core.special import log_rising
 from softcount.families.base import Family, register
+from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import CLAMPED, Hyper, Line, Params
 from softcount.families.totals import Totals
-from softcount.numerics.late_scipy import betaln, xlog1py
-from softcount.numerics.logspace import log_rising
 from softcount.priors import Beta
 from softcount.records import dataclass
 from softcount.table.schema import Kind

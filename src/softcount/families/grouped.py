@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy_scipy import xlogy
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import Categorical, estimated, imagined_counts, top_levels
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
-from softcount.numerics.late_scipy import xlogy
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
-from softcount.table.modl import level_groups
+from softcount.table.discretise import level_groups
 from softcount.table.schema import Key
 
 MOST_NAMED = 4

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from softcount.core.lazy_scipy import xlogy
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
-from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one
+from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, concentration, estimated, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Params, Setting
-from softcount.numerics.late_scipy import xlogy
-from softcount.numerics.twofold import Twofold
 from softcount.priors import Dirichlet
 from softcount.records import dataclass
 from softcount.table.schema import Field, Key

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.multinormal import Multinormal, block_moments
 from softcount.families.normal import HALF_LOG_2PI, scale_evidence
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.twofold import Twofold
 from softcount.families.base import Family, register, said
+from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import ClosedForm, Params, Setting
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.table.schema import Kind
 

@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from softcount.core.lazy_scipy import entr, gammaln, xlogy
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
-from softcount.families.answering import Columns, Rng
+from softcount.families.answers import Columns, Rng
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import estimated, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.families.text_family import Text, evidence, marking, spoken
-from softcount.numerics.late_scipy import entr, gammaln, xlogy
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
+from softcount.families.text import Text, evidence, marking, spoken
 from softcount.records import dataclass
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
-from softcount.text.transitions_of import TO, symbols_behind, symbols_in
+from softcount.text.count_words import TO, symbols_behind, symbols_in
 
 LONGEST = 8
 """The largest order."""

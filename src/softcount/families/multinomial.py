@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import gammaln
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, where_first
 from softcount.families.categorical import Categorical, estimated
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import gammaln
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 

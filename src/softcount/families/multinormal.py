@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from softcount.core.lazy_scipy import gammaln, psi
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
-from softcount.families.answering import Columns, Rng, draw_one_by_one, fill_one_by_one, patterns
+from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one, patterns
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.capabilities import Labels
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import gammaln, psi
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold, concatenate
 from softcount.priors import NormalInverseWishart
 from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind

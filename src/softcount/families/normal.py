@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from softcount.core.lazy_scipy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold, stack, two_sum
 from softcount.errors import DataError
 from softcount.families.base import Family, register, said, said_spread, scalar_prior, spoken
+from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold, stack, two_sum
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.records import dataclass
 from softcount.table.schema import Kind

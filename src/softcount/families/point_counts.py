@@ -11,16 +11,15 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from softcount.core.lazy_scipy import xlogy
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import Family, said, spoken
 from softcount.families.categorical import divergence_of_shares, imagined_counts
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import xlogy
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
-from softcount.table.counted_points import CountedPoints
-from softcount.table.schema import Field, Key, Kind
+from softcount.table.schema import CountedPoints, Field, Key, Kind
 
 LARGEST = 1e300
 FORGOTTEN = 1e-12

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import betainc, gammaln, pdtr, pdtrc
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
 from softcount.families.base import Family, register
+from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params
 from softcount.families.totals import Totals
-from softcount.numerics.late_scipy import betainc, gammaln, pdtr, pdtrc
-from softcount.numerics.logspace import log_rising
-from softcount.numerics.twofold import Twofold
 from softcount.priors import Gamma
 from softcount.records import dataclass
 from softcount.table.schema import Kind

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy_scipy import betaln, entr, xlog1py, xlogy
+from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, said, scalar_prior, spoken
+from softcount.families.capabilities import NumberFacts
 from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import betaln, entr, xlog1py, xlogy
-from softcount.numerics.twofold import Twofold, concatenate
 from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 

@@ -7,10 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import stdtrit
+from softcount.core.special import gap, height, log_integral, shape_of
+from softcount.core.twofold import Twofold, concatenate, stack
 from softcount.errors import DataError
+from softcount.families.answers import from_mixture
 from softcount.families.base import Family, register, said, said_spread, spoken
-from softcount.families.capabilities import Labels
-from softcount.families.derived import from_mixture
+from softcount.families.capabilities import Labels, NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import (
     HALF_LOG_2PI,
@@ -21,11 +24,7 @@ from softcount.families.normal import (
     student_form,
     student_score,
 )
-from softcount.families.number_facts import NumberFacts
 from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.numerics.late_scipy import stdtrit
-from softcount.numerics.shapes import gap, height, log_integral, shape_of
-from softcount.numerics.twofold import Twofold, concatenate, stack
 from softcount.priors import NormalInverseChi2
 from softcount.records import dataclass
 from softcount.table.schema import Key, Kind

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, scalar_prior
 from softcount.families.setting import ClosedForm, How, Hyper, Params, Setting
-from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Kind
 
 Pair = tuple[np.ndarray, np.ndarray]

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Literal
 
+from softcount.core.scratch import new_scratch
 from softcount.errors import DataError
-from softcount.scratch import new_scratch
 
 Path = str | os.PathLike[str]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import ModelFileError
-from softcount.families.filing import number, truth, whole
+from softcount.families.base import number, truth, whole
 from softcount.files.archive import Arrays, Document, write
 
 if TYPE_CHECKING:
-    from softcount.learn.kmeans.fit_kmeans import Centres
+    from softcount.learn.kmeans.fit import Centres
 
 
 def save_centres(found: Centres, path: Any, settings: Document) -> None:
@@ -35,7 +35,7 @@ def holds_centres(document: Document) -> bool:
 
 def centres_of(document: Document, arrays: Arrays) -> Centres:
     """The centres in a file's content, if they make sense."""
-    from softcount.learn.kmeans.fit_kmeans import Centres  # only who has some pays for loading it
+    from softcount.learn.kmeans.fit import Centres  # only who has some pays for loading it
     from softcount.learn.kmeans.points import BEYOND, Frame
 
     about = document["centres"]

@@ -10,7 +10,7 @@ from typing import Any
 from softcount.errors import ModelFileError
 from softcount.files.archive import naming, read, write
 from softcount.files.atomic import check_writable
-from softcount.learn.climb_log import ClimbLog
+from softcount.learn.checkpoints import ClimbLog
 
 NEW = {"data": "", "seed": 0, "climbs": []}
 

@@ -7,7 +7,7 @@ import numpy as np
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
 from softcount.files.filed_numbers import finite_array
-from softcount.fitted.column_weights import ColumnWeights
+from softcount.fitted.fitted import ColumnWeights
 
 
 def weights_document(found: ColumnWeights, arrays: Arrays) -> Document:

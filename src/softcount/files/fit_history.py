@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import ModelFileError
-from softcount.families.filing import number, truth
+from softcount.families.base import number, truth
 from softcount.files.archive import Arrays, Document
 from softcount.files.json_document import plain
 from softcount.files.validate import check_names
-from softcount.fitted.calibration import METHODS, Bin, Calibration, Curve
-from softcount.learn.learned import Learned, Trial
+from softcount.fitted.fitted import METHODS, Bin, Calibration, Curve
+from softcount.learn.record import Learned, Trial
 
 
 def fit_history_document(model: Learned) -> Document:

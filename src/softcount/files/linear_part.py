@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from softcount.errors import ModelFileError
-from softcount.families.filing import number, whole
+from softcount.families.base import number, whole
 from softcount.files.archive import Arrays, Document
 from softcount.files.filed_numbers import finite_array
-from softcount.fitted.linear_weights import LinearWeights
+from softcount.fitted.fitted import LinearWeights
 from softcount.models.nodes import Node
 
 MOST_STEPS = 10**9

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from softcount import priors
-from softcount.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.families import FAMILIES, HOWS, Family
 from softcount.families import Params as Own
-from softcount.families.filing import number, truth, whole
+from softcount.families.base import number, truth, whole
 from softcount.files.alike import FiledArrays, put_alike
 from softcount.files.archive import Arrays, Document, naming, write
 from softcount.files.column_weights_part import weights_document, weights_from
@@ -28,12 +29,11 @@ from softcount.files.record_part import record_document, record_from
 from softcount.files.schema_part import array_name, column_from, filed_schema, schema_from
 from softcount.files.text_part import put_words, reading_from
 from softcount.files.validate import check_model, check_structure, estimated
-from softcount.fitted.fitted_model import DependentPairs, Fitted
-from softcount.learn.learned import Learned
+from softcount.fitted.fitted import DependentPairs, Fitted
+from softcount.learn.record import Learned
 from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
-from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key, Schema
 from softcount.text.word_list import Words
 
@@ -312,7 +312,7 @@ def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> M
     """A model's structure back; files that name no kind are of stars, which were all there was."""
     name = document.get("model", "star")
     if name == "network":
-        import softcount.models.net
+        import softcount.models.network
     if name == "hidden-chain":
         import softcount.models.hidden_chain  # noqa: F401
     return MODELS[_one_of(name, MODELS)].from_document(document, schema, nodes)

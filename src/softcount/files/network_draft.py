@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.networks.graph import Graph
-from softcount.networks.network import MOST_AXES, Network, first_bad_row, in_words, normalised
+from softcount.networks.network import MOST_AXES, Graph, Network, first_bad_row, in_words, normalised
 from softcount.records import dataclass
 from softcount.sources.wording import and_others, cell
 

@@ -14,8 +14,8 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from softcount.core.twofold import Twofold
 from softcount.errors import ModelFileError
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 
 PLAIN = ("<f8", "<i8", "<i4", "|u1", "|b1")

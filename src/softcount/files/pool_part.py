@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.cut_columns import CutColumns
-from softcount.classify.encoded_rows import level_sizes, number_count
-from softcount.classify.members import Additive, BlockAndTables, StarsOfCuts
-from softcount.classify.number_scale import NumberScale
-from softcount.classify.pool import PartialRows, Pool, Tried
-from softcount.classify.shared_weights import LARGEST
-from softcount.classify.shrunk_block import SeparateNormals, ShrunkBlock
-from softcount.classify.star_tables import StarTables
-from softcount.classify.terms import Terms
-from softcount.classify.word_lines import WordLines
-from softcount.classify.word_recipes import ALL_RECIPES
-from softcount.classify.word_scale import WordScale
+from softcount.classify.encode import CutColumns, NumberScale, WordScale, level_sizes, number_count
+from softcount.classify.ensemble import PartialRows, Pool, Tried
+from softcount.classify.features import Terms
+from softcount.classify.members import (
+    Additive,
+    BlockAndTables,
+    SeparateNormals,
+    ShrunkBlock,
+    StarsOfCuts,
+    StarTables,
+    WordLines,
+)
+from softcount.classify.recipes import ALL_RECIPES, LARGEST
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
 from softcount.files.filed_numbers import finite_array

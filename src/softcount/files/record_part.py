@@ -12,13 +12,12 @@ from math import isfinite
 from typing import Any
 
 from softcount.errors import ModelFileError
-from softcount.evaluate.evaluation import Evaluation
-from softcount.evaluate.ranking import LiftLine
-from softcount.families.filing import whole
+from softcount.evaluate.ranking import Evaluation, LiftLine
+from softcount.families.base import whole
 from softcount.files.archive import Document
 from softcount.files.fit_history import bin_from
 from softcount.files.json_document import plain
-from softcount.learn.fit_record import FitRecord, Provenance
+from softcount.learn.record import FitRecord, Provenance
 from softcount.table.column_summary import ColumnSummary, TableSummary
 from softcount.table.schema import Field, Schema
 

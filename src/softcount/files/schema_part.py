@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import ModelFileError
-from softcount.families.filing import number, truth, whole
+from softcount.families.base import number, truth, whole
 from softcount.files.archive import Arrays, Document
 from softcount.files.json_document import plain
 from softcount.files.text_part import reading_document, reading_from, words_from
-from softcount.sources.file_format import FileFormat
-from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_named_type, is_typed
-from softcount.table.counted_points import MOST_POINTS, CountedPoints
-from softcount.table.duration_form import DurationForm
-from softcount.table.schema import Derived, Field, Key, Kind, Schema
+from softcount.sources.source import FileFormat
+from softcount.table.cell_forms import CellForm, DurationForm, NumberForm, TimeForm, is_named_type, is_typed
+from softcount.table.schema import MOST_POINTS, CountedPoints, Derived, Field, Key, Kind, Schema
 from softcount.text.word_list import Words
 
 FORMS: dict[str, type[CellForm]] = {form.name: form for form in (NumberForm, TimeForm, DurationForm)}

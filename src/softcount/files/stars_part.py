@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.encoded_rows import measured_count
-from softcount.classify.pair_counts import PairCounts
-from softcount.classify.star_counts import MOST_BYTES, StarCounts, StarLayout, StarSetting, bytes_of, whole
-from softcount.classify.terms import Terms
+from softcount.classify.aode import MOST_BYTES, StarCounts, StarLayout, StarSetting, bytes_of, whole
+from softcount.classify.encode import measured_count
+from softcount.classify.features import PairCounts, Terms
 from softcount.errors import ModelFileError
 from softcount.files.archive import Arrays, Document
 from softcount.files.filed_numbers import finite_array

@@ -13,9 +13,9 @@ from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import Arrays, Document, write
 from softcount.files.json_document import plain
 from softcount.text import Chosen
-from softcount.text.hashing import Hashed
+from softcount.text.vocabulary import Hashed
 from softcount.text.word_list import Words
-from softcount.text.word_rules import LONGEST_RUN, Reading
+from softcount.text.words import LONGEST_RUN, Reading
 
 MOST_PATTERN = 10_000
 """Longest regular expression a file may give.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts
 from softcount.errors import ModelFileError
 from softcount.families import How
-from softcount.learn.learned import Learned
+from softcount.learn.record import Learned
 from softcount.models.base import Model
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.table.schema import NARROW_LEVELS, Key, Kind, Schema

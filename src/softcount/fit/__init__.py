@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
-from softcount.learn.fit_record import FitRecord, Provenance
+from softcount.learn.record import FitRecord, Provenance
 from softcount.priors import Dirichlet
-from softcount.run.base import Runner
+from softcount.run.local import Runner
 from softcount.table import Schema, Table, open_table
 from softcount.table.column_summary import PassSummary, TableSummary, summarise
 

@@ -9,28 +9,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.evaluate.decide import HowDecided, choose_ensemble, keep_better
-from softcount.evaluate.dependent_columns import measure_dependence
 from softcount.evaluate.folds import FoldsBeside
-from softcount.evaluate.judge import judged
 from softcount.evaluate.known_rows import known_rows
 from softcount.evaluate.learn_model import ClassSearch, choose_densities, learn_model
-from softcount.evaluate.model_doubts import doubts
-from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
+from softcount.evaluate.scores import Evaluation, cross_validate, hold_out, judged
+from softcount.evaluate.warnings import doubts, measure_dependence
 from softcount.fit import reread
-from softcount.fitted.fitted_model import Fitted
-from softcount.learn.fit_record import FitRecord
-from softcount.learn.plan import Plan
-from softcount.learn.start_traces import StartTraces
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import FitRecord, StartTraces
+from softcount.learn.settings import Plan
 from softcount.records import dataclass
-from softcount.run.base import Runner
-from softcount.run.threads import Threads
+from softcount.run.local import Runner, Threads
 from softcount.table import Table
 from softcount.table.chunk import Split
 
 if TYPE_CHECKING:
-    from softcount.evaluate.learn_stars import StarPlan
+    from softcount.evaluate.aode import StarPlan
     from softcount.evaluate.ranking import ScoredRows
 
 FOLDS = 5
@@ -91,11 +87,11 @@ class ClassRequest:
         if fitted.interrupted:
             return fitted
         if self.column_weights:
-            from softcount.evaluate.weigh_columns import weighed
+            from softcount.evaluate.column_weights import weighed
 
             return weighed(fitted, table, self.plan, runner, self.classes)
         if self.stars is not None:
-            from softcount.evaluate.learn_stars import with_stars
+            from softcount.evaluate.aode import with_stars
 
             return with_stars(fitted, reread(table, fitted.schema), runner, self.stars, self.classes)
         return self._with_ensemble(fitted, table, runner) if self.ensemble else fitted
@@ -153,7 +149,7 @@ class ClassRequest:
             return None
         if self.stars is None:
             return self._cross_validate(table, runner, None if fitted.calibration is None else self.calibration)
-        from softcount.evaluate.learn_stars import held_stars
+        from softcount.evaluate.aode import held_stars
 
         if not self.n_folds:
             return None
@@ -184,7 +180,7 @@ class ClassRequest:
         many = (table.n_rows or MOST_MEMBERSHIPS) * fitted.n_groups > MOST_MEMBERSHIPS
         if fitted.undecided is not None or not runner.keeps_rows or many or fitted.estimate == "predictive":
             return fitted
-        from softcount.learn.evidence import memberships_entropy
+        from softcount.learn.record import memberships_entropy
 
         ready = [fitted.model.prepare(chunk) for chunk in reread(table, fitted.schema).chunks(runner.map)]
         return replace(fitted, undecided=memberships_entropy(fitted.model, fitted.estimates, ready, runner))

@@ -11,20 +11,17 @@ from typing import Any, Self
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.evaluate.refits import LabelledRows, refitted
-from softcount.evaluate.scores import Evaluation
+from softcount.evaluate.scores import Evaluation, LabelledRows, refitted
 from softcount.fit import reread
 from softcount.fit.network_priors import network_priors
 from softcount.fit.network_structure import SearchSettings, Structure, structure_of
-from softcount.fitted.fitted_net import FittedNet
-from softcount.learn.evidence import complete_evidence
-from softcount.learn.fit_record import FitRecord
-from softcount.learn.learned import Learned
+from softcount.fitted.network import FittedNet
 from softcount.learn.networks import GraphStarts, fit_network
-from softcount.learn.plan import Plan
-from softcount.models.declared_net import DeclaredNet
+from softcount.learn.record import FitRecord, Learned, complete_evidence
+from softcount.learn.settings import Plan
+from softcount.models.declare import DeclaredNet
 from softcount.records import dataclass
-from softcount.run.base import Runner
+from softcount.run.local import Runner
 from softcount.table import Chunk, Chunks, Key, Table, open_table
 from softcount.table.chunk import Split
 

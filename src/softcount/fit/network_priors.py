@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import Counts
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Family
 from softcount.fit import prior_levels
-from softcount.fitted.fitted_net import FittedNet
+from softcount.fitted.network import FittedNet
 from softcount.models.base import GraphModel
-from softcount.models.net import Net, levels_of
+from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
-from softcount.networks.graph import Graph
-from softcount.networks.network import Network
-from softcount.numerics.twofold import Twofold
+from softcount.networks.network import Graph, Network
 from softcount.priors import Dirichlet
 from softcount.records import dataclass
 from softcount.table.schema import Key

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softcount.errors import DataError
-from softcount.models.declared_net import Coded, Search, Shape
-from softcount.networks.graph import Edge, Graph, pair_of
+from softcount.models.declare import Coded, Search, Shape
+from softcount.networks.network import Edge, Graph, pair_of
 from softcount.records import dataclass
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
-    from softcount.networks.code_counts import Counting
+    from softcount.networks.scores import Counting
 
 WORDS = ("naive", "tan", "chow-liu", "search", "joint")
 ARROW, LONG_ARROW = ">", "->"
@@ -139,7 +139,7 @@ def finder(word: str, target: Key | None, settings: SearchSettings) -> Search:
 
 def learner(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[Counting], Graph]:
     """From counts of nodes by number to a graph of them."""
-    from softcount.networks.trees import chow_liu, tree_augmented
+    from softcount.networks.structure_search import chow_liu, tree_augmented
 
     if word == "tan":
         return lambda counting: tree_augmented(counting, coded.names.index(target))
@@ -150,8 +150,8 @@ def learner(word: str, coded: Coded, target: Key | None, settings: SearchSetting
 
 def _found(coded: Coded, learn: Callable[[Counting], Graph], same_rows: bool) -> tuple[Graph, list[str]]:
     """The graph of coded rows; a search by score needs the same rows for every node, so holes are drawn."""
-    from softcount.networks.code_counts import CodeCounts
-    from softcount.networks.structural_em import structural_em
+    from softcount.networks.expected_counts import structural_em
+    from softcount.networks.scores import CodeCounts
 
     if not (same_rows and (coded.codes < 0).any()):
         graph, notes = learn(CodeCounts(coded.codes, coded.sizes, coded.weights)), []
@@ -162,8 +162,7 @@ def _found(coded: Coded, learn: Callable[[Counting], Graph], same_rows: bool) ->
 
 
 def _searched(counting: Counting, settings: SearchSettings, names: Sequence[Key]) -> Graph:
-    from softcount.networks.family_scores import EdgeRules
-    from softcount.networks.graph_scores import Bdeu, Bic
+    from softcount.networks.scores import Bdeu, Bic, EdgeRules
     from softcount.networks.structure_search import search_graph
 
     _refuse_contradictions(settings)

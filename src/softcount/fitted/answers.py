@@ -1,4 +1,4 @@
-"""What a fitted model answers: any column from any others, samples, fills."""
+"""Answers of a fitted model: conditional distributions, draws and imputed cells."""
 
 from __future__ import annotations
 
@@ -8,42 +8,97 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
+from softcount.core.special import softmax_rows
 from softcount.errors import DataError
 from softcount.families import Family, Params
-from softcount.fitted.conditional_draws import drawn_inside
-from softcount.fitted.conditions import condition_of, density_logs
-from softcount.fitted.derived_columns import (
-    LineAnswer,
-    derived_answer,
-    derived_fields,
-    given_of_leads,
-    with_derived,
-    with_derived_fills,
-)
-from softcount.fitted.given_groups import (
+from softcount.fitted.conditions import (
     RowsGiven,
     allowed_levels,
     cells_of_leaf,
+    condition_of,
     conditional,
+    density_logs,
     fits,
     given_rows,
     leaf_with,
     not_together,
     parted,
 )
-from softcount.fitted.shown_answers import answer_html, answer_line
+from softcount.fitted.derived_columns import (
+    LineAnswer,
+    answer_html,
+    answer_line,
+    derived_answer,
+    derived_fields,
+    given_of_leads,
+    with_derived,
+    with_derived_fills,
+)
 from softcount.models.nodes import Node
-from softcount.numerics.logspace import softmax_rows
 from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, NumberForm, as_named_type, given_back, spelt_decimals
-from softcount.table.cuts import IntervalDensity, bins_of
-from softcount.table.names import apart, labels
-from softcount.table.schema import BLANK, Key, Kind, Schema
+from softcount.table.discretise import IntervalDensity, bins_of
+from softcount.table.schema import BLANK, Key, Kind, Schema, apart, labels
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
+
+MOST_DRAWS = 20_000
+"""How often a cell is drawn anew until it is as given."""
+
+TRIES = 100
+"""How often a cell beyond the range of its column is drawn anew, before it gets the end of the range."""
+
+Draw = Callable[[np.ndarray], dict[Key, Any]]
+Test = Callable[[Any], np.ndarray]
+"""Which of the cells of a column are as given."""
+
+
+def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> dict[Key, Any]:
+    """Columns of cells, one for each group, that pass their tests; rows that do not are drawn again."""
+    columns = draw(groups)
+    for _ in range(MOST_DRAWS if tests else 0):
+        passed = np.all([test(columns[key]) for key, test in tests.items()], axis=0)
+        left = np.flatnonzero(~passed)
+        if not len(left):
+            return columns
+        for key, cells in draw(groups[left]).items():
+            _put(columns[key], left, cells)
+    if tests:
+        raise DataError(
+            f"what is given of {next(iter(tests))!r} is too unlikely for rows to be drawn from it. Give a wider range, "
+            "or a value."
+        )
+    return columns
+
+
+def drawn_inside(
+    draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
+) -> dict[Key, Any]:
+    """Columns that pass their tests and lie within the bounds of their columns, as far as 100 draws get there."""
+    columns = drawn_within(draw, groups, tests)
+    inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
+    for _ in range(TRIES):
+        beyond = [(columns[key] < low) | (columns[key] > high) for key, (low, high) in inside.items()]
+        left = np.flatnonzero(np.any(beyond, axis=0)) if beyond else np.zeros(0, dtype=np.intp)
+        if not len(left):
+            return columns
+        for key, cells in drawn_within(draw, groups[left], tests).items():
+            _put(columns[key], left, cells)
+    return columns | {key: np.clip(columns[key], low, high) for key, (low, high) in inside.items()}
+
+
+def _put(column: Any, rows: np.ndarray, cells: Any) -> None:
+    if isinstance(column, np.ndarray):
+        column[rows] = cells
+        return
+    for row, cell in zip(rows.tolist(), cells, strict=True):
+        column[row] = cell
+
+
+# What a fitted model answers: any column from any others, samples, fills.
 
 CLASS = "(class)"
 COUNT = "(count)"
@@ -490,3 +545,71 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
         return np.zeros(chunk.n_rows, dtype=bool)
     values = getattr(chunk, store)[:, slot]
     return np.asarray(np.isnan(values) if store == "reals" else values == 0)
+
+
+# What each column looks like in each group of a fitted model: shares of levels, densities over a range.
+
+POINTS = 49
+"""Points of a density's curve."""
+TAIL = 0.01
+"""What lies beyond each end of a range, where only the model is there to tell it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShape:
+    """A column in every group: (groups x levels) shares or, of numbers, (groups x points) densities at `points`."""
+
+    key: Key
+    levels: Sequence[object] | None
+    points: np.ndarray
+    heights: np.ndarray
+    whole: bool = False
+
+
+def plain_columns(fitted: Fitted) -> list[Key]:
+    """Columns that can be asked about one by one: no text, no words, no successes of trials."""
+    found: list[Key] = []
+    for leaf in fitted.model.leaves:
+        for column in leaf.columns:
+            if fitted.schema[column].kind.numeric or fitted.schema[column].kind.coded:
+                found.append(column)
+    return found
+
+
+def marginal(fitted: Fitted, column: Key) -> tuple[Family, Params, Sequence[object] | None]:
+    """The family and parameters of one column in every group, whatever block it is in, and its levels."""
+    leaf = leaf_with(fitted, column)
+    leaf.family.refuse_query(column)
+    place = leaf.columns.index(column)
+    own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
+    unknown = np.full(len(leaf.columns), np.nan) if fitted.schema[column].kind.numeric else np.zeros(len(leaf.columns))
+    family, params = leaf.family.conditional(own, leaf.setting, unknown, place)
+    return family, params, leaf.family.levels_of(leaf.setting, place)
+
+
+def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
+    """The column in every group."""
+    family, params, levels = marginal(fitted, column)
+    if levels is not None:
+        return ColumnShape(column, levels, np.arange(len(levels)), np.asarray(params["probability"], dtype=float))
+    low, high = column_range(fitted, column)
+    whole = family.whole_numbers and high - low < POINTS
+    points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
+    each = np.eye(fitted.n_groups)
+    bounds = fitted.schema[column].bounds
+    heights = np.stack([np.asarray(Answer(one, family, params, bounds=bounds).pdf(points)) for one in each])
+    return ColumnShape(column, None, points, heights, whole)
+
+
+def column_range(fitted: Fitted, column: Key) -> tuple[float, float]:
+    """Where nearly all of a column's numbers lie: in its training table if that was kept, else by the model."""
+    known = None if fitted.record is None or fitted.record.table is None else fitted.record.table.column(column)
+    if known is not None and known.quantiles:
+        low, high = known.quantiles[1], known.quantiles[-2]
+        room = 0.15 * (high - low)
+        low, high = max(low - room, known.quantiles[0]), min(high + room, known.quantiles[-1])
+    else:
+        family, params, _ = marginal(fitted, column)
+        whole = Answer(fitted.shares, family, params, bounds=fitted.schema[column].bounds)
+        low, high = whole.quantile(TAIL), whole.quantile(1 - TAIL)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)

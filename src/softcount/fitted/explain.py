@@ -1,23 +1,30 @@
-"""Why a row is in its class: what every column adds to the log-odds, which add up exactly, and where it is linear."""
+"""Explanations of predictions: contributions of columns, nomograms, and quadratic forms."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import combinations
 from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.counts import ROOT
+from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.fitted.answers import labels_in, name_apart
+from softcount.fitted.answers import column_range, labels_in, name_apart
+from softcount.fitted.influence import together
+from softcount.models.base import ClassModel
+from softcount.models.nodes import Imagined
 from softcount.records import dataclass
+from softcount.run.local import Threads
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key
 from softcount.table.text_columns import Map
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.linear_weights import LinearWeights
+    from softcount.fitted.fitted import Fitted, LinearWeights
 
 PRIOR = "(prior)"
 LOWEST = np.finfo(float).min
@@ -119,3 +126,312 @@ def _linear_weights(model: Fitted, own: LinearWeights) -> tuple[np.ndarray, np.n
     """The same of weights that were learned."""
     parts = [leaf.family.linear_of(own.weights[leaf.key], leaf.setting) for leaf in model.model.leaves]
     return np.concatenate([coef for coef, _ in parts], axis=1), own.bias + sum(start for _, start in parts)
+
+
+# Which columns carry the classes: the evidence for a column that differs between them over one that does not.
+
+
+def column_evidence(fitted: Fitted) -> dict[Key, float]:
+    """For every column or block, in nats, by how much its values are likelier where each class has its own parameters.
+
+    Parameters are integrated out, so what the classes cost is paid: a column that says nothing has less than nothing.
+    Columns are independent given the class, so the best set is simply that of the columns above 0.
+    """
+    return _gains(fitted.model, fitted.imagined, fitted.counts)
+
+
+def evidence_under(one: Fitted, table: Table, memberships: np.ndarray) -> dict[Key, float]:
+    """The same of every column of a table for classes that other columns found, as (rows x groups) memberships.
+
+    `one` is the fit of a single class to all columns.
+    """
+    groups = memberships.shape[1]
+    model = one.model.with_leaves(one.model.leaves, groups)
+    parts = [
+        model.tally_members(model.prepare(chunk, base=False), memberships[chunk.start : chunk.start + chunk.n_rows])
+        for chunk in one.chunks(table)
+    ]
+    return _gains(model, one.imagined, model.named(reduce(lambda left, right: left + right, parts)))
+
+
+def _gains(model: ClassModel, imagined: Imagined, counts: Counts) -> dict[Key, float]:
+    single, found = counts.map(together), {}
+    for leaf in model.leaves:
+        family, hyper = leaf.family, imagined.hypers[leaf.key]
+        apart = family.evidence(counts.arrays[leaf.key], family.proper(hyper))
+        whole = family.evidence(single.arrays[leaf.key], family.proper(family.pooled_hyper(hyper)))
+        found[leaf.key] = float(apart - whole)
+    return found
+
+
+# What each value of each column adds to the log-odds of one class against another: the figures of `explain`.
+
+VALUES = 23
+"""Values of a column of numbers that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class NomogramColumn:
+    """A column: some of its values, and (values x groups) what each adds to the score of every group."""
+
+    key: Key
+    values: Sequence[Any]
+    scores: np.ndarray
+    numeric: bool
+
+    def odds(self, first: int, second: int) -> np.ndarray:
+        """What each value adds to the log-odds of one group against another."""
+        return np.asarray(self.scores[:, first] - self.scores[:, second])
+
+
+@dataclass(frozen=True, slots=True)
+class Nomogram:
+    """All columns that speak for themselves, and the scores that groups start from; `left_out` speak only together."""
+
+    start: np.ndarray
+    columns: tuple[NomogramColumn, ...]
+    left_out: tuple[Key, ...]
+
+    def reach(self, first: int, second: int) -> list[NomogramColumn]:
+        """The columns by how far they can move the log-odds of two groups, farthest first."""
+
+        def span(column: NomogramColumn) -> float:
+            odds = column.odds(first, second)
+            odds = odds[np.isfinite(odds)]
+            return float(np.ptp(odds)) if len(odds) else 0.0
+
+        return sorted(self.columns, key=span, reverse=True)
+
+
+def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
+    """What values of the columns add, those given or some chosen; None where columns tell the classes only together."""
+    pool = fitted.pool
+    if fitted.n_groups < 2 or (pool is not None and pool.together):
+        return None
+    if pool is not None:  # columns add up in complete rows; with missing cells those that are there count for more
+        fitted = replace(fitted, pool=replace(pool, sparse=None))
+    leaves = fitted.model.leaves
+    alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or pool is not None]
+    alone = [key for key in alone if fitted.schema[key].kind.numeric or fitted.schema[key].kind.coded]
+    if not alone:
+        return None
+    chosen = {key: values_of(fitted, key) for key in alone} if values is None else values
+    left_out = tuple(leaf.key for leaf in leaves if not set(alone).issuperset(leaf.columns))
+    start, scores = _scores(fitted, chosen)
+    columns = tuple(
+        NomogramColumn(key, list(chosen[key]), scores[key], fitted.schema[key].kind.numeric) for key in chosen
+    )
+    return Nomogram(start, columns, left_out)
+
+
+def values_of(fitted: Fitted, key: Key) -> list[Any]:
+    """The levels of a column, the most frequent first where that is known; of numbers, some over their range."""
+    spec = fitted.schema[key]
+    if spec.kind.numeric:
+        low, high = column_range(fitted, key)
+        whole = all(float(x).is_integer() for x in (low, high)) and high - low < VALUES
+        return np.arange(low, high + 1).tolist() if whole else np.linspace(low, high, VALUES).tolist()
+    known = None if fitted.record is None or fitted.record.table is None else fitted.record.table.column(key)
+    if known is None:
+        return list(spec.levels)
+    return [spec.levels[place] for place, _ in known.levels]
+
+
+def _scores(fitted: Fitted, chosen: Mapping[Key, Sequence[Any]]) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
+    """The scores of a row that holds nothing, and what each value adds to them, asked for in rows of nothing else."""
+    total = sum(map(len, chosen.values()))
+    rows: dict[Key, list[Any]] = {spec.key: [None] * (total + 1) for spec in fitted.schema.used}
+    places, at = {}, 0
+    for key, values in chosen.items():
+        rows[key][at : at + len(values)] = list(values)
+        places[key] = slice(at, at + len(values))
+        at += len(values)
+    compiled = fitted.compiled()
+    pieces = [fitted.parts_of(chunk, compiled) for chunk in fitted.chunks(fitted.table(rows))]
+    found = {key: np.concatenate([parts[key] for parts, _ in pieces]) for key in pieces[0][0]}
+    start = pieces[-1][1][-1] + np.sum([part[-1] for part in found.values()], axis=0)
+    return start, {key: found[key][places[key]] - found[key][-1] for key in chosen}
+
+
+def read_out(fitted: Fitted, row: Mapping[Key, Any], first: int, second: int) -> float:
+    """The log-odds of two groups for a row, read column by column and added up."""
+    used = {spec.key for spec in fitted.schema.used}
+    given = {key: [value] for key, value in row.items() if key in used and value is not None and value == value}
+    found = nomogram_of(fitted, given)
+    assert found is not None
+    return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))
+
+
+# Two columns in which groups lie apart: their normal distributions there, and who is likeliest where.
+
+LOOKED_AT = 20
+"""Columns that pairs are made of, those of the greatest influence."""
+AROUND = np.linspace(0.0, 2.0 * np.pi, 49)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalPlane:
+    """Two columns that are normal in every group: (groups x 2) means and (groups x 2 x 2) covariances."""
+
+    columns: tuple[Key, Key]
+    means: np.ndarray
+    covariances: np.ndarray
+
+    def ellipse(self, group: int, part: float) -> np.ndarray:
+        """(points x 2) the ellipse that holds this part of a group, by the model.
+
+        In two dimensions the squared distance is exponential: a part p lies within -2 log(1 - p).
+        """
+        factor = np.linalg.cholesky(self.covariances[group])
+        around = np.stack([np.cos(AROUND), np.sin(AROUND)], axis=1)
+        return np.asarray(self.means[group] + np.sqrt(-2.0 * np.log1p(-part)) * around @ factor.T)
+
+
+def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key, int]]:
+    """For every column that is normal in each group: means and covariances of its leaf, the leaf, its place there."""
+    found: dict[Key, tuple[np.ndarray, np.ndarray, Key, int]] = {}
+    params = fitted.params
+    for leaf in fitted.model.leaves:
+        normal = leaf.family.as_normal(params[leaf.key]) if leaf.columns else None
+        if normal is not None:
+            for place, column in enumerate(leaf.columns):
+                found[column] = (*normal, leaf.key, place)
+    return found
+
+
+def most_separating(fitted: Fitted) -> NormalPlane | None:
+    """The two normal columns in which the groups overlap least; None where there are not two."""
+    known = normal_planes(fitted)
+    ranked: list[Key] = [
+        column for key, _ in fitted.influence() for column in (key if isinstance(key, tuple) else (key,))
+    ]
+    columns = [column for column in ranked if column in known][:LOOKED_AT]
+    planes = [_plane(known, pair) for pair in combinations(columns, 2)]
+    if not planes:
+        return None
+    return max(planes, key=lambda plane: _apart(plane, fitted.row_shares))
+
+
+def _plane(known: dict[Key, tuple[np.ndarray, np.ndarray, Key, int]], pair: tuple[Key, Key]) -> NormalPlane:
+    (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
+    centre = np.stack([means[:, i], others[:, j]], axis=1)
+    spread = np.zeros((len(centre), 2, 2))
+    spread[:, 0, 0], spread[:, 1, 1] = spreads[:, i, i], other_spreads[:, j, j]
+    if leaf == other_leaf:
+        spread[:, 0, 1] = spread[:, 1, 0] = spreads[:, i, j]
+    return NormalPlane(pair, centre, spread)
+
+
+def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
+    """How little groups overlap: one less Bhattacharyya's coefficient, by how often two rows are of both."""
+    total = 0.0
+    for a, b in combinations(range(len(shares)), 2):
+        middle = (plane.covariances[a] + plane.covariances[b]) / 2
+        off = plane.means[a] - plane.means[b]
+        sizes = [np.linalg.slogdet(part)[1] for part in (middle, plane.covariances[a], plane.covariances[b])]
+        distance = off @ np.linalg.solve(middle, off) / 8 + (sizes[0] - (sizes[1] + sizes[2]) / 2) / 2
+        total += float(shares[a] * shares[b] * (1.0 - np.exp(-distance)))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionGrid:
+    """Which group is likeliest over two columns of numbers, all others missing, and how sure that is."""
+
+    columns: tuple[Key, Key]
+    x: np.ndarray
+    y: np.ndarray
+    likeliest: np.ndarray
+    sure: np.ndarray
+
+
+def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, int] = (48, 36)) -> DecisionGrid:
+    """(y x x) the likeliest group at the middle of every cell of a grid."""
+    (low, high), (below, above) = (column_range(fitted, column) for column in columns)
+    x = low + (np.arange(steps[0]) + 0.5) * (high - low) / steps[0]
+    y = below + (np.arange(steps[1]) + 0.5) * (above - below) / steps[1]
+    across, up = np.meshgrid(x, y)
+    cells: dict[Key, list[Any]] = {spec.key: [None] * across.size for spec in fitted.schema.used}
+    cells[columns[0]], cells[columns[1]] = across.ravel().tolist(), up.ravel().tolist()
+    with Threads(1) as threads:
+        proba = fitted.proba(fitted.table(cells), threads)
+    shape = across.shape
+    return DecisionGrid(columns, x, y, proba.argmax(axis=1).reshape(shape), proba.max(axis=1).reshape(shape))
+
+
+# Where two classes of normal columns are equally likely: a quadratic, or a line where spreads are shared.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """Log-odds of one class against another: z' square z + slope' z + constant, where z is x minus the `centre`.
+
+    The centre is the mean of the first class: far from 0 a form in x itself would lose its digits. Where every spread
+    is shared by the classes, `square` is 0 and the form a line.
+    """
+
+    classes: tuple[Any, Any]
+    columns: tuple[Key, ...]
+    centre: np.ndarray
+    square: np.ndarray
+    slope: np.ndarray
+    constant: float
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """The log-odds of rows of these columns, in their order."""
+        z = np.asarray(X, dtype=float).reshape(-1, len(self.columns)) - self.centre
+        return np.asarray(np.einsum("ni,ij,nj->n", z, self.square, z) + z @ self.slope + self.constant)
+
+    @property
+    def roots(self) -> tuple[float, ...]:
+        """Where the two classes are equally likely, from the left: none, one or two values of a single column.
+
+        >>> one = Quadratic(("a", "b"), ("x",), np.array([10.0]), np.array([[1.0]]), np.array([0.0]), -4.0)
+        >>> one.roots
+        (8.0, 12.0)
+        """
+        if len(self.columns) != 1:
+            raise DataError(f"roots are of one column, and the boundary is in {len(self.columns)}. Call it with rows.")
+        a, b, c = float(self.square[0, 0]), float(self.slope[0]), self.constant
+        return tuple(sorted(float(self.centre[0] + z) for z in _roots(a, b, c)))
+
+
+def _roots(a: float, b: float, c: float) -> list[float]:
+    if a == 0:
+        return [] if b == 0 else [-c / b]
+    under = b * b - 4 * a * c
+    if under < 0:
+        return []
+    # The larger root first: the other would be a difference of near equals.
+    q = -0.5 * (b + np.copysign(np.sqrt(under), b))
+    return [q / a] if q == 0 or under == 0 else [q / a, c / q]
+
+
+def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
+    """The log-odds of the first class against the second, of a model whose columns are all normal."""
+    from scipy.linalg import block_diag
+
+    if model.pool is not None:
+        raise DataError(
+            "the classes are told by more than naive Bayes, whose boundary alone is a quadratic: NaiveBayes."
+        )
+    one, other = model.group_of(first), model.group_of(second)
+    public, columns = model.params, tuple(column for leaf in model.model.leaves for column in leaf.columns)
+    means, spreads = [], []
+    for leaf in model.model.leaves:
+        found = leaf.family.as_normal(public[leaf.key])
+        if found is None:
+            raise DataError(
+                f"column {leaf.key!r} ({leaf.family.title}) is not normal within the classes, so their boundary is no "
+                "quadratic. Quadratic are normal and multinormal columns; to_linear() is for others."
+            )
+        means.append(found[0][[one, other]])
+        spreads.append(found[1][[one, other]])
+    mean = np.concatenate(means, axis=1)
+    inner = [block_diag(*(np.linalg.inv(spread[side]) for spread in spreads)) for side in (0, 1)]
+    logs = [sum(np.linalg.slogdet(spread[side])[1] for spread in spreads) for side in (0, 1)]
+    away = mean[0] - mean[1]
+    with np.errstate(divide="ignore"):
+        prior = np.log(model.shares[one]) - np.log(model.shares[other])
+    constant = prior - 0.5 * (logs[0] - logs[1]) + 0.5 * away @ inner[1] @ away
+    return Quadratic((first, second), columns, mean[0], 0.5 * (inner[1] - inner[0]), inner[1] @ away, float(constant))

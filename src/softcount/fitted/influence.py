@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcount.classify.encoded_rows import column_keys
-from softcount.counts import Counts
+from softcount.classify.encode import column_keys
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
 from softcount.families import Family, Params
 from softcount.models.nodes import Imagined, Nodes
 from softcount.models.nodes import Params as Stacked
-from softcount.numerics.twofold import Twofold
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
 
 def departures(fitted: Fitted) -> dict[Key, np.ndarray]:

@@ -1,8 +1,4 @@
-"""Counting and scoring coded columns: looked up by code, eight groups at a time, two narrow columns at once.
-
-`offsets[j]` is the first cell of column j; columns own neighbouring stretches of cells, in order, and a code is below
-the number of its column's cells. That is the encoder's promise and is not checked again here.
-"""
+"""Counting and scoring coded columns and sparse rows, all groups side by side."""
 
 from __future__ import annotations
 
@@ -11,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels.jit import register_jitable
-from softcount.kernels.labelled_rows import empty_sums, weights_from
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, store_part
 from softcount.kernels.posterior import put_posterior
+from softcount.kernels.reals import empty_sums, weights_from
 from softcount.kernels.reference import check_labels
-from softcount.kernels.turned_tiles import put_turned
+from softcount.kernels.registers import put_turned
 
 PAIR_CELLS = 4096
 """Pair up columns while all pair tables together have at most so many cells; larger ones fall out of the cache."""
@@ -309,3 +305,62 @@ def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
                     add_at(total, (offsets[j + 1] + b) * WIDTH, value)
                 store(sums, at, fill(0.0))
                 at += WIDTH
+
+
+# Scoring and counting sparse rows, such as words of documents: one pass, all groups side by side.
+
+
+@fused
+def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """As in `reference`."""
+    groups = out.shape[1]
+    sums = np.empty(groups)
+    for i in range(out.shape[0]):
+        sums[:] = 0.0
+        for j in range(indptr[i], indptr[i + 1]):
+            times, row = counts[j], np.uintp(ids[j])
+            for g in range(groups):
+                sums[g] += times * table[row, g]
+        for g in range(groups):
+            out[i, g] += sums[g]
+
+
+@fused
+def count_bags_soft(
+    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
+) -> np.ndarray:
+    """As in `reference`."""
+    groups = memberships.shape[1]
+    out = np.zeros((width, groups))
+    for i in range(memberships.shape[0]):
+        for j in range(indptr[i], indptr[i + 1]):
+            times, row = counts[j], np.uintp(ids[j])
+            for g in range(groups):
+                out[row, g] += times * memberships[i, g]
+    return out
+
+
+def count_bags_labelled(
+    indptr: np.ndarray,
+    ids: np.ndarray,
+    counts: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None,
+    out: np.ndarray,
+) -> None:
+    """As in `reference`."""
+    check_labels(labels, out.shape[1])
+    _count_labelled_bags(indptr, ids, counts, labels, weights, out)
+
+
+@fused
+def _count_labelled_bags(
+    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, labels: np.ndarray, weights: Any, out: np.ndarray
+) -> None:
+    for i in range(labels.size):
+        if labels[i] < 0:
+            continue
+        weight = 1.0 if weights is None else weights[i]
+        group = np.uintp(labels[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            out[np.uintp(ids[j]), group] += weight * counts[j]

@@ -1,23 +1,152 @@
-"""Hidden paths compiled: forward in place, then backward in place, so that rows x states is held once.
-
-Going back needs no scores: with the states' probabilities up to step t, alpha, and those one step on given everything,
-gamma, P(i at t, j at t + 1) = alpha(i) A(i, j) gamma(j) / sum_i alpha(i) A(i, j).
-
-Probabilities are scaled at every step where no transition is nearly impossible: what underflows then is at most
-1e-300 / `STEADY` of the whole. Otherwise a path may be all but ruled out and still be the only one in the end, and
-logarithms are taken.
-"""
+"""Hidden paths compiled: which forward-backward to use, and the most probable path (Viterbi)."""
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
-from softcount.kernels.abreast_paths import expect_abreast, groups_of
-from softcount.kernels.lanes import WIDTH
-from softcount.kernels.likeliest_paths import likeliest, likeliest_abreast
-from softcount.kernels.log_paths import expect_logged, filter_logged
+from softcount.kernels.forward_backward import (
+    begin_group,
+    expect_abreast,
+    expect_logged,
+    expect_scaled,
+    filter_logged,
+    filter_scaled,
+    gathered,
+    groups_of,
+    read_row,
+    write_row,
+)
+from softcount.kernels.jit import register_jitable
+from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, largest_of, load, store, where_above
+from softcount.kernels.posterior import SCRATCH
 from softcount.kernels.reference_paths import PathCounts
-from softcount.kernels.scaled_paths import expect_scaled, filter_scaled
+
+
+@fused
+def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray) -> None:
+    """Forward by the best way to each state, then back along it; which way was best is told by the same sums again."""
+    states, room = scores.shape[1], table.shape[1]
+    tile = max(SCRATCH // room, 1)
+    rows = aligned_zeros((tile + 1) * room)
+    for s in range(borders.size - 1):
+        first, end = borders[s], borders[s + 1]
+        for start in range(first, end, tile):
+            stop = min(start + tile, end)
+            for t in range(start, stop):
+                logs[s] += _best_step(scores, t, t == first, table, rows, (t - start + 1) * room)
+            for t in range(start, stop):
+                write_row(scores, t, rows, (t - start + 1) * room, 1.0)
+            last = (stop - start) * room
+            for g in range(0, room, WIDTH):
+                store(rows, g, load(rows, last + g))
+        ahead = -1
+        for t in range(end - 1, first - 1, -1):
+            best, here = -inf, 0
+            for i in range(states):
+                own = scores[t, i] + (0.0 if ahead < 0 else table[0, i, ahead])
+                if own > best:
+                    best, here = own, i
+            path[t] = ahead = here
+
+
+@register_jitable
+def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray, at: int) -> float:
+    states, room = scores.shape[1], table.shape[1]
+    peak = read_row(scores, t, rows, at, -inf)
+    if not begins:
+        top = fill(-inf)
+        for g in range(0, states, WIDTH):
+            one, two = fill(-inf), fill(-inf)
+            for i in range(0, room, 2):
+                place = i * room + g
+                one = larger(one, fill(rows[at - room + i]) + load(table, place))
+                two = larger(two, fill(rows[at - room + i + 1]) + load(table, place + room))
+            own = load(rows, at + g) + larger(one, two)
+            store(rows, at + g, own)
+            top = larger(top, own)
+        peak = largest_of(top)
+    shift = fill(peak if peak > -inf else 0.0)
+    for g in range(0, states, WIDTH):
+        store(rows, at + g, load(rows, at + g) - shift)
+    return peak
+
+
+@fused
+def likeliest_abreast(
+    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray, groups: np.ndarray
+) -> None:
+    """The same of eight sequences at a time, one in each lane."""
+    states = scores.shape[1]
+    lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
+    starts, longest = np.zeros(WIDTH, np.int64), 0
+    for s in range(borders.size - 1):
+        longest = max(longest, borders[s + 1] - borders[s])
+    best, turned = aligned_zeros(longest * states * WIDTH), np.ascontiguousarray(table.T)
+    for group in groups:
+        steps = begin_group(group, borders, logs, (starts, lengths, heavy))
+        gathered(scores, starts, lengths, steps, best)
+        store(heights, 0, fill(0.0))
+        for t in range(steps):
+            _step_abreast(t, table, lengths, heights, best)
+        for lane in range(WIDTH):
+            if group[lane] >= 0:
+                logs[group[lane]] = heights[lane]
+        _traced(best, turned, starts, lengths, path)
+
+
+@register_jitable
+def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, best: np.ndarray) -> None:
+    states = len(table)
+    at = t * states * WIDTH
+    before = at - states * WIDTH
+    top = fill(-inf)
+    for j in range(states):
+        own = load(best, at + j * WIDTH)
+        if t > 0:
+            one, two = load(best, before) + fill(table[0, j]), fill(-inf)
+            for i in range(1, states - 1, 2):
+                one = larger(one, load(best, before + i * WIDTH) + fill(table[i, j]))
+                two = larger(two, load(best, before + (i + 1) * WIDTH) + fill(table[i + 1, j]))
+            if states % 2 == 0:
+                two = larger(two, load(best, before + (states - 1) * WIDTH) + fill(table[states - 1, j]))
+            own = own + larger(one, two)
+            store(best, at + j * WIDTH, own)
+        top = larger(top, own)
+    shift = where_above(top, fill(-inf), top)
+    for j in range(states):
+        store(best, at + j * WIDTH, load(best, at + j * WIDTH) - shift)
+    store(heights, 0, load(heights, 0) + where_above(load(lengths, 0), fill(t + 0.0), top))
+
+
+@register_jitable
+def _traced(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.ndarray, path: np.ndarray) -> None:
+    """The paths of a group, from their ends: which way was best is told by the same sums again, `table` being turned.
+
+    All lanes of a step together: each by itself would read all of the group's memory once more.
+    """
+    states, longest = len(table), 0
+    here = np.zeros(WIDTH, np.int64)
+    nothing = np.zeros(states)
+    for lane in range(WIDTH):
+        longest = max(longest, int(lengths[lane]))
+    for t in range(longest - 1, -1, -1):
+        for lane in range(WIDTH):
+            if t < lengths[lane]:
+                ahead = table[here[lane]] if t + 1 < lengths[lane] else nothing
+                at, found = t * states * WIDTH + lane, 0
+                top = best[at] + ahead[0]
+                for i in range(1, states):
+                    own = best[at + i * WIDTH] + ahead[i]
+                    better = own > top
+                    top = own if better else top
+                    found = i if better else found
+                here[lane] = found
+                path[starts[lane] + t] = found
+
+
+# Hidden paths compiled: forward in place, then backward in place, so that rows x states is held once.
 
 STEADY = 1e-200
 """Transition probabilities from which on scaled arithmetic loses nothing."""

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.numerics.late_scipy import sparse
+from softcount.core.lazy_scipy import sparse
 
-Rows = Any
+PointRows = Any
 """Rows x columns, dense in C order (float32 or float64) or compressed sparse rows."""
 
 BLOCKED = False
@@ -122,7 +122,7 @@ def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate([halves.reshape(blocks, 1, width), lines], axis=1), dtype)
 
 
-def advance(rows: Rows, state: State, goal: Goal) -> MovedCentres:
+def advance(rows: PointRows, state: State, goal: Goal) -> MovedCentres:
     """Give every row the label of its nearest centre; what changed comes back.
 
     A row without a label lowers no cost: its squared distance counts as a rise.
@@ -145,7 +145,7 @@ def advance(rows: Rows, state: State, goal: Goal) -> MovedCentres:
     return MovedCentres(sums, mass, members, fall, changed)
 
 
-def nearest(rows: Rows, goal: Goal) -> np.ndarray:
+def nearest(rows: PointRows, goal: Goal) -> np.ndarray:
     """The nearest centre of each row."""
     if is_wide(rows):
         return np.asarray(squares(rows, goal).argmin(axis=1))
@@ -162,12 +162,12 @@ def nearest(rows: Rows, goal: Goal) -> np.ndarray:
     return labels
 
 
-def is_wide(rows: Rows) -> bool:
+def is_wide(rows: PointRows) -> bool:
     """Whether rows are sparse and too wide to be made dense; narrow ones are, and get the labels of dense ones."""
     return bool(sparse.issparse(rows) and rows.shape[1] > WIDE)
 
 
-def squares(rows: Rows, goal: Goal) -> np.ndarray:
+def squares(rows: PointRows, goal: Goal) -> np.ndarray:
     """Squared distance of each row from each centre, added column by column in float64.
 
     Of wide sparse rows by products: a row of words has thousands of zeros for every cell.
@@ -182,19 +182,19 @@ def squares(rows: Rows, goal: Goal) -> np.ndarray:
     return total
 
 
-def squared_norms(rows: Rows) -> np.ndarray:
+def squared_norms(rows: PointRows) -> np.ndarray:
     """The squared length of each row, in float64."""
     if sparse.issparse(rows):
         return _row_sums(np.square(rows.data, dtype=np.float64), rows)
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
-def densely(rows: Rows) -> np.ndarray:
+def densely(rows: PointRows) -> np.ndarray:
     """Rows as a plain array of float64."""
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
 
-def spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Squared distance of each row from its own centre, by differences in float64."""
     if is_wide(rows):
         return _sparse_spread(rows, labels, centres)
@@ -206,7 +206,7 @@ def spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return out
 
 
-def _sparse_spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def _sparse_spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """As `spread`: differences where a row has a cell; elsewhere what is left of its centre's square."""
     own = np.repeat(labels, np.diff(rows.indptr))
     at = centres[own, rows.indices]
@@ -214,19 +214,19 @@ def _sparse_spread(rows: Rows, labels: np.ndarray, centres: np.ndarray) -> np.nd
     return np.asarray(np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0))
 
 
-def _row_sums(cells: np.ndarray, like: Rows) -> np.ndarray:
+def _row_sums(cells: np.ndarray, like: PointRows) -> np.ndarray:
     """The sum of each row's cells, stored as those of a sparse matrix."""
     return np.asarray(sparse.csr_matrix((cells, like.indices, like.indptr), like.shape).sum(axis=1)).ravel()
 
 
-def _falls(rows: Rows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def _falls(rows: PointRows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:
     fall = -spread(rows, now, centres)
     if (before >= 0).any():
         fall += np.where(before >= 0, spread(rows, before, centres), 0.0)
     return fall
 
 
-def recount(rows: Rows, state: State, centres: np.ndarray) -> MovedCentres:
+def recount(rows: PointRows, state: State, centres: np.ndarray) -> MovedCentres:
     """Sums, weights and numbers of the rows of each centre, counted afresh from the labels."""
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     step = max(16, TILE // len(centres))
@@ -240,7 +240,7 @@ def recount(rows: Rows, state: State, centres: np.ndarray) -> MovedCentres:
 CentreSums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _count(rows: Rows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: CentreSums) -> None:
+def _count(rows: PointRows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: CentreSums) -> None:
     """Move rows from the sums of one label to those of another, in place; from -1 they come new."""
     sums, mass, members = tally
     count, left = len(sums), before >= 0
@@ -256,7 +256,7 @@ def _count(rows: Rows, before: np.ndarray, now: np.ndarray, weights: np.ndarray,
     sums += (weights * ((now == labels).astype(np.float64) - (before == labels))) @ densely(rows)
 
 
-def row_hashes(rows: Rows) -> np.ndarray:
+def row_hashes(rows: PointRows) -> np.ndarray:
     """A number per row that depends on its cells alone, not on its place nor on how zeros are stored."""
     if sparse.issparse(rows):
         cells = mixed(rows.data, rows.indices)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from softcount.kernels.jit import jit, register_jitable
-from softcount.kernels.pairs import exact, two_sum
+from softcount.kernels.twofold import exact, two_sum
 
 inlined = jit(error_model="numpy", inline="always")
 

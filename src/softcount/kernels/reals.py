@@ -1,4 +1,4 @@
-"""Counting real columns, eight columns at a time."""
+"""Counting and scoring real columns, eight at a time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,46 @@ from numba import types
 
 from softcount.kernels import lanes
 from softcount.kernels.jit import overload, register_jitable
-from softcount.kernels.labelled_rows import weights_from
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, where_present
-from softcount.kernels.pairs import shift_all
-from softcount.kernels.reference import check_labels
-from softcount.kernels.reference_blocks import Sums
+from softcount.kernels.posterior import put_posterior
+from softcount.kernels.reference import Sums, check_labels
+from softcount.kernels.registers import ask_ahead, put_turned
+from softcount.kernels.twofold import shift_all
+
+
+def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
+    """As in `reference`."""
+    check_labels(labels, n_groups)
+    return np.asarray(_count_labels(labels, weights, n_groups), dtype=np.float64)
+
+
+@fused
+def _count_labels(labels: np.ndarray, weights: Any, n_groups: int) -> np.ndarray:
+    sums: np.ndarray = empty_sums(weights, n_groups)
+    for i in range(labels.size):
+        if labels[i] >= 0:
+            sums[labels[i]] += 1 if weights is None else weights[i]
+    return sums
+
+
+def empty_sums(weights: Any, size: int) -> Any:
+    """Integers while rows count one each, which is exact (a call never has 2^31 rows); else doubles."""
+    raise NotImplementedError
+
+
+@overload(empty_sums)
+def _empty_sums(weights: Any, size: Any) -> Any:
+    kind = np.int32 if isinstance(weights, types.NoneType) else np.float64
+    return lambda weights, size: np.zeros(size, kind)
+
+
+@register_jitable
+def weights_from(weights: Any, start: int) -> Any:
+    """Row weights from a row on; None for all ones."""
+    return None if weights is None else weights[start:]
+
+
+# Counting real columns, eight columns at a time.
 
 TILE = 64
 """Rows taken at once: few enough that 50 columns stay in the first cache (copying 256 costs half as much again)."""
@@ -287,3 +322,138 @@ def add_tile(
     add_to_pair(high, low, at * STATS, count)
     add_to_pair(high, low, at * STATS + WIDTH, total)
     add_to_pair(high, low, at * STATS + 2 * WIDTH, square)
+
+
+# Scoring real columns, eight rows at a time under one group after another.
+
+SCORED_TILE = 32
+"""Rows scored at a time: four registers, whose sums stay in registers while the columns pass by."""
+
+
+@fused
+def score_reals(
+    reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
+) -> None:
+    """As in `reference`."""
+    groups, columns = means.shape
+    bases = bases_of(constants)
+    tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)
+    scores = aligned_zeros(groups * SCORED_TILE).reshape(groups, SCORED_TILE)
+    for start in range(0, reals.shape[0], SCORED_TILE):
+        score_tile(reals, start, tile, means, inverse_sds, constants, bases, scores)
+        for i in range(min(SCORED_TILE, reals.shape[0] - start)):
+            for g in range(groups):
+                out[start + i, g] += scores[g, i]
+
+
+@fused
+def posterior_reals(
+    reals: np.ndarray,
+    means: np.ndarray,
+    inverse_sds: np.ndarray,
+    constants: np.ndarray,
+    log_shares: np.ndarray,
+    out: np.ndarray,
+) -> np.ndarray:
+    """As in `reference`."""
+    groups, columns = means.shape
+    bases = bases_of(constants)
+    tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)
+    scores = aligned_zeros(groups * SCORED_TILE).reshape(groups, SCORED_TILE)
+    evidence = np.empty(reals.shape[0] + SCORED_TILE)
+    for start in range(0, reals.shape[0], SCORED_TILE):
+        score_tile(reals, start, tile, means, inverse_sds, constants, bases, scores)
+        put_posterior(scores, log_shares, evidence[start : start + SCORED_TILE], out[start : start + SCORED_TILE])
+    return evidence[: reals.shape[0]]
+
+
+@register_jitable
+def score_tile(
+    reals: np.ndarray,
+    start: int,
+    tile: np.ndarray,
+    means: np.ndarray,
+    inverse_sds: np.ndarray,
+    constants: np.ndarray,
+    bases: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """Scores (groups, rows) of a tile's rows; past the last row come those of any other."""
+    groups, columns = means.shape
+    stop = min(start + SCORED_TILE, reals.shape[0])
+    put_turned(reals, start, stop, tile)
+    complete = is_complete(tile, columns)
+    for g in range(groups):
+        ask_ahead(reals, stop, stop + SCORED_TILE, g, groups)
+        if complete:
+            score_complete(tile, means[g], inverse_sds[g], bases[g], scores[g])
+        else:
+            score_with_holes(tile, means[g], inverse_sds[g], constants[g], scores[g])
+
+
+@register_jitable
+def bases_of(constants: np.ndarray) -> np.ndarray:
+    """Per group, the constants of all columns, added in their order, as a row without holes adds them."""
+    bases = np.zeros(constants.shape[0])
+    for g in range(constants.shape[0]):
+        for j in range(constants.shape[1]):
+            bases[g] += constants[g, j]
+    return bases
+
+
+@register_jitable
+def is_complete(tile: np.ndarray, columns: int) -> bool:
+    """Whether no cell is missing; an infinite one counts as missing, which costs time only."""
+    zero = fill(0.0)
+    t0, t1, t2, t3 = zero, zero, zero, zero
+    for at in range(0, columns * SCORED_TILE, SCORED_TILE):
+        t0, t1 = load(tile, at) * zero + t0, load(tile, at + WIDTH) * zero + t1
+        t2, t3 = load(tile, at + 2 * WIDTH) * zero + t2, load(tile, at + 3 * WIDTH) * zero + t3
+    return bool(lanes.sum_of(t0 + t1 + (t2 + t3)) == 0.0)
+
+
+@register_jitable
+def score_complete(
+    tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, base: float, scores: np.ndarray
+) -> None:
+    """Scores of a tile's rows, none with a hole, under one group; the same bits as `score_with_holes` gives."""
+    q0, q1, q2, q3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    for j in range(means.size):
+        mean, inverse, at = fill(means[j]), fill(inverse_sds[j]), j * SCORED_TILE
+        z0 = (load(tile, at) - mean) * inverse
+        z1 = (load(tile, at + WIDTH) - mean) * inverse
+        z2 = (load(tile, at + 2 * WIDTH) - mean) * inverse
+        z3 = (load(tile, at + 3 * WIDTH) - mean) * inverse
+        q0, q1, q2, q3 = z0 * z0 + q0, z1 * z1 + q1, z2 * z2 + q2, z3 * z3 + q3
+    put_score(scores, 0, q0, fill(base))
+    put_score(scores, WIDTH, q1, fill(base))
+    put_score(scores, 2 * WIDTH, q2, fill(base))
+    put_score(scores, 3 * WIDTH, q3, fill(base))
+
+
+@register_jitable
+def score_with_holes(
+    tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, scores: np.ndarray
+) -> None:
+    """Scores of a tile's rows under one group; a missing cell adds nothing."""
+    for i in range(0, SCORED_TILE, 2 * WIDTH):
+        q0, q1, c0, c1 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for j in range(means.size):
+            mean, inverse, constant = fill(means[j]), fill(inverse_sds[j]), fill(constants[j])
+            q0, c0 = add_cell(load(tile, j * SCORED_TILE + i), mean, inverse, constant, q0, c0)
+            q1, c1 = add_cell(load(tile, j * SCORED_TILE + i + WIDTH), mean, inverse, constant, q1, c1)
+        put_score(scores, i, q0, c0)
+        put_score(scores, i + WIDTH, q1, c1)
+
+
+@register_jitable
+def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, square: Any, base: Any) -> Any:
+    """One cell's squared distance and constant, in eight rows."""
+    z = where_present(cell, (cell - mean) * inverse)
+    return z * z + square, base + where_present(cell, constant)
+
+
+@register_jitable
+def put_score(scores: np.ndarray, at: int, square: Any, base: Any) -> None:
+    """Write base - square / 2 of eight rows."""
+    store(scores, at, square * fill(-0.5) + base)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels import word_hashes
-from softcount.kernels.word_hashes import HALF, ONE, address, chunk, compiled, inlined, longer, lowest, put
+from softcount.kernels import tokenise
+from softcount.kernels.tokenise import HALF, ONE, address, chunk, compiled, inlined, longer, lowest, put
 
 LOW = np.uint64(0xFFFFFFFF)
 PLAIN = np.uint64(0)
@@ -50,7 +50,7 @@ def runs_of(tokens: Any, stretches: Any, low: Any, high: Any, short: Any, words:
         for begun in range(stretches[i], stop):
             longest = min(high, stop - begun)
             if made + longest > room:
-                pairs = word_hashes.spacious(pairs, made + longest + 1, word_hashes.EVERY)
+                pairs = tokenise.spacious(pairs, made + longest + 1, tokenise.EVERY)
                 grams = longer(grams, 2 * made, 2 * longest)
                 room = min(3 * pairs.shape[0] // 4, grams.size // 2) - 1
             run = np.int64(tokens[begun])
@@ -59,7 +59,7 @@ def runs_of(tokens: Any, stretches: Any, low: Any, high: Any, short: Any, words:
                 if n > 1:
                     token = np.int64(tokens[begun + n - 1])
                     book = address(pairs), pairs.shape[0] - 1, address(grams)
-                    run, made = word_hashes.run_of(run, token, book, words, made)
+                    run, made = tokenise.run_of(run, token, book, words, made)
                 if n >= low or (whole and n == longest):
                     runs[used] = run
                     used += 1
@@ -100,18 +100,18 @@ def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) ->
     """
     cells, store, places = table
     ids = np.empty(offsets.size - 1, np.int32)
-    cells = word_hashes.spacious(cells, sizes[0] + ids.size, spread)
+    cells = tokenise.spacious(cells, sizes[0] + ids.size, spread)
     store = longer(store, sizes[1], offsets[-1] - offsets[0])
     places = longer(places, sizes[0] + 1, ids.size)
-    book = word_hashes.book_of(cells, store, places)
+    book = tokenise.book_of(cells, store, places)
     first, limit = address(data), address(data) + data.size
     for i in range(ids.size):
         start, stop = first + offsets[i], first + offsets[i + 1]
-        key = word_hashes.key_of(start, stop, limit, PLAIN, spread)
-        cell, number = word_hashes.cell_of(start, stop, limit, PLAIN, key, book, spread)
+        key = tokenise.key_of(start, stop, limit, PLAIN, spread)
+        cell, number = tokenise.cell_of(start, stop, limit, PLAIN, key, book, spread)
         if number < 0:
             number = sizes[0]
-            word_hashes.copy_word(start, stop, PLAIN, book[2] + sizes[1])
+            tokenise.copy_word(start, stop, PLAIN, book[2] + sizes[1])
             put(cell, key)
             put(cell + 8, np.uint64(number + 1))
             sizes[0] += 1
@@ -132,8 +132,8 @@ def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
     shift = np.uint64(64 - lowest(last + ONE))
     first, limit = address(data), address(data) + data.size
     for i in range(offsets.size - 1):
-        key = word_hashes.key_of(first + offsets[i], first + offsets[i + 1], limit, PLAIN, spread)
-        at = word_hashes.mixed(key, spread) >> shift
+        key = tokenise.key_of(first + offsets[i], first + offsets[i + 1], limit, PLAIN, spread)
+        at = tokenise.mixed(key, spread) >> shift
         while cells[at, 1]:
             at = (at + ONE) & last
         cells[at, 0], cells[at, 1] = key, np.uint64(i + 1)
@@ -144,12 +144,12 @@ def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
 def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spread: Any) -> np.ndarray:
     """The number of each word in a table, -1 for those it does not hold."""
     ids = np.empty(offsets.size - 1, np.int32)
-    book = word_hashes.book_of(cells, store, places)
+    book = tokenise.book_of(cells, store, places)
     first, limit = address(data), address(data) + data.size
     for i in range(ids.size):
         start, stop = first + offsets[i], first + offsets[i + 1]
-        key = word_hashes.key_of(start, stop, limit, PLAIN, spread)
-        ids[i] = word_hashes.cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
+        key = tokenise.key_of(start, stop, limit, PLAIN, spread)
+        ids[i] = tokenise.cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
     return ids
 
 

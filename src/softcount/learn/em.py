@@ -1,17 +1,461 @@
-"""The EM driver: total the expected counts, record the objective, stop or estimate and go on.
-
-How rows are assigned, when to stop and whether to leap are rules handed to it (`learn/rules.py`).
-"""
+"""The EM driver: its rules for stopping, acceleration, and finishing with L-BFGS."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import Literal, Protocol
+
 import numpy as np
 
-from softcount.learn.rules import Climb, ClimbState, Converging, DrawnAssignment, HardAssignment, Rule, Stop, Watch
-from softcount.models.base import Problem
+from softcount.core.counts import Counts
+from softcount.errors import DataError
+from softcount.learn.checkpoints import SavedClimb, params_arrays, params_from
+from softcount.models.base import ASSIGNED, Assign, Problem
+from softcount.models.coordinates import Coordinates
 from softcount.models.nodes import Params
-from softcount.run.base import one_blas_thread
+from softcount.records import dataclass
+from softcount.run.local import one_blas_thread
 from softcount.run.progress import best_so_far
+
+MEMORY = 10
+"""Maps looked back on; with five, six latent classes of 3,000 rows took 276 maps in place of 169."""
+RECENT = 20
+"""Maps whose slowness is remembered: right after a refused leap the next ones know little of it."""
+NEGLIGIBLE = 1e-8
+"""Directions that the last maps hardly tell apart, in proportion, are left alone."""
+MANY = 200_000
+"""Parameters from which on no leaps are tried, and the pace is told by a sample of them: tables of words.
+
+Remembering ten maps of a million parameters took 200 MB and longer than the maps. It gained nothing: documents are
+soon sure of their class, and 5,000 of them in 20 classes took 19 plain maps or 44 with leaps, in 20 clusters 36 or 38.
+"""
+SAMPLED = 50_000
+
+
+class Extrapolation:
+    """The last maps of a climb: where they lead, and how many times the next map's gain is still to come."""
+
+    def __init__(self, problem: Problem) -> None:
+        size = sum(x.groups * x.width * (1 if x.alone else len(x.nodes)) for x in problem.nodes.bundles)
+        every = -(-size // SAMPLED) if size > MANY else 1
+        self.coordinates = Coordinates(problem.model, problem.imagined, every)
+        self.longest = 4.0
+        self._slowness: deque[float] = deque(maxlen=RECENT)
+        self._points: deque[np.ndarray] = deque(maxlen=MEMORY + 1)
+        self._steps: deque[np.ndarray] = deque(maxlen=MEMORY + 1)
+        self._heading = np.zeros(0)
+        self._stretch = 0.0
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """All that is remembered between two maps, as arrays."""
+        points, steps = np.array(self._points), np.array(self._steps)
+        return {"longest": np.array([self.longest]), "slow": np.array(self._slowness), "points": points, "steps": steps}
+
+    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take back what was remembered."""
+        self.longest = float(arrays["longest"][0])
+        self._slowness.extend(arrays["slow"].tolist())
+        self._points.extend(arrays["points"])
+        self._steps.extend(arrays["steps"])
+
+    def add_map(self, here: Params, mapped: Params) -> None:
+        """Take in one more map."""
+        point = self.coordinates.vector(here)
+        step = self.coordinates.vector(mapped) - point
+        weights = self.coordinates.weights(here)
+        self._points.append(point)
+        self._steps.append(step)
+        self._heading = self._where_to(weights)
+        pull = float(((self._heading * weights) * (step * weights)).sum())
+        square = float(((step * weights) ** 2).sum())
+        self._stretch = pull / square if square > 0 else 0.0
+        if self._stretch > 0:
+            self._slowness.append(max(self._stretch, 1.0))
+        length = float(np.sqrt(((self._heading * weights) ** 2).sum()))
+        self._far = min(1.0, self.longest * np.sqrt(square) / length) if length > 0 else 1.0
+
+    def _where_to(self, weights: np.ndarray) -> np.ndarray:
+        """From here to where the maps would come to rest, if what the last ones did to the step goes on."""
+        step = self._steps[-1]
+        if len(self._points) < 2:
+            return step
+        turns = np.diff(np.array(self._steps), axis=0).T
+        moves = np.diff(np.array(self._points), axis=0).T + turns
+        seen = turns * weights[:, None]
+        lengths = np.sqrt((seen * seen).sum(axis=0))
+        lengths[lengths == 0] = 1.0
+        shares = np.linalg.lstsq(seen / lengths, step * weights, rcond=NEGLIGIBLE)[0] / lengths
+        heading: np.ndarray = step - moves @ shares
+        return heading
+
+    @property
+    def ready(self) -> bool:
+        """Whether the maps point somewhere uphill."""
+        uphill = len(self._points) > 1 and self._stretch > 0
+        return self.coordinates.whole and uphill and bool(np.isfinite(self._heading).all())
+
+    def gain_left(self, sure: float) -> float:
+        """The gain still to come, given what the next map is sure to gain; no telling while the steps still grow.
+
+        In a direction where a map covers the share s of the way, the whole way gains 1 / s times as much.
+        """
+        return sure * max(self._slowness) if self._slowness and self._stretch > 0 and len(self._points) > 1 else np.inf
+
+    def leap(self, like: Params) -> Params:
+        """Parameters where the maps are heading, not too many steps away."""
+        return self.coordinates.params(self._points[-1] + self._far * self._heading, like)
+
+    def taken(self) -> None:
+        """The leap was kept: the next may be longer."""
+        if self._far < 1.0:
+            self.longest *= 2.0
+
+    def refused(self) -> None:
+        """Look back no further than here: the ground was not what the earlier maps made of it."""
+        self.longest = max(self.longest / 2.0, 2.0)
+        for kept in (self._points, self._steps):
+            while len(kept) > 1:
+                kept.popleft()
+
+
+# The rules of a climb: when it stops, how rows are assigned to groups, what a step is; and where a climb is.
+
+Watch = Callable[[int, float], None]
+Assignment = Literal["soft", "hard", "drawn"]
+ASSIGNMENTS = ("soft", "hard", "drawn")
+ROUNDING = 1e-12
+"""Relative change of the objective that is no change at all."""
+NOISE = 1e-9
+"""Relative fall that is arithmetic: a covariance at its floor, 1e-6 of the columns', is known to ten digits."""
+NOTHING = 1e-14
+"""Sure gain of a map, in proportion, that is nothing but rounding."""
+IN_A_ROW, AT_MOST = 2, 6
+"""Predictions below the tolerance before a climb stops: one can be a coincidence of the last steps."""
+DEEPER = 1000.0
+"""How far below the tolerance a prediction ends the climb at once; near the top a leap gains two or three digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When to stop: after `max_iter` maps, or once the gain still to come is predicted to be below `tol`.
+
+    `tol=0` takes plain maps, exactly `max_iter` of them. Hard assignment stops when a map gains nothing; drawn
+    assignment never stops early and ends at the best parameters it met. Both, and `half_steps`, take plain maps.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-8
+    accelerate: bool = False
+    assign: Assignment = "soft"
+    finish: str | None = None
+    half_steps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.assign not in ASSIGNMENTS:
+            raise DataError(f"assign={self.assign!r} is not known. Use one of {', '.join(map(repr, ASSIGNMENTS))}.")
+        if self.finish not in (None, "lbfgs"):
+            raise DataError(f"finish={self.finish!r} is not known. Use None or 'lbfgs'.")
+        if self.finish and self.tol == 0:
+            raise DataError(
+                f"finish={self.finish!r} needs a tolerance above 0: tol=0 takes exactly max_iter steps of EM and no "
+                "others. Use finish=None, or tol=1e-8."
+            )
+        if self.finish and (self.assign != "soft" or self.half_steps):
+            raise DataError(f"finish={self.finish!r} is for soft assignment and whole steps. Use finish=None.")
+
+    def small(self, gain: float, objective: float) -> bool:
+        """Whether a gain is below the tolerance."""
+        return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """Where EM came to: the parameters just scored, their expected counts, and the way there.
+
+    The trace has the objective after every pass over the table; a leap that was not taken repeats the one before.
+    With `half_steps` it has the lower bound after every M-step in between.
+    """
+
+    params: Params
+    counts: Counts
+    trace: list[float]
+    converged: bool
+    fell: float = 0.0
+    interrupted: bool = False
+    half_steps: bool = False
+    notes: tuple[str, ...] = ()
+    units: float = 0.0
+
+    @property
+    def objective(self) -> float:
+        return max(self.trace)
+
+    @property
+    def size(self) -> float:
+        """What differences of the objective are measured by: its size free of the columns' units, at least 1."""
+        return max(1.0, abs(self.objective - self.units))
+
+    @property
+    def n_iter(self) -> int:
+        return (len(self.trace) - 1) // (2 if self.half_steps else 1)
+
+
+class Assigning(Protocol):
+    """How rows are assigned in a pass, and what of the counts is the rows' part of the objective."""
+
+    def assign(self, turn: int) -> Assign | None: ...
+    def likelihood(self, counts: Counts) -> float: ...
+
+
+class ClimbState:
+    """One climb: where it is, and how it got there."""
+
+    params: Params
+    counts: Counts
+
+    def __init__(self, problem: Problem, stop: Stop, rule: Assigning, watch: Watch | None = None) -> None:
+        self.problem, self.stop, self.rule, self.watch = problem, stop, rule, watch
+        self.trace: list[float] = []
+        self.bounds: list[float] = []
+        self.notes: list[str] = []
+        self.height = -np.inf
+        self.converged = self.interrupted = False
+        self.fell = 0.0
+        self.units = 0.0
+        self.ended = False
+
+    @property
+    def over(self) -> bool:
+        return self.ended or self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
+
+    def climbed(self) -> Climb:
+        """The climb as it stands."""
+        trace = self.trace
+        if self.stop.half_steps:
+            trace = [trace[0], *chain.from_iterable(zip(self.bounds, trace[1:], strict=False))]
+        return Climb(
+            self.params, self.counts, trace, self.converged, self.fell, self.interrupted, self.stop.half_steps,
+            tuple(self.notes), self.units,
+        )  # fmt: skip
+
+    def begin(self, params: Params) -> None:
+        """The first pass; rows that the start calls impossible are refused by name."""
+        counts, height = self.seen(params)
+        if np.isneginf(counts.log_likelihood):
+            raise self.problem.impossible(params)
+        self.units = self.problem.units(counts)
+        self.arrive(params, counts, height)
+
+    def seen(self, params: Params) -> tuple[Counts, float]:
+        """Expected counts and the objective at these parameters, wherever the climb is: a pass over the table."""
+        counts = self.problem.expected(params, self.rule.assign(len(self.trace)))
+        return counts, self.rule.likelihood(counts) + self.problem.log_prior(params)
+
+    def arrive(self, params: Params, counts: Counts, height: float) -> None:
+        """Go there, whatever the height."""
+        self.params, self.counts, self.height = params, counts, height
+        self.record(height)
+
+    def record(self, height: float) -> None:
+        """One more pass was made; a climb that stays where it is repeats its height."""
+        self.trace.append(height)
+        if self.watch is not None:
+            self.watch(len(self.trace) - 1, height)
+
+    def try_for(self, params: Params, least: float) -> bool:
+        """Go there if it is as high as that; a try in vain costs a pass."""
+        counts, height = self.seen(params)
+        if height >= least:
+            self.arrive(params, counts, height)
+            return True
+        self.record(self.height)
+        return False
+
+    def go_to(self, params: Params) -> None:
+        """Go there unless it is lower. Where arithmetic has no more to tell, the climb stays; a fall that arithmetic
+        does not explain ends it."""
+        counts, height = self.seen(params)
+        drop = (self.height - height) / max(1.0, abs(height))
+        if drop <= ROUNDING:
+            self.arrive(params, counts, height)
+        elif drop <= NOISE:
+            self.record(self.height)
+            self.converged = self.stop.tol > 0
+        else:
+            self.fell = self.height - height
+
+
+class Rule:
+    """Plain EM maps of soft memberships, as many as were asked for."""
+
+    remembers = True
+    """Whether a climb can go on from what was saved between two steps; one that cannot starts again."""
+
+    def saved(self, state: ClimbState, ended: bool = False) -> SavedClimb:
+        """Where the climb is between two steps, or how it ended."""
+        facts = {"ended": ended, "converged": state.converged, "notes": list(state.notes)}
+        numbers = {"trace": state.trace, "bounds": state.bounds, "ends": [state.fell, state.units, state.height]}
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
+        arrays |= params_arrays(state.params)
+        return SavedClimb(facts, arrays if ended else arrays | self.memory())
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """What the rule itself remembers, as arrays."""
+        return {}
+
+    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take that back."""
+
+    def recall(self, state: ClimbState, saved: SavedClimb, like: Params) -> bool:
+        """Go to where a saved climb was, or ended; false where nothing of it can be used. It takes one pass."""
+        if not saved.arrays or not (saved.ended or self.remembers):
+            return False
+        state.params = params_from(saved.arrays, like)
+        state.counts, state.height = state.seen(state.params)
+        state.trace, state.bounds = saved.arrays["trace"].tolist(), saved.arrays["bounds"].tolist()
+        state.fell, state.units, _ = saved.arrays["ends"].tolist()
+        state.notes, state.converged = [str(note) for note in saved.facts["notes"]], bool(saved.facts["converged"])
+        state.ended = saved.ended
+        if not saved.ended:
+            self.remember(saved.arrays)
+        for place, height in enumerate(state.trace if state.watch is not None else ()):
+            state.watch(place, height)  # type: ignore[misc]
+        return True
+
+    def before(self, state: ClimbState) -> None:
+        """What comes before the first step."""
+
+    def assign(self, turn: int) -> Assign | None:
+        """What makes memberships of posteriors in a pass; None leaves them as they are."""
+        return None
+
+    def likelihood(self, counts: Counts) -> float:
+        """The rows' part of the objective."""
+        return counts.log_likelihood
+
+    def step(self, state: ClimbState) -> None:
+        """One EM map, or a leap; or the end, where too little is left to gain."""
+        mapped = state.problem.estimate(state.counts)
+        if not np.isfinite(state.height) or (state.stop.tol == 0 and not state.stop.half_steps):
+            state.go_to(mapped)  # the prior may rule the start out; that first step says nothing of the pace
+            return
+        sure = state.problem.bound(state.counts, mapped) - state.problem.bound(state.counts, state.params)
+        state.converged = self.little_left(state, mapped, sure)
+        if state.converged:
+            return
+        if state.stop.half_steps:
+            state.bounds.append(state.height + sure)
+        if not self.leaped(state, mapped, sure) and not state.over:
+            state.go_to(mapped)
+
+    def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+        """Whether the climb has converged, given a map and the rise of the lower bound that it is sure to gain."""
+        return False
+
+    def leaped(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+        """Whether the climb went further than the map, and has done so."""
+        return False
+
+
+class Converging(Rule):
+    """Soft memberships until little is left to gain, by leaps where they are allowed."""
+
+    def __init__(self, problem: Problem, leaping: bool) -> None:
+        self.maps, self.leaping, self.calm = Extrapolation(problem), leaping, 0
+
+    def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+        """In proportion to an objective free of units: metres or miles alike."""
+        free = state.counts.log_likelihood - state.units
+        self.maps.add_map(state.params, mapped)
+        left = 0.0 if sure <= NOTHING * max(1.0, abs(free)) else self.maps.gain_left(sure)
+        self.calm = self.calm + 1 if state.stop.small(left, free) else 0
+        return self.calm >= (IN_A_ROW if state.stop.small(DEEPER * left, free) else AT_MOST)
+
+    def leaped(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+        """Go where the maps are heading, if that gains at least what the plain map is sure to."""
+        if not (self.leaping and self.maps.ready):
+            return False
+        spare = NOTHING * max(1.0, abs(state.height))
+        if state.try_for(self.maps.leap(mapped), state.height + max(sure - spare, 0.0)):
+            self.maps.taken()
+            return True
+        self.maps.refused()
+        return False
+
+    def memory(self) -> dict[str, np.ndarray]:
+        return {"calm": np.array([self.calm]), **self.maps.memory()}
+
+    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+        self.calm = int(arrays["calm"][0])
+        self.maps.remember(arrays)
+
+
+class HardAssignment(Rule):
+    """Every row wholly in its likeliest group, until no row moves."""
+
+    def assign(self, turn: int) -> Assign:
+        return hard
+
+    def likelihood(self, counts: Counts) -> float:
+        return counts.notes[ASSIGNED]
+
+    def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+        size = max(1.0, abs(state.counts.log_likelihood - state.units))
+        return state.stop.tol > 0 and sure <= NOTHING * size  # as it is once no row has moved
+
+
+class DrawnAssignment(Rule):
+    """Every row wholly in a group drawn from its posterior, anew in every pass; the best parameters met are kept."""
+
+    remembers = False
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.latest: Counts | None = None
+
+    def recall(self, state: ClimbState, saved: SavedClimb, like: Params) -> bool:
+        return False  # one pass does not tell the counts, which were drawn
+
+    def assign(self, turn: int) -> Assign:
+        return DrawnGroups(self.seed, turn)
+
+    def step(self, state: ClimbState) -> None:
+        params = state.problem.estimate(self.latest or state.counts)
+        self.latest, height = state.seen(params)
+        if height >= state.height:
+            state.params, state.counts, state.height = params, self.latest, height
+        state.record(height)
+
+
+def hard(members: np.ndarray, start: int) -> None:
+    """Every row wholly in its likeliest group, the lowest where several are; a row no group can have made in none."""
+    top = members.argmax(axis=1)
+    some = members.max(axis=1, initial=0.0) > 0
+    members[:] = 0.0
+    members[np.flatnonzero(some), top[some]] = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnGroups:
+    """Every row wholly in one group drawn from its posterior; the draws depend on seed, turn and row alone."""
+
+    seed: int
+    turn: int
+
+    def __call__(self, members: np.ndarray, start: int) -> None:
+        edges = np.cumsum(members, axis=1)
+        chances = np.random.default_rng((self.seed, self.turn, start)).random(len(members))
+        own = (chances[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
+        some = edges[:, -1] > 0
+        members[:] = 0.0
+        members[np.flatnonzero(some), own[some]] = 1.0
+
+
+# The EM driver: total the expected counts, record the objective, stop or estimate and go on.
 
 
 def climb(
@@ -64,7 +508,64 @@ def rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
     if stop.tol == 0:
         return Rule()
     if stop.finish is not None:
-        from softcount.learn.finish import Finished
-
         return Finished(problem, stop.accelerate)
     return Converging(problem, stop.accelerate and not stop.half_steps)
+
+
+# The last digits by L-BFGS: where EM creeps, the slope of the log-likelihood says more than its maps.
+
+NEAR = 1e-6
+"""Predicted gain, in proportion, from which on L-BFGS goes alone: far from the top it may climb another hill."""
+CORRECTIONS = 20
+
+
+class _OutOfMaps(Exception):
+    """No pass is left."""
+
+
+class Finished(Converging):
+    """EM until it is near, then L-BFGS; the usual stopping rule has the last word on what comes out."""
+
+    remembers = False
+
+    def before(self, state: ClimbState) -> None:
+        asked = state.stop
+        state.stop = replace(asked, tol=max(asked.tol, NEAR))
+        while not state.over:
+            self.step(state)
+        state.stop, self.calm, self.maps = asked, 0, Extrapolation(state.problem)
+        if state.converged:
+            state.converged = False
+            ascend(state)
+
+
+def ascend(state: ClimbState) -> None:
+    """Climb by L-BFGS from where the climb is, every pass on record; ends at the best parameters met."""
+    from scipy.optimize import minimize
+
+    problem, like, mass = state.problem, state.params, max(state.counts.rows, 1e-300)
+    chart = Coordinates(problem.model, problem.imagined)
+    weights = chart.weights(like)
+    first = [(state.counts, state.height)]
+
+    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+        vector = x / weights
+        if first:  # the first place asked for is where the climb is
+            params, (counts, height) = like, first.pop()
+        else:
+            if state.over:
+                raise _OutOfMaps
+            params = chart.params(vector, like, free=True)
+            counts, height = state.seen(params)
+            if height >= state.height:
+                state.params, state.counts, state.height = params, counts, height
+            state.record(state.height)
+        slopes = problem.slope(counts, params)
+        if slopes is None or not np.isfinite(height):
+            return 1e3 - state.height / mass, np.zeros_like(x)
+        return -height / mass, -chart.gradient(vector, slopes) / weights / mass
+
+    steep = 1e-3 * np.sqrt(state.stop.tol * max(1.0, abs(state.height)) / mass)
+    rules = {"maxcor": CORRECTIONS, "ftol": 0.0, "gtol": steep, "maxiter": 15000, "maxfun": 15000}
+    with suppress(_OutOfMaps):
+        minimize(loss, chart.vector(like) * weights, jac=True, method="L-BFGS-B", options=rules)

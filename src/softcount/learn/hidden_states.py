@@ -1,34 +1,167 @@
-"""Sequences with hidden states: several starts climbed by the one driver, the best kept."""
+"""Learning hidden states of sequences: initial states, EM, and how many."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import partial, reduce
+from math import lgamma
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from softcount.counts import Counts
-from softcount.errors import DataError
-from softcount.learn.degenerate import as_rows, dead, spikes, starved, with_floors
-from softcount.learn.groups import search_notes
-from softcount.learn.learned import Learned
-from softcount.learn.plan import Plan, absent, cells_of, climb_facts, degenerate_notes, plug, retyping, stopped_notes
-from softcount.learn.prepare import MIXTURE_FLOOR, check_reach, empty_notes, measures_of, read_all, with_blanks
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError, DataWarning, warn
+from softcount.learn.choose import LEAST_ROWS, MOST_CLASSES, PATIENCE, SMALL_TOL, gap_beside, growing
+from softcount.learn.initialise import NEAREST_SHARE, Sketch, drawn_memberships, entropy, pinned, sketch
+from softcount.learn.mixture import search_notes
+from softcount.learn.prepare import (
+    MIXTURE_FLOOR,
+    as_rows,
+    check_reach,
+    dead,
+    empty_notes,
+    measures_of,
+    read_all,
+    spikes,
+    starved,
+    with_blanks,
+    with_floors,
+)
+from softcount.learn.record import Learned, Trial, bic, complete_evidence
 from softcount.learn.search import Make, Search, SearchResult
-from softcount.learn.sketch import Sketch, sketch
-from softcount.learn.start import entropy
-from softcount.learn.state_starts import StateStarts, drawn_state_start
-from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel
-from softcount.models.declared import priors_of
+from softcount.learn.settings import (
+    Plan,
+    absent,
+    cells_of,
+    climb_facts,
+    degenerate_notes,
+    given_params,
+    plug,
+    retyping,
+    stopped_notes,
+)
+from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel, count_equally
+from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
-from softcount.models.row_steps import count_equally
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
-from softcount.run.base import Runner
+from softcount.run.local import Runner
+from softcount.run.progress import best_so_far
 from softcount.sequences import Sequences
 from softcount.table import Chunk, Settled, Table
+
+STAYING = (0.0, 0.8)
+"""Of a start's transitions, those that stay: nothing is known of half of the starts' habits, half are slow to move."""
+FEW_SYMBOLS = 64
+"""Distinct steps up to which every other start shares them between states at random: of symbols none is nearest."""
+FIRST_NAME, NEXT_NAME = "first", "transitions"
+
+
+@dataclass(frozen=True, slots=True)
+class StateStarts:
+    """How many states, and where to start from: a word for how starts are drawn, or what makes the parameters."""
+
+    states: int
+    init: Any = "k-means++"
+    n_init: int = 10
+    seed: Any = None
+
+
+def drawn_state_start(
+    model: StateModel,
+    imagined: Imagined,
+    sketch: Sketch,
+    ready: Sequence[Any],
+    init: str,
+    seed: np.random.SeedSequence,
+    number: int,
+) -> Params:
+    """Parameters to climb from. Where states come in line, sequences are cut into as many stretches."""
+    rng = np.random.default_rng(seed)
+    line = model.links.in_line()
+    if line is not None:
+        parts = [model.counts_under(part, stretches(part, line, model.links.states, rng)) for part in ready]
+        return model.nodes.estimate(model.gathered(reduce(add, parts)), imagined)
+    rows = _by_emission(sketch, model)
+    way = "random" if init == "k-means++" and number % 2 and len(rows.weights) <= FEW_SYMBOLS else init
+    members = drawn_memberships(rows, model.groups, way, rng)
+    shown = model.star.tally_members(model.star.prepare(rows.chunk, base=False), members)
+    nexts = transitions(model.links.nexts, STAYING[number % len(STAYING)], rng) * sketch.mass / model.states
+    counts = model.with_steps(shown, np.full(model.states, 1.0 / model.states), nexts)
+    return model.nodes.estimate(model.gathered(counts), imagined)
+
+
+def _by_emission(sketch: Sketch, model: StateModel) -> Sketch:
+    """The distinct steps, those of known state labelled by what the state shows."""
+    labels = sketch.chunk.labels
+    if labels is None:
+        return sketch
+    shown = np.array(model.links.shown)[np.maximum(labels, 0)]
+    return replace(sketch, chunk=replace(sketch.chunk, labels=np.where(labels < 0, -1, shown).astype(np.int32)))
+
+
+def transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.Generator) -> np.ndarray:
+    """(states x states) shares drawn around staying where one is; none where no step may go."""
+    states = len(nexts)
+    found = np.zeros((states, states))
+    for state, levels in enumerate(nexts):
+        found[state, list(levels)] = (1 - staying) * rng.dirichlet(np.full(len(levels), 4.0))
+        found[state, state] += staying if state in levels else 0.0
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Generator) -> np.ndarray:
+    """(rows x states) memberships of sequences cut into a stretch for each state in turn, cuts drawn around even."""
+    members = np.full((part.n_rows, states), (1 - NEAREST_SHARE) / states)
+    cuts = np.cumsum(rng.dirichlet(np.full(states, 8.0)))[:-1]
+    for begin, end in zip(part.borders[:-1], part.borders[1:], strict=True):
+        turn = np.searchsorted(cuts, (np.arange(end - begin) + 0.5) / (end - begin))
+        members[np.arange(begin, end), np.array(line)[turn]] += NEAREST_SHARE
+    return pinned(members, part.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStart:
+    """Parameters that the user wrote: `first`, `transitions`, and those of every column as in `params_`."""
+
+    said: Mapping[Any, Any]
+
+    def __call__(self, model: StateModel, imagined: Imagined) -> Params:
+        columns = {key: own for key, own in self.said.items() if isinstance(own, Mapping)}
+        names = [key for key in self.said if key not in columns]
+        odd = [key for key in names if key not in (FIRST_NAME, NEXT_NAME)]
+        if odd:
+            raise DataError(f"init names {odd[0]!r}, which is neither a column nor 'first' nor 'transitions'.")
+        shown = given_params(model.star, columns)
+        first = checked_shares(self.said.get(FIRST_NAME), (model.states,), "init: 'first'")
+        nexts = checked_shares(self.said.get(NEXT_NAME), (model.states, model.states), "init: 'transitions'")
+        own = model.step_params(first, nexts)
+        return model.nodes.params({**own, **{leaf.key: shown[leaf.key] for leaf in model.leaves}})
+
+
+def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """Shares that sum to one along the last axis; equal ones where nothing is said."""
+    if said is None:
+        return np.full(shape, 1.0 / shape[-1])
+    try:
+        found = np.asarray(said, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must be numbers, not {said!r}.") from None
+    size = " x ".join(map(str, shape))
+    if found.shape != shape or not np.isfinite(found).all() or (found < 0).any():
+        raise DataError(f"{what} must be {size} probabilities of 0 or more, not an array of shape {found.shape}.")
+    far = np.abs(found.sum(axis=-1) - 1.0)
+    if far.max() > 1e-6:
+        at = f" of state {int(far.argmax())}" if found.ndim > 1 else ""
+        total = np.atleast_1d(found.sum(axis=-1))[int(far.argmax())]
+        raise DataError(f"{what}{at} sum to {total:.6g}, not to one.")
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+
+
+# Sequences with hidden states: several starts climbed by the one driver, the best kept.
 
 Build = Callable[[ClassModel, int], StateModel]
 """Makes a model of so many states, each of which shows what the columns of the given model say."""
@@ -211,3 +344,110 @@ class StateTask:
 
 def _itself(params: Params) -> Params:
     return params
+
+
+# How many hidden states there are, where nobody said.
+
+TRIAL_STARTS = 5
+TRIAL_MAPS = 100
+
+
+def fit_auto_states(
+    steps: StepRows, build: Build, plan: Plan, starts: StateStarts, runner: Runner, criterion: str = "evidence"
+) -> Learned:
+    """A chain of as many states as the criterion likes best; `selection` tells of all the numbers tried."""
+    if not isinstance(starts.init, str):
+        raise DataError("init: a start from parameters or a model says how many states there are. Say so.")
+    search = StateSearch(steps, build, plan, starts, runner, criterion)
+    search.run()
+    return search.chosen()
+
+
+@dataclass(slots=True)
+class StateSearch:
+    """The numbers of states tried so far, with their fits."""
+
+    steps: StepRows
+    build: Build
+    plan: Plan
+    starts: StateStarts
+    runner: Runner
+    criterion: str
+    trials: dict[int, Trial] = field(default_factory=dict)
+    fits: dict[int, Learned] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def best(self) -> int:
+        """The number with the most merit so far; of equals the smallest."""
+        return max(sorted(self.trials), key=lambda states: self.trials[states].merit(self.criterion))
+
+    def run(self) -> None:
+        """Numbers grow by about half while one of the last two brought something; then gaps beside the best."""
+        least = max(1, len(self.steps.named or ()))
+        most = max(least, min(MOST_CLASSES, self.steps.sequences.n_steps))
+        for states in growing(least, most):
+            if not self._tried(states) or sum(tried > self.best for tried in self.trials) >= PATIENCE:
+                break
+        while not self.interrupted and (gap := gap_beside(self.best, sorted(self.trials))) is not None:
+            self._tried(gap)
+
+    def _tried(self, states: int) -> bool:
+        stop = self.plan.stop
+        stop = replace(stop, tol=max(stop.tol, SMALL_TOL) if stop.tol else 0.0, max_iter=min(stop.max_iter, TRIAL_MAPS))
+        plan = replace(self.plan, stop=stop, estimate=plug(self.plan.estimate))
+        few = replace(self.starts, states=states, n_init=min(self.starts.n_init, TRIAL_STARTS))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # of a number that is only tried nothing is said
+                self.fits[states] = fit_states(self.steps, self.build, plan, few, self.runner)
+        except KeyboardInterrupt:
+            best_so_far()
+            if not self.trials:
+                raise
+            self.interrupted = True
+            return False
+        self.trials[states] = weighed(self.fits[states])
+        self.interrupted = self.fits[states].interrupted
+        return not self.interrupted
+
+    def chosen(self) -> Learned:
+        """The best number climbed to its end, from all starts and from what its trial came to."""
+        best = self.best
+        stop = replace(self.plan.stop, max_iter=0) if self.interrupted else self.plan.stop
+        starts = replace(self.starts, states=best)
+        if self.interrupted:
+            known = self.fits[best].estimates
+            starts = replace(starts, init=lambda model, imagined: known)
+        extra = [] if self.interrupted else [self.fits[best].estimates]
+        plan = replace(self.plan, stop=stop)
+        fitted = fit_states(self.steps, self.build, plan, starts, self.runner, extra)
+        if self.plan.estimate != "predictive":
+            self.trials[best] = weighed(fitted)
+        tried = [self.trials[states] for states in sorted(self.trials)]
+        numbers = ", ".join(str(trial.classes) for trial in tried)
+        why = f"{best} states have the best {self.criterion} of the numbers tried: {numbers}."
+        if self.interrupted:
+            why = "interrupted: this is the best of the numbers of states tried so far."
+            warn(why)
+        stopped = self.interrupted or fitted.interrupted
+        return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, why])
+
+
+def weighed(fitted: Learned) -> Trial:
+    """Every criterion at a fit."""
+    model: StateModel = fitted.model  # type: ignore[assignment]
+    counts = model.nodes.stacked(fitted.counts)
+    height, size = counts.log_likelihood, model.nodes.n_parameters()
+    enough = model.occupied(fitted.counts) >= LEAST_ROWS
+    evidence = state_evidence(fitted)
+    return Trial(model.states, height, size, bic(height, size, counts.rows), np.nan, evidence, None, int(enough.sum()))
+
+
+def state_evidence(fitted: Learned) -> float:
+    """Log marginal likelihood of the sequences by Cheeseman and Stutz, as of a mixture: see `cheeseman_stutz`."""
+    model: StateModel = fitted.model  # type: ignore[assignment]
+    params, counts = fitted.estimates, model.nodes.stacked(fitted.counts)
+    whole = complete_evidence(model, fitted.imagined, params, counts)
+    unnamed = model.states - len(fitted.named or ()) if model.links.is_free else 0
+    return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(unnamed + 1)

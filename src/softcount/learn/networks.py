@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import Counts
+from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.learn.em import climb
-from softcount.learn.learned import Learned
-from softcount.learn.plan import Plan, climb_facts, climb_note, or_empty, plug, retyping, stopped_notes
+from softcount.learn.initialise import entropy
 from softcount.learn.prepare import check_reach, read_all
+from softcount.learn.record import Learned
 from softcount.learn.search import Search, SearchResult
-from softcount.learn.start import entropy
+from softcount.learn.settings import Plan, climb_facts, climb_note, or_empty, plug, retyping, stopped_notes
 from softcount.models.base import GraphModel, Problem
 from softcount.models.nodes import Imagined, Params
 from softcount.records import dataclass
-from softcount.run.base import Runner, one_blas_thread
+from softcount.run.local import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
 

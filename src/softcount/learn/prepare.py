@@ -1,5 +1,4 @@
-"""Rows made ready to learn from: read, levels settled, encoded and counted, for known, partly known and unknown classes
-and for folds alike."""
+"""Rows prepared for learning: encoded, counted, anchored, and checked for degenerate columns."""
 
 from __future__ import annotations
 
@@ -10,23 +9,101 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from softcount.counts import Counts
+from softcount.core.counts import ROOT, Counts
+from softcount.core.special import ColumnFloor, least_share
 from softcount.errors import DataError
 from softcount.families import How
-from softcount.learn.degenerate import with_floors
-from softcount.learn.plan import Plan, cells_of, retyping
-from softcount.learn.sketch import Measures, Sketch, sketch
+from softcount.learn.initialise import Measures, Sketch, sketch
+from softcount.learn.settings import Plan, cells_of, retyping
 from softcount.models.align import Older
-from softcount.models.base import ClassModel
-from softcount.models.nodes import Imagined, Node, refuse_scores, refuse_unknown
-from softcount.models.row_steps import preparing
-from softcount.models.side_by_side import SideBySide
+from softcount.models.base import ClassModel, preparing
+from softcount.models.batched import SideBySide
+from softcount.models.nodes import Imagined, Node, Params, refuse_scores, refuse_unknown
 from softcount.records import dataclass
-from softcount.run.base import Runner, total
-from softcount.run.held_rows import HeldRows
-from softcount.run.rows import Rows, Step
+from softcount.run.local import Runner, total
+from softcount.run.rows import HeldRows, Rows, Step
 from softcount.table import Chunk, Settled, Table
-from softcount.table.schema import Kind, Schema
+from softcount.table.schema import Key, Kind, Schema
+
+NOBODY = 1e-6
+"""Rows that a group must hold not to be dead."""
+SLACK = 1e-6
+
+
+def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
+    """The leaves with the least variance of every column of numbers told by how it spreads and how it is rounded."""
+    floors = column_floors(schema, leaves, sketch)
+    return tuple(_with_floor(leaf, [floors[column] for column in leaf.columns if column in floors]) for leaf in leaves)
+
+
+def _with_floor(leaf: Node, own: list[ColumnFloor]) -> Node:
+    if not own:
+        return leaf
+    least = min(floor.share for floor in own)
+    return replace(leaf, setting=replace(leaf.setting, floor=least, rounded=all(floor.rounded for floor in own)))
+
+
+def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> dict[Key, ColumnFloor]:
+    """For each column of numbers, the least variance of a group."""
+    logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
+    floors = {}
+    for place, spec in enumerate(schema.stored("reals")):
+        values = sketch.chunk.reals[:, place]
+        there = ~np.isnan(values)
+        values = np.log(values[there]) if spec.key in logged else values[there]
+        floors[spec.key] = least_share(values, sketch.weights[there])
+    return floors
+
+
+def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
+    """Which groups are at the floor of some column, though the column as a whole is not; counts are by bundle.
+
+    Where the floor is how a column is rounded, rows may well be alike in it: no density grows for ever. A group is a
+    spike there only if its rows are alike in every such column. Of handwritten digits nearly every class has pixels
+    that are always empty, so that all starts met a floor, and one that sat on a single row won.
+    """
+    found, alike, rounded = np.zeros(model.groups, dtype=bool), np.ones(model.groups, dtype=bool), False
+    for bundle in model.nodes.bundles:
+        family, stats = bundle.family, counts.arrays[bundle.name]
+        if bundle.name == ROOT or not family.spread_parameters:
+            continue
+        for place, (key, own) in enumerate(bundle.apart(params.bundles[bundle.name])):
+            if set(family.spread_parameters) & set(imagined.fixed.get(key, ())):
+                continue  # it is as narrow as somebody said
+            held = family.at_floor(own, imagined.hypers[key], stats if bundle.alone else stats[:, place])
+            if not bundle.nodes[place].setting.rounded:
+                found |= held
+            elif held.any() or not family.degenerate(own, imagined.hypers[key]).any():  # not of a constant column
+                alike, rounded = alike & held, True
+    return found | alike if rounded else found
+
+
+def starved(model: ClassModel, rows: np.ndarray, how: str) -> np.ndarray:
+    """Which groups, of so many rows each, have fewer than their widths need; a prior feeds them."""
+    if how != "ml":
+        return np.zeros(rows.shape, dtype=bool)
+    return np.asarray(rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK)
+
+
+def sizes(counts: Counts) -> np.ndarray:
+    """The rows of each group, whether counts are by node or by bundle."""
+    return counts[ROOT].ravel()
+
+
+def dead(rows: np.ndarray) -> np.ndarray:
+    """Which groups, of so many rows each, hold next to nothing of any."""
+    return np.asarray(rows < NOBODY)
+
+
+def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
+    """How many rows each group holds. Weights that add up to less than the number of rows are taken as shares of them:
+    a hundred rows of 0.01 each are not one row."""
+    whole = sizes.sum(axis=0)
+    return sizes * np.where((whole > 0) & (whole < n_rows), n_rows / np.where(whole > 0, whole, 1.0), 1.0)
+
+
+# Rows made ready to learn from: read, levels settled, encoded and counted, for known, partly known and unknown
+# classes and for folds alike.
 
 MIXTURE_FLOOR = 1e-6
 LABELLED_FLOOR = 1e-24
@@ -259,7 +336,7 @@ def drop_labels(_: None) -> Callable[[Chunk], Chunk]:
 
 def check_reach(table: Table, chunks: Rows) -> None:
     """Raise where numbers of these rows, which are the table's, lie too far from the first ones to square."""
-    table.refuse_far(chunks.total(Step("softcount.table.reach:reaching", table.schema)))
+    table.refuse_far(chunks.total(Step("softcount.table.chunk:reaching", table.schema)))
 
 
 def _blank_rows(chunks: Rows, model: ClassModel, schema: Schema, table: Table) -> Sequence[Chunk]:

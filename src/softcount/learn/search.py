@@ -11,10 +11,9 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from softcount.counts import Counts
-from softcount.learn.em import climb
-from softcount.learn.plan import Plan
-from softcount.learn.rules import Climb
+from softcount.core.counts import Counts
+from softcount.learn.em import Climb, climb
+from softcount.learn.settings import Plan
 from softcount.models.base import Model, Problem
 from softcount.models.nodes import Params
 from softcount.records import dataclass

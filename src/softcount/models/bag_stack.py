@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy_scipy import sparse
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.setting import IMPOSSIBLE
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import Stack, Tallies
-from softcount.numerics.late_scipy import sparse
-from softcount.numerics.twofold import Twofold
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from softcount.core.lazy_scipy import gammaln
+from softcount.core.special import inverse_of_lower
+from softcount.core.twofold import Twofold, two_sum
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import STEADY, Stack, Tallies, one_hot, wanted
-from softcount.numerics.late_scipy import gammaln
-from softcount.numerics.triangles import inverse_of_lower
-from softcount.numerics.twofold import Twofold, two_sum
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 

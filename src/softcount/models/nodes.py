@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from softcount.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Twofold, stack
 from softcount.errors import DataError
 from softcount.families import Categorical, Family, How, Hyper, Setting
 from softcount.families import Params as Own
-from softcount.numerics.twofold import Twofold, stack
 from softcount.priors import Dirichlet, Expert
 from softcount.priors.distribution import Distribution
 from softcount.records import dataclass

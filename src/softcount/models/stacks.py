@@ -1,25 +1,96 @@
-"""Stacks: columns of like families, scored and counted together by one kernel.
-
-A stack turns a chunk into the array its kernel wants, scores it for every group and counts it with memberships or
-labels. What it counts is one array under the stack's name; `split` cuts it into the statistics of its bundles.
-"""
+"""Stacks: columns of one kind of family, scored and counted together by one kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from softcount.core.twofold import Twofold, stack
 from softcount.families.setting import CLAMPED
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
-from softcount.models.ragged_counts import Ragged, starts_of
-from softcount.numerics.twofold import Twofold, stack
 from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key
+
+
+class Ragged(Twofold):
+    """Counts (groups x cells): column j owns `sizes[j]` neighbouring cells, one for each of its codes.
+
+    Where two are added, classes and codes that only one of them has met make room.
+    """
+
+    __slots__ = ("sizes",)
+
+    def __init__(self, hi: np.ndarray, lo: np.ndarray, sizes: tuple[int, ...]) -> None:
+        super().__init__(hi, lo)
+        self.sizes = sizes
+
+    def __reduce__(self) -> Any:
+        return Ragged, (self.hi, self.lo, self.sizes)
+
+    def alike(self, hi: np.ndarray, lo: np.ndarray) -> Self:
+        return type(self)(hi, lo, self.sizes)
+
+    @property
+    def starts(self) -> np.ndarray:
+        return starts_of(self.sizes)
+
+    def column(self, j: int) -> Twofold:
+        """(groups x codes) of one column."""
+        start = sum(self.sizes[:j])
+        return self[:, start : start + self.sizes[j]]
+
+    def joined(self, other: Ragged) -> Ragged:
+        groups = max(self.shape[0], other.shape[0])
+        sizes = self.sizes
+        if sizes != other.sizes:
+            sizes = tuple(max(pair) for pair in zip(sizes, other.sizes, strict=True))
+        both = self.grown(groups, sizes) + other.grown(groups, sizes)
+        return Ragged(both.hi, both.lo, sizes)
+
+    def grown(self, groups: int, sizes: tuple[int, ...]) -> Twofold:
+        """The same counts among so many groups, with room for so many codes of every column."""
+        if groups == self.shape[0] and sizes == self.sizes:
+            return self
+        own = np.arange(sum(self.sizes)) + np.repeat(starts_of(sizes) - self.starts, self.sizes)
+        hi, lo = np.zeros((2, groups, sum(sizes)))
+        hi[: self.shape[0], own], lo[: self.shape[0], own] = self.hi, self.lo
+        return Twofold(hi, lo)
+
+    def recoded(self, moves: list[np.ndarray | None]) -> Ragged:
+        """The same where code c of column j has become `moves[j][c]`; codes of a column without moves stay."""
+        tops = [0 if move is None else int(move.max(initial=0)) + 1 for move in moves]
+        sizes = tuple(map(max, self.sizes, tops))
+        hi, lo = np.zeros((2, self.shape[0], sum(sizes)))
+        for move, size, old, new in zip(moves, self.sizes, self.starts, starts_of(sizes), strict=True):
+            own = np.arange(size) if move is None else move[:size]
+            hi[:, new + own] = self.hi[:, old : old + len(own)]
+            lo[:, new + own] = self.lo[:, old : old + len(own)]
+        return Ragged(hi, lo, sizes)
+
+    def side_by_side(self, columns: np.ndarray, first: int, width: int) -> Twofold:
+        """(groups x columns x width) of some columns from code `first` on, zeros where nothing that far was met."""
+        sizes = np.array(self.sizes)[columns]
+        codes = np.arange(first, first + width)
+        cells = self.starts[columns][:, None] + codes
+        met = codes < sizes[:, None]
+        if met.all():
+            return self.take(cells, 1)
+        hi, lo = np.zeros((2, self.shape[0], len(columns), width))
+        hi[:, met], lo[:, met] = self.hi[:, cells[met]], self.lo[:, cells[met]]
+        return Twofold(hi, lo)
+
+
+def starts_of(sizes: tuple[int, ...] | list[int]) -> np.ndarray:
+    """The first cell of each column when columns follow each other."""
+    return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+
+
+# Stacks: columns of like families, scored and counted together by one kernel.
 
 Tallies = dict[Hashable, Twofold]
 chosen = cache(choose)
@@ -566,3 +637,45 @@ def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.n
     known = np.flatnonzero(labels >= 0)
     out[known, labels[known]] = 1.0 if weights is None else weights[known]
     return out
+
+
+# The stack of one column of numbers that is counted at each different value and scored cell by cell.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointStack(Stack):
+    """Rows are numbers, NaN where missing; the family itself says where each is counted and what its cell is worth."""
+
+    clamped: ClassVar[bool] = False
+
+    def prepare(self, chunk: Chunk) -> np.ndarray:
+        own = self.column(chunk)
+        self.node.family.check(own, self.node.key, chunk.start)
+        return own
+
+    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
+        return np.ascontiguousarray(chunk.reals[:, self.places[0].slot])
+
+    def base(self, data: np.ndarray) -> float:
+        return 0.0
+
+    def compile(self, params: Params) -> Any:
+        return self.node.family.scorable(params[self.node.key], self.node.setting)
+
+    def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
+        out += self.node.family.score(data, compiled, self.node.setting)
+
+    def score_node(self, data: np.ndarray, compiled: Any, node: int, out: np.ndarray) -> None:
+        self.score(data, compiled, out)
+
+    def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
+        return {self.name: self.node.family.count(data, memberships, None, self.node.setting)}
+
+    def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        return {self.name: self.node.family.count_labels(data, labels, weights, groups, self.node.setting)}
+
+    def split(self, counts: Twofold) -> dict[Name, Twofold]:
+        return {self.bundles[0].name: counts}
+
+    def features(self, data: np.ndarray) -> None:
+        return None

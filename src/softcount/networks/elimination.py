@@ -1,14 +1,17 @@
-"""In which order to sum nodes out, and what it costs: known before anything is allocated."""
+"""Variable elimination on tables of probabilities."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cache, cached_property, partial
 from math import ceil, inf, isfinite, log2, prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from softcount import remedies
+import numpy as np
+
+from softcount.core import remedies
 from softcount.errors import DataError, ResourceError
 from softcount.records import dataclass
 
@@ -216,3 +219,394 @@ def cells_within(memory: Any) -> int:
 
 def _plain(cells: int) -> str:
     return f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
+
+
+# All tables of a network in one array, and numbers for lists that are alike: what plans over many rows are made of.
+
+BLOCK = 2**20
+"""Numbers worked out at once, where many are."""
+
+
+@dataclass(frozen=True)
+class FlatTables:
+    """Where the cells of every scope stand: tables that all rows share first, then those with a part for every row.
+
+    `members` and `strides` are (scopes x widest), padded with a stride of nothing.
+    """
+
+    members: np.ndarray
+    strides: np.ndarray
+    starts: np.ndarray
+    by_row: np.ndarray
+    """Cells of one row's part; 0 where all rows share the table."""
+    shared: int
+    """Cells of all shared tables, which come first."""
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], families: Sequence[Scope], extras: Sequence[Scope], rows: int) -> FlatTables:
+        scopes = [*families, *extras]
+        width = max(map(len, scopes))
+        members, strides = np.zeros((2, len(scopes), width), np.int64)
+        cells = np.empty(len(scopes), np.int64)
+        for at, scope in enumerate(scopes):
+            shape = [sizes[node] for node in scope]
+            members[at, : len(scope)] = scope
+            strides[at, : len(scope)] = np.cumprod([1, *shape[:0:-1]])[::-1]
+            cells[at] = np.prod(shape, dtype=np.int64)
+        by_row = np.where(np.arange(len(scopes)) < len(families), 0, cells)
+        starts = np.concatenate([[0], np.cumsum(np.where(by_row == 0, cells, by_row * rows))])
+        return cls(members, strides, starts, by_row, int(starts[len(families)]))
+
+    @property
+    def scopes(self) -> int:
+        return len(self.members)
+
+    @property
+    def size(self) -> int:
+        return int(self.starts[-1])
+
+    def cells_at(self, codes: np.ndarray, rows: np.ndarray, scopes: np.ndarray) -> np.ndarray:
+        """The cell of each row's codes in each scope, row for row; what was not seen (-1) counts as level 0."""
+        found: np.ndarray = self.starts[scopes] + self.by_row[scopes] * rows
+        for member in range(self.members.shape[1]):
+            code = codes[rows, self.members[scopes, member]]
+            found += np.maximum(code, 0) * self.strides[scopes, member]
+        return found
+
+    def cells_in(self, columns: np.ndarray, rows: np.ndarray, scope: int) -> np.ndarray:
+        """The same for one scope, from codes by node (nodes x rows)."""
+        found: np.ndarray = self.starts[scope] + self.by_row[scope] * rows
+        for node, stride in zip(self.members[scope], self.strides[scope], strict=True):
+            if stride:
+                found += np.maximum(columns[node].take(rows), 0) * stride
+        return found
+
+    def touched_by(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Every (node, scope, stride) of a scope's own nodes, by node."""
+        real = self.strides > 0
+        scope = np.broadcast_to(np.arange(self.scopes)[:, None], real.shape)[real]
+        node = self.members[real]
+        by_node = np.argsort(node, kind="stable")
+        return node[by_node], scope[by_node], self.strides[real][by_node]
+
+
+def positions(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For runs that begin at `starts`: which run each place belongs to, and the place, run after run.
+
+    >>> [x.tolist() for x in positions(np.array([5, 0]), np.array([2, 3]))]
+    [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
+    """
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return run, np.arange(len(run)) + (starts - before)[run]
+
+
+def in_blocks(which: np.ndarray, costs: np.ndarray) -> list[np.ndarray]:
+    """The same numbers in order, so many at a time that together they cost about `BLOCK`, or one alone more."""
+    if not len(which):
+        return []
+    block = np.cumsum(costs) // BLOCK
+    return np.split(which, np.flatnonzero(np.diff(block)) + 1)
+
+
+def runs(lengths: np.ndarray) -> np.ndarray:
+    """Where each of several runs begins, and the end of the last."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lists of whole numbers numbered so that equal ones (and their keys) have one number; and one list of each number.
+
+    List i is `values[starts[i] : starts[i + 1]]`.
+
+    >>> lists = np.array([0, 2, 3, 5]), np.array([7, 1, 7, 7, 1])
+    >>> [x.tolist() for x in number_alike(np.zeros(3, int), *lists)]
+    [[1, 0, 1], [1, 0]]
+    """
+    lengths = np.diff(starts)
+    key, radix = key.astype(np.int64), int(values.max(initial=0)) + 2
+    room, live = int(key.max(initial=0)) + 1, np.arange(len(key))
+    for place in range(int(lengths.max(initial=0))):
+        live = live[lengths[live] > place]
+        if room * radix >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            room = int(key.max()) + 1
+        key = key * radix
+        key[live] += values[starts[live] + place] + 1
+        room *= radix
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return number, first
+
+
+# How sets of unseen nodes are summed out, one node after another: the same for all rows that lack the same nodes.
+
+
+@dataclass(frozen=True)
+class SummingSteps:
+    """The steps of many shapes, one after another: those of shape s are `starts[s]` to `starts[s + 1]`.
+
+    `axes` (steps x widest) are the levels of the clique's nodes, the step's own node last, then ones. An entry is a
+    table in a step, an input the result of an earlier one; either has a stride for every axis.
+    """
+
+    starts: np.ndarray
+    width: np.ndarray
+    axes: np.ndarray
+    entries: np.ndarray
+    """The entries of step t are `entries[t]` to `entries[t + 1]`."""
+    scope: np.ndarray
+    entry_strides: np.ndarray
+    inputs: np.ndarray
+    source: np.ndarray
+    """The step an input comes from."""
+    input_strides: np.ndarray
+
+    @classmethod
+    def of(
+        cls, starts: np.ndarray, nodes: np.ndarray, rank: np.ndarray, sizes: np.ndarray, flat: FlatTables
+    ) -> SummingSteps:
+        """For shapes with these nodes, each in the order of `rank`."""
+        shape = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        touch_step, touch_entry, entry_step, scope, stride = _touches(starts, shape, nodes, flat, len(sizes))
+        cliques = np.zeros((len(nodes), len(sizes)), bool)
+        cliques[entry_step[touch_entry], rank[nodes[touch_step]]] = True
+        target = _pass_on(cliques, starts, nodes, rank)
+        axis = cliques.sum(axis=1, keepdims=True) - cliques.cumsum(axis=1)
+        step, place = np.nonzero(cliques)
+        width = cliques.sum(axis=1)
+        axes = np.ones((len(nodes), width.max(initial=1)), np.int64)
+        by_rank = np.empty(len(sizes), np.int64)
+        by_rank[rank] = sizes
+        axes[step, axis[step, place]] = by_rank[place]
+        by_step = np.argsort(entry_step, kind="stable")
+        entry_strides = np.zeros((len(scope), axes.shape[1]), np.int64)
+        entry_strides[touch_entry, axis[entry_step[touch_entry], rank[nodes[touch_step]]]] = stride
+        source = np.argsort(target, kind="stable")
+        source = source[target[source] >= 0]
+        input_strides = np.zeros((len(nodes), axes.shape[1]), np.int64)
+        passed = (place != rank[nodes[step]]) & (target[step] >= 0)
+        from_step, at = step[passed], place[passed]
+        below = np.cumprod(np.concatenate([axes, np.ones((len(axes), 1), np.int64)], axis=1)[:, :0:-1], axis=1)[:, ::-1]
+        input_strides[from_step, axis[target[from_step], at]] = (
+            below[from_step, axis[from_step, at]] // sizes[nodes[from_step]]
+        )
+        return cls(
+            starts,
+            width,
+            axes,
+            runs(np.bincount(entry_step, minlength=len(nodes))),
+            scope[by_step],
+            entry_strides[by_step],
+            runs(np.bincount(target[target >= 0], minlength=len(nodes))),
+            source,
+            input_strides[source],
+        )
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """Configurations of each step's clique, as floats: there may be more than any integer holds."""
+        return np.asarray(self.axes.astype(float).prod(axis=1))
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """Levels of each step's own node."""
+        return np.asarray(self.axes[np.arange(len(self.axes)), self.width - 1])
+
+    @cached_property
+    def cost(self) -> np.ndarray:
+        """Numbers that each shape looks up."""
+        by_step = self.cells * (np.diff(self.entries) + np.diff(self.inputs))
+        return np.asarray(np.add.reduceat(by_step, self.starts[:-1]) if len(by_step) else by_step)
+
+    def lookups(self, shapes: np.ndarray) -> Lookups:
+        """The lookups of some shapes."""
+        wanted = np.zeros(len(self.starts) - 1, bool)
+        wanted[shapes] = True
+        step = np.repeat(wanted, np.diff(self.starts))
+        entry_step = np.repeat(np.arange(len(step)), np.diff(self.entries))
+        input_step = np.repeat(np.arange(len(step)), np.diff(self.inputs))
+        places = np.where(step, self.cells, 0.0).astype(np.int64)
+        within = runs(places // self.size)
+        return Lookups(
+            runs(places),
+            within,
+            *_offsets(self, entry_step, self.entry_strides, step),
+            *_offsets(self, input_step, self.input_strides, step),
+        )
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Where in its tables and inputs each configuration of a step finds its numbers.
+
+    Steps have their configurations, and their sums, one after another: those of step t begin at `places[t]` and
+    `sums[t]`. Configuration q adds `entry_offsets[entry_starts[e] + q]` to the base of entry e; inputs likewise.
+    """
+
+    places: np.ndarray
+    sums: np.ndarray
+    entry_starts: np.ndarray
+    entry_offsets: np.ndarray
+    input_starts: np.ndarray
+    input_offsets: np.ndarray
+
+
+def _touches(
+    starts: np.ndarray, shape: np.ndarray, nodes: np.ndarray, flat: FlatTables, n_nodes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Every node of every shape in every scope: its step, the entry, and the stride; of entries, step and scope."""
+    node, scope, stride = flat.touched_by()
+    begin = np.searchsorted(node, np.arange(n_nodes + 1))
+    step, at = positions(begin[nodes], np.diff(begin)[nodes])
+    key, entry = np.unique(shape[step] * flat.scopes + scope[at], return_inverse=True)
+    first = np.full(len(key), len(nodes))
+    np.minimum.at(first, entry, step)
+    return step, entry, first, key % flat.scopes, stride[at]
+
+
+def _pass_on(cliques: np.ndarray, starts: np.ndarray, nodes: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Add to each clique what earlier steps leave to it; to which step each leaves something, or -1."""
+    target = np.full(len(nodes), -1)
+    depth = np.diff(starts)
+    step_of = np.full((len(depth), len(rank)), -1)
+    step_of[np.repeat(np.arange(len(depth)), depth), rank[nodes]] = np.arange(len(nodes))
+    for at in range(depth.max(initial=0)):
+        shapes = np.flatnonzero(depth > at)
+        step = starts[shapes] + at
+        left = cliques[step]
+        left[np.arange(len(step)), rank[nodes[step]]] = False
+        some = left.any(axis=1)
+        to = step_of[shapes[some], left[some].argmax(axis=1)]
+        cliques[to] |= left[some]
+        target[step[some]] = to
+    return target
+
+
+def _offsets(
+    steps: SummingSteps, step: np.ndarray, strides: np.ndarray, wanted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each list of strides, given its step, the offsets of the clique's configurations; and where they begin."""
+    lengths = np.where(wanted[step], steps.cells[step], 0.0).astype(np.int64)
+    starts = runs(lengths)
+    offsets = np.zeros(starts[-1], np.int32)
+    for width in np.unique(steps.width):
+        which = np.flatnonzero((steps.width[step] == width) & wanted[step])
+        for block in in_blocks(which, lengths[which]):
+            owner, found = block, np.zeros(len(block), np.int64)
+            for axis in range(width):
+                run, level = positions(np.zeros(len(owner), np.int64), steps.axes[step[owner], axis])
+                owner = owner[run]
+                found = found[run] + level * strides[owner, axis]
+            offsets[positions(starts[block], lengths[block])[1]] = found
+    return starts[:-1], offsets
+
+
+# What was seen, row by row, as arrays along the axes of nodes with the rows (lanes) last.
+
+Array = np.ndarray
+
+
+class LaneInput(NamedTuple):
+    """Factors over a scope, one for each lane: (levels of each node ..., lanes); one lane serves for all."""
+
+    scope: Scope
+    values: Array
+    logs: bool = False
+    """Whether the values are logarithms."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Codes (rows x nodes, -1 unseen), and what else speaks of a row.
+
+    `likelihoods` of a node are (rows x levels): a set of levels is ones and zeros. `factors` are by scope, which must
+    lie within a clique: logarithms, (rows x cells), the scope's first node changing slowest.
+    """
+
+    codes: Array
+    likelihoods: Mapping[int, Array] = field(default_factory=dict)
+    factors: Mapping[Scope, Array] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def columns(self) -> Array:
+        return np.ascontiguousarray(self.codes.T, dtype=np.intp)
+
+    @cached_property
+    def seen(self) -> Scope:
+        """Nodes seen in some row."""
+        return tuple(np.flatnonzero((self.columns >= 0).any(axis=1)).tolist())
+
+    @property
+    def soft(self) -> tuple[Scope, ...]:
+        """Scopes of which likelihoods or factors speak."""
+        return (*((node,) for node in self.likelihoods), *self.factors)
+
+    def take(self, rows: Array) -> Evidence:
+        """Of some rows."""
+        return Evidence(
+            self.codes[rows],
+            {node: given[rows] for node, given in self.likelihoods.items()},
+            {scope: given[rows] for scope, given in self.factors.items()},
+        )
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """Refuses what is no evidence on nodes of these sizes."""
+        if self.codes.ndim != 2 or self.codes.shape[1] != len(sizes):
+            raise DataError(f"codes are (rows x {len(sizes)} nodes), not {self.codes.shape}.")
+        if self.codes.dtype.kind not in "iu":
+            raise DataError(f"codes are whole numbers, not {self.codes.dtype}.")
+        wrong = (self.codes < -1) | (self.codes >= np.asarray(sizes, dtype=np.intp))
+        if wrong.any():
+            row, node = map(int, np.argwhere(wrong)[0])
+            raise DataError(
+                f"row {row} has code {self.codes[row, node]} for node {node}; "
+                f"its levels are 0 to {sizes[node] - 1}, and -1 is unseen."
+            )
+        for node, given in self.likelihoods.items():
+            self._check_shape(f"likelihoods of node {node}", given, sizes[node])
+            if not (np.isfinite(given) & (given >= 0)).all():
+                raise DataError(f"likelihoods of node {node} are finite numbers from 0 on.")
+        for scope, logs in self.factors.items():
+            self._check_shape(f"factors of nodes {scope}", logs, prod(sizes[node] for node in scope))
+            if not (logs < np.inf).all():
+                raise DataError(f"factors of nodes {scope} are logarithms: finite, or minus infinity.")
+
+    def _check_shape(self, what: str, given: Array, cells: int) -> None:
+        if given.shape != (self.rows, cells):
+            raise DataError(f"{what} are ({self.rows} rows x {cells} cells), not {given.shape}.")
+
+    def inputs(self, sizes: Sequence[int], block: slice, nodes: Iterable[int]) -> Iterator[LaneInput]:
+        """The lanes of a block of rows: the levels of these nodes, and all likelihoods and factors."""
+        for node in nodes:
+            yield LaneInput((node,), _indicators(sizes[node]).take(self.columns[node, block], axis=1))
+        for node, given in self.likelihoods.items():
+            top = given[block].max(axis=1)
+            yield LaneInput((), top)
+            yield LaneInput((node,), np.ascontiguousarray((given[block] / np.where(top > 0, top, 1.0)[:, None]).T))
+        for scope, logs in self.factors.items():
+            lanes = np.ascontiguousarray(logs[block].T).reshape(*(sizes[node] for node in scope), -1)
+            yield LaneInput(scope, lanes, logs=True)
+
+
+@cache
+def _indicators(levels: int) -> Array:
+    """A column for each code; the last, which is also that of -1, is all ones."""
+    return np.concatenate([np.eye(levels), np.ones((levels, 1))], axis=1)
+
+
+def unlogged(inputs: Sequence[LaneInput]) -> tuple[list[LaneInput], Array | float]:
+    """Inputs as plain numbers, the largest of a lane being one, and the logarithm of what they were divided by."""
+    found: list[LaneInput] = []
+    shift: Array | float = 0.0
+    for each in inputs:
+        if each.logs:
+            top = each.values.reshape(-1, each.values.shape[-1]).max(axis=0)
+            top = np.where(top > -np.inf, top, 0.0)
+            shift = shift + top
+            each = LaneInput(each.scope, np.exp(each.values - top))
+        found.append(each)
+    return found, shift

@@ -1,16 +1,19 @@
-"""Cliques of nodes in a tree, such that every table lies within one: what exact answers are computed on."""
+"""Junction trees and belief propagation."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from softcount.errors import DataError
-from softcount.networks.elimination import ROOM, Scope, eliminate
+from softcount.networks.elimination import ROOM, Array, LaneInput, Scope, eliminate, unlogged
 from softcount.records import dataclass
 
 Index = tuple[slice | None, ...]
@@ -202,3 +205,363 @@ def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
             order.append(number)
             upper.append(over)
     return order, upper
+
+
+# Sums of products, in plain numbers or in logarithms, and largest products: what messages are computed with.
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What is a product, a quotient, a total over the first axis, nothing, one; and the least number to divide by.
+
+    With that least number, nothing over nothing is nothing.
+    """
+
+    times: np.ufunc
+    over: np.ufunc
+    total: Callable[[Array], Array]
+    zero: float
+    one: float
+    least: float
+
+    def logarithm(self, values: Array) -> Array:
+        return np.asarray(np.log(values) if self is PLAIN else values)
+
+    def quotient(self, values: Array, divisor: Array) -> Array:
+        return np.asarray(self.over(values, np.maximum(divisor, self.least)))
+
+    def product(self, parts: Sequence[Array]) -> Array:
+        """From small to large, so that the largest is gone through as late as possible."""
+        return reduce(self.times, sorted(parts, key=_size)) if len(parts) > 1 else parts[0]
+
+    def mix(self, table: Array, own: Array | None, low: float) -> Array:
+        """The total of a table (own, rest, lanes) over what is its own, (rest, lanes).
+
+        `low` is at most the least number in the table that is not zero.
+        """
+        if own is None:
+            return self.total(table)
+        if self is PLAIN and table.shape[-1] == 1:
+            # Nobody hears of an underflow inside a matrix product: provoke it beforehand.
+            np.multiply(own, low)
+            return np.asarray(table[:, :, 0].T @ own)
+        return self.total(self.times(table, own[:, None]))
+
+    def margin(self, values: Array, axes: tuple[int, ...]) -> Array:
+        """The total over these axes."""
+        if self is PLAIN:
+            return np.asarray(np.add.reduce(values, axis=axes))
+        front = np.moveaxis(values, axes, range(len(axes)))
+        return self.total(front.reshape(-1, *front.shape[len(axes) :]))
+
+
+def _size(values: Array) -> int:
+    return values.size
+
+
+def _log_total(logs: Array) -> Array:
+    top = np.maximum(logs.max(axis=0), LEAST_LOG)
+    return np.asarray(np.log(np.exp(logs - top).sum(axis=0)) + top)
+
+
+LEAST_LOG = float(np.finfo(float).min)
+PLAIN = Arithmetic(np.multiply, np.divide, np.add.reduce, 0.0, 1.0, float(np.finfo(float).tiny))
+LOGS = Arithmetic(np.add, np.subtract, _log_total, -np.inf, 0.0, LEAST_LOG)
+MAXIMA = Arithmetic(np.add, np.subtract, np.maximum.reduce, -np.inf, 0.0, LEAST_LOG)
+
+# Messages in a junction tree: up to the root, and down again to what is asked.
+
+LOST = -500.0
+"""Logarithm above which 10^-308 in some cells is nothing: it is less than 10^-90 of the whole."""
+
+
+class CliqueState(NamedTuple):
+    """A clique on the way up: lanes last, `own` axes and `rest` axes each made one, except in `others` and `product`.
+
+    The table is (own, rest, lanes); `seen` is what lanes say of its own nodes, `others` what they and the cliques below
+    say of the rest; `product` is all of it by the rest, `message` by the border (a root's is its total).
+    """
+
+    table: Array
+    seen: Array | None
+    others: Array | None
+    product: Array
+    message: Array
+
+
+class Collected(NamedTuple):
+    """After the way up; `scales` are what each clique's message was divided by."""
+
+    arithmetic: Arithmetic
+    states: list[CliqueState]
+    scales: list[Array]
+    log_evidence: Array
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The posterior of a clique, as the product of its state and the factor that came from above."""
+
+    arithmetic: Arithmetic
+    state: CliqueState
+    factor: Array
+
+    @cached_property
+    def rest(self) -> Array:
+        """By the axes of the rest, lanes last, in its own arithmetic."""
+        return np.asarray(self.arithmetic.times(self.state.product, self.factor))
+
+    @property
+    def plain_rest(self) -> Array:
+        return self._plain(self.rest)
+
+    @cached_property
+    def own(self) -> Array:
+        """(own, lanes)."""
+        table, seen = self.state.table, self.state.seen
+        if self.arithmetic is PLAIN and table.shape[-1] == 1:
+            found = table[:, :, 0] @ self._around
+        else:
+            found = self.arithmetic.margin(self.arithmetic.times(table, self._around), (1,))
+        return self._plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen)))
+
+    @cached_property
+    def whole(self) -> Array:
+        """(own, rest, lanes)."""
+        found, seen = self.arithmetic.times(self.state.table, self._around), self.state.seen
+        return self._plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen[:, None])))
+
+    def weighted(self, weights: Array) -> Array:
+        """The sum over lanes, (own, rest)."""
+        table, seen = self.state.table, self.state.seen
+        if self.arithmetic is not PLAIN or table.shape[-1] > 1:
+            return _over_lanes(self.whole, weights)
+        around = self._around
+        if seen is None:
+            seen = np.ones((1, 1))
+        seen = seen * weights
+        if around.shape[-1] == 1:
+            seen = seen.sum(axis=1, keepdims=True)
+        found = table[:, :, 0] * (seen @ around.T)
+        # What comes from around is as large as the table is small; with the weights it may be too large.
+        return np.asarray(found) if np.isfinite(found).all() else _over_lanes(self.whole, weights)
+
+    @cached_property
+    def _around(self) -> Array:
+        """What the lanes and all other cliques say of the rest, (rest, lanes)."""
+        others = self.state.others
+        found = self.factor if others is None else np.asarray(self.arithmetic.times(others, self.factor))
+        return found.reshape(-1, found.shape[-1])
+
+    def _plain(self, values: Array) -> Array:
+        return values if self.arithmetic is PLAIN else np.exp(values)
+
+
+def _over_lanes(values: Array, weights: Array) -> Array:
+    return np.asarray(values @ weights if values.shape[-1] > 1 else values[..., 0] * weights.sum())
+
+
+class Potentials(NamedTuple):
+    """Tables multiplied into each clique, (own, rest, one lane), and the logarithm of those that have no nodes.
+
+    `lows` are the least number above zero in each clique, at most one; `highs` no number of a clique exceeds, summed
+    over what is its own, and they are at least one.
+    """
+
+    cliques: list[Array]
+    lows: list[float]
+    highs: list[float]
+    constant: Array
+
+
+@dataclass
+class _Incoming:
+    """What a clique has got on the way up."""
+
+    table: Array
+    low: float
+    seen: list[Array] = field(default_factory=list)
+    others: list[Array] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Propagation:
+    """Tables in a tree, ready for evidence."""
+
+    tree: JunctionTree
+    tables: Sequence[Array]
+
+    @cached_property
+    def plain(self) -> Potentials | None:
+        """None where the tables of one clique underflow or overflow together."""
+        try:
+            with np.errstate(under="raise", over="raise", divide="ignore"):
+                return self._potentials(PLAIN, self.tables)
+        except FloatingPointError:
+            return None
+
+    @cached_property
+    def logs(self) -> Potentials:
+        with np.errstate(divide="ignore"):
+            return self._potentials(LOGS, [np.log(table) for table in self.tables])
+
+    def _potentials(self, arithmetic: Arithmetic, tables: Sequence[Array]) -> Potentials:
+        tree, constant = self.tree, np.zeros(1)
+        found = [np.full((*shape, 1), arithmetic.one) for shape in tree.shapes]
+        for table, scope in zip(tables, tree.scopes, strict=False):
+            if scope:
+                place = tree.place(scope)
+                into = found[place.clique]
+                arithmetic.times(into, self._laid(place, table[..., None]), out=into)
+            else:
+                constant = constant + arithmetic.logarithm(table)
+        found = [table.reshape(-1, prod(rest), 1) for table, rest in zip(found, tree.rests, strict=True)]
+        lows = [float(table[table > 0].min(initial=1.0)) for table in found]
+        highs = [len(table) * max(1.0, float(table.max())) for table in found]
+        return Potentials(found, lows, highs, constant)
+
+    def _laid(self, place: Place, values: Array) -> Array:
+        """Values of a scope along the axes of its clique, or the last of them."""
+        laid = values.transpose(place.turn)[place.along]
+        if place.side is Side.OWN:
+            return laid.reshape(*laid.shape[:-1], *(1 for _ in self.tree.rests[place.clique]), -1)
+        return laid
+
+    def collect(self, inputs: Sequence[LaneInput], most: bool = False) -> Collected:
+        """The way up; with `most`, products are of the likeliest levels below, not of all."""
+        found = None if most else self._collect_plain(inputs)
+        if found is not None:
+            return found
+        with np.errstate(divide="ignore", under="ignore"):
+            logs = [each if each.logs else LaneInput(each.scope, np.log(each.values), True) for each in inputs]
+            return self._up(MAXIMA if most else LOGS, self.logs, logs, 0.0)
+
+    def _collect_plain(self, inputs: Sequence[LaneInput]) -> Collected | None:
+        """None where plain numbers have too small a range."""
+        if self.plain is None:
+            return None
+        for under in ("raise", "ignore"):
+            try:
+                with np.errstate(under=under, over="raise", divide="ignore"):
+                    found = self._up(PLAIN, self.plain, *unlogged(inputs))
+            except FloatingPointError:
+                continue
+            if under == "raise" or self._lost_nothing(found, self.plain.highs):
+                return found
+        return None
+
+    def _up(
+        self, arithmetic: Arithmetic, potentials: Potentials, inputs: Iterable[LaneInput], shift: Array | float
+    ) -> Collected:
+        tree = self.tree
+        log_evidence = potentials.constant + shift
+        incoming = [_Incoming(table, low) for table, low in zip(potentials.cliques, potentials.lows, strict=True)]
+        for scope, values, _ in inputs:
+            if scope:
+                self._add(arithmetic, incoming, tree.place(scope), values)
+            else:
+                log_evidence = log_evidence + arithmetic.logarithm(values)
+        states, scales = [], []
+        for number in reversed(range(len(tree.cliques))):
+            state = self._state(arithmetic, number, incoming[number])
+            message = state.message
+            scale = np.maximum.reduce(message.reshape(-1, message.shape[-1]))
+            log_evidence = log_evidence + arithmetic.logarithm(scale)
+            if message.ndim > 1:
+                scaled = arithmetic.quotient(message, scale)
+                incoming[tree.above[number]].others.append(scaled[tree.upward[number]])
+            states.append(state)
+            scales.append(scale)
+        return Collected(arithmetic, states[::-1], scales[::-1], log_evidence)
+
+    def _lost_nothing(self, collected: Collected, highs: list[float]) -> bool:
+        """Whether all that has underflowed is nothing beside what is left, in every lane.
+
+        A clique loses at most the least normal number in each cell. On the way up that is multiplied by numbers of at
+        most one, and tables of at most `highs`: it can grow only where messages are divided.
+        """
+        paths: list[Array] = []
+        for above, scale, high in zip(self.tree.above, collected.scales, highs, strict=True):
+            with np.errstate(divide="ignore", under="ignore"):
+                path = np.log(np.minimum(scale / high, 1.0)) + (paths[above] if above >= 0 else 0.0)
+            if path.min() < LOST:
+                return False
+            paths.append(path)
+        return True
+
+    def _add(self, arithmetic: Arithmetic, incoming: list[_Incoming], place: Place, values: Array) -> None:
+        into, shape, own = incoming[place.clique], self.tree.shapes[place.clique], self.tree.own[place.clique]
+        if place.side is Side.REST:
+            into.others.append(values.transpose(place.turn)[place.along])
+        elif place.side is Side.BOTH:
+            table = into.table.reshape(*shape, -1)
+            into.table = arithmetic.times(table, self._laid(place, values)).reshape(*into.table.shape[:2], -1)
+        elif own == 1:
+            into.seen.append(values)
+        else:
+            laid = np.broadcast_to(values.transpose(place.turn)[place.along], (*shape[:own], values.shape[-1]))
+            into.seen.append(laid.reshape(-1, values.shape[-1]))
+
+    def _state(self, arithmetic: Arithmetic, number: int, incoming: _Incoming) -> CliqueState:
+        border = self.tree.borders[number]
+        seen = arithmetic.product(incoming.seen) if incoming.seen else None
+        others = arithmetic.product(incoming.others) if incoming.others else None
+        product = arithmetic.mix(incoming.table, seen, incoming.low).reshape(*self.tree.rests[number], -1)
+        if others is not None:
+            product = np.asarray(arithmetic.times(product, others))
+        message = product
+        if product.ndim > len(border) + 1:
+            message = arithmetic.total(product.reshape(-1, *border, product.shape[-1]))
+        return CliqueState(incoming.table, seen, others, product, message)
+
+    def distribute(self, collected: Collected, cliques: Sequence[int]) -> Iterator[tuple[int, Belief]]:
+        """The way down: the posteriors of these cliques."""
+        tree, (arithmetic, states, _, log_evidence) = self.tree, collected
+        possible = np.where(log_evidence > -np.inf, arithmetic.one, arithmetic.zero)
+        wanted, needed = set(cliques), tree.path(cliques)
+        below = set(needed)
+        arriving: dict[int, Array] = {}
+        for number in needed:
+            margin = arriving.pop(number, possible)
+            belief = Belief(arithmetic, states[number], arithmetic.quotient(margin, states[number].message))
+            margins: dict[tuple[int, ...], Array] = {}
+            for child in below.intersection(tree.children[number]):
+                axes = tree.summed[child]
+                if axes not in margins:
+                    margins[axes] = arithmetic.margin(belief.rest, axes)
+                arriving[child] = margins[axes]
+            if number in wanted:
+                yield number, belief
+
+    def trace(self, collected: Collected, codes: Array) -> None:
+        """Writes the likeliest levels, after a way up with `most`, into codes (nodes x lanes)."""
+        tree, lanes = self.tree, np.arange(codes.shape[1])
+        for clique, shape, own, common, state in zip(
+            tree.cliques, tree.shapes, tree.own, tree.shared, collected.states, strict=True
+        ):
+            cut = len(clique) - common
+            product = state.product.reshape(prod(shape[own:cut]), prod(shape[cut:]), -1)
+            best = product[:, _flat(codes, clique[cut:], shape[cut:]), _lane(product, lanes)].argmax(axis=0)
+            _write(codes, clique[own:cut], shape[own:cut], best)
+            choices = state.table[:, _flat(codes, clique[own:], shape[own:]), _lane(state.table, lanes)]
+            if state.seen is not None:
+                choices = choices + state.seen
+            _write(codes, clique[:own], shape[:own], choices.argmax(axis=0))
+
+
+def _lane(values: Array, lanes: Array) -> Array:
+    return lanes if values.shape[-1] > 1 else 0 * lanes
+
+
+def _flat(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """The cell of a table that the codes of its nodes point to, in each lane."""
+    cell = np.zeros(codes.shape[1], dtype=np.intp)
+    for node, levels in zip(nodes, shape, strict=True):
+        cell = cell * levels + codes[node]
+    return cell
+
+
+def _write(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...], cell: Array) -> None:
+    """Into the codes of a table's nodes the levels of a cell, in each lane."""
+    for node, levels in zip(reversed(nodes), reversed(shape), strict=True):
+        cell, codes[node] = np.divmod(cell, levels)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from softcount.fitted.column_shapes import ColumnShape, column_shape
+from softcount.fitted.answers import ColumnShape, column_shape
 from softcount.plot.display import Display, colour, plain
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 from softcount.plot.display import FOR, Display, plain
 from softcount.report.graph_layout import GraphLayout, layered
 

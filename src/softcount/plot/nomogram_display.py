@@ -6,7 +6,7 @@ import math
 from typing import Any, Self
 
 from softcount.errors import DataError
-from softcount.fitted.nomogram import NomogramColumn, nomogram_of
+from softcount.fitted.explain import NomogramColumn, nomogram_of
 from softcount.plot.display import AGAINST, FOR, Display, plain
 
 ROOM = 0.07

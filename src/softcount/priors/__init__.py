@@ -7,11 +7,11 @@ was counted and gives a new object; the same objects serve as priors and as post
 from softcount.priors.beta import Beta
 from softcount.priors.dirichlet import Dirichlet
 from softcount.priors.distribution import Distribution
-from softcount.priors.gamma_prior import Gamma
-from softcount.priors.imagined_counts import Expert, bdeu, best_concentration, jeffreys
-from softcount.priors.normal_prior import NormalInverseChi2, NormalKnownVariance
+from softcount.priors.gamma import Gamma
+from softcount.priors.normal import NormalInverseChi2, NormalKnownVariance
 from softcount.priors.predictive import MultivariateStudentT, NegativeBinomial, StudentT
 from softcount.priors.predictive import NormalPredictive as Normal
+from softcount.priors.prior_counts import Expert, bdeu, best_concentration, jeffreys
 from softcount.priors.wishart import NormalInverseWishart
 
 __all__ = [

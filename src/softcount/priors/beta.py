@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
-from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, against, nonnegative, require, shown, tail
 from softcount.records import dataclass
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
-from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, numbers, require, shown, tail
 from softcount.priors.predictive import log_gamma_pdf
 from softcount.records import dataclass

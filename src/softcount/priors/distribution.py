@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.special import plain
 from softcount.errors import DataError
-from softcount.numerics.logspace import plain
 from softcount.records import dataclass
 
 Number = float | np.ndarray

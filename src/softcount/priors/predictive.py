@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.special import SERIES_FROM, log_rising, plain, stirling_rest
 from softcount.errors import DataError
-from softcount.numerics.logspace import SERIES_FROM, log_rising, plain, stirling_rest
 from softcount.priors.distribution import Distribution, Number, against, finite, numbers, positive, require, shown, tail
 from softcount.records import dataclass
 

@@ -7,8 +7,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
-from softcount.numerics.logspace import log_rising, plain
 from softcount.priors.distribution import (
     Distribution,
     Number,
@@ -20,7 +20,7 @@ from softcount.priors.distribution import (
     require,
     shown,
 )
-from softcount.priors.moments import no_weights, row_weights
+from softcount.priors.normal import no_weights, row_weights
 from softcount.priors.predictive import MultivariateStudentT
 from softcount.records import dataclass
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from softcount.fitted.characteristic_words import DocumentWords
     from softcount.fitted.explain import Explanation
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.marking_words import DocumentWords
+    from softcount.fitted.fitted import Fitted
     from softcount.table import Chunk
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -39,7 +39,7 @@ def prediction_table(
     """
     import pyarrow as pa
 
-    from softcount.table.names import labels
+    from softcount.table.schema import labels
 
     columns = [cells_array(names).take(pa.array(chosen, pa.int64())), *(pa.array(column) for column in proba.T)]
     headings = ["predicted", *(f"p({name})" for name in labels(names).values())]

@@ -16,7 +16,7 @@ from softcount.report.page import Page, grid_of
 from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
-    from softcount.learn.kmeans.fit_kmeans import Centres
+    from softcount.learn.kmeans.fit import Centres
     from softcount.pictures.drawing import Drawing
 
 MOST_COLUMNS, MOST_CENTRES, MOST_POINTS = 20, 12, 400

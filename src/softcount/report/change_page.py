@@ -9,7 +9,7 @@ from softcount.report.page import Page, key_text
 from softcount.report.plain_text import number, share
 
 if TYPE_CHECKING:
-    from softcount.fitted.model_changes import ModelChanges
+    from softcount.fitted.compare import ModelChanges
 
 MOST_COLUMNS = 15
 """Columns that a page names; the data have all."""

@@ -10,7 +10,7 @@ from softcount.report.plain_text import LONGEST_CELL, counted, listed, number, s
 
 if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly, Card, ClassMember, SortedTable
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
 
 CARD_COLUMNS = 5
 """How many columns the card of one class names; --json names all."""
@@ -147,7 +147,7 @@ def because(odd: Anomaly, most: int = 3) -> str:
 
 
 def _reason(key: Any, part: float, cells: Mapping[Any, Any]) -> str:
-    from softcount.counts import ROOT
+    from softcount.core.counts import ROOT
 
     held = f" {shortened(value_text(cells[key]), LONGEST_VALUE) or '(empty)'}" if key in cells else ""
     said = "a rare class" if key is ROOT else f"{key_text(key)}{held}"
@@ -219,7 +219,7 @@ def _member_document(found: SortedRows, member: ClassMember) -> dict[str, Any]:
 
 
 def _odd_document(fitted: Fitted, odd: Anomaly) -> dict[str, Any]:
-    from softcount.counts import ROOT
+    from softcount.core.counts import ROOT
     from softcount.fitted.answers import CLASS, labels_in, name_apart
 
     names = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}

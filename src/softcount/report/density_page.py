@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.densities.histogram_edges import counts_of, edges_of
-from softcount.densities.weighted_points import WeightedPoints
+from softcount.densities.histogram import counts_of, edges_of
+from softcount.densities.kernels import WeightedPoints
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
 from softcount.pictures.line_chart import Bars, Chart, ChartLine, chart_svg
 from softcount.pictures.text_curves import area, axis, spark

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from softcount.fitted.calibration import Bin, Calibration, calibration_error, overstated
+from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
 from softcount.report.page import Page
 from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
     from softcount.evaluate.ranking import LiftLine
     from softcount.evaluate.scores import Evaluation
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.learn.learned import Trial
+    from softcount.fitted.fitted import Fitted
+    from softcount.learn.record import Trial
 
 
 REMEDY = " (--calibrate temperature, or isotonic)"

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.fitted.answers import labels_in
-from softcount.fitted.column_shapes import ColumnShape, column_shape, plain_columns
+from softcount.fitted.answers import ColumnShape, column_shape, labels_in, plain_columns
+from softcount.fitted.explain import Nomogram, NomogramColumn, nomogram_of
 from softcount.fitted.influence import influence_meaning
-from softcount.fitted.nomogram import Nomogram, NomogramColumn, nomogram_of
 from softcount.pictures.curve_pictures import LinePlot, PlottedLine, level_bars, lines_drawing
 from softcount.pictures.evidence_pictures import NomogramLine, nomogram_drawing, waterfall_drawing
 from softcount.pictures.table_pictures import bars_drawing
@@ -21,8 +20,8 @@ from softcount.report.page import Grid, Page, grid_of, key_text
 from softcount.report.plain_text import counted, listed, number, share, shortened
 
 if TYPE_CHECKING:
-    from softcount.evaluate.row_findings import PickedRow
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.evaluate.scores import PickedRow
+    from softcount.fitted.fitted import Fitted
     from softcount.pictures.drawing import Drawing
 
 MOST_BARS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from softcount.networks.graph import Graph, Name
+from softcount.networks.network import Graph, Name
 from softcount.pictures.drawing import markup, svg_file
 from softcount.report.graph_layout import GraphLayout, Route, layered
 from softcount.report.passage import WIDTH

@@ -15,7 +15,7 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 from softcount.records import dataclass
 
 SWEEPS = 12

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.fitted.column_shapes import marginal, plain_columns
+from softcount.fitted.answers import marginal, plain_columns
+from softcount.fitted.explain import NormalPlane, decision_grid, most_separating, normal_planes
 from softcount.fitted.influence import departures
-from softcount.fitted.normal_planes import NormalPlane, decision_grid, most_separating, normal_planes
 from softcount.pictures.curve_pictures import LinePlot, PlottedLine, lines_drawing
 from softcount.pictures.plane_pictures import Plane, frames_drawing, plane_drawing
 from softcount.pictures.plot_frame import widened
@@ -21,9 +21,9 @@ from softcount.report.page import Page, grid_of, key_text
 from softcount.report.plain_text import counted, number, share, shortened
 
 if TYPE_CHECKING:
-    from softcount.evaluate.row_findings import RowFindings
+    from softcount.evaluate.scores import RowFindings
     from softcount.fitted.classes import SortedTable
-    from softcount.fitted.fitted_model import Fitted
+    from softcount.fitted.fitted import Fitted
     from softcount.table.schema import Key
 
 MOST_LINES = 20

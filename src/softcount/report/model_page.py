@@ -18,9 +18,9 @@ from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.learn.kmeans.fit_kmeans import Centres
-    from softcount.learn.learned import Learned
+    from softcount.fitted.fitted import Fitted
+    from softcount.learn.kmeans.fit import Centres
+    from softcount.learn.record import Learned
 
 MOST_COLUMNS = 10
 """How many columns a report names; --json names all."""
@@ -314,7 +314,7 @@ def _said_first(fitted: Fitted) -> list[str]:
     """What is said before any figure: that guessing would do better."""
     if fitted.classes is None:
         return []
-    from softcount.evaluate.model_doubts import WORSE
+    from softcount.evaluate.warnings import WORSE
 
     return [note for note in fitted.notes if note.startswith(WORSE)]
 

@@ -13,11 +13,10 @@ from softcount.report.page import Page, key_text
 from softcount.report.plain_text import counted, listed, number, share
 
 if TYPE_CHECKING:
-    from softcount.evaluate.row_findings import RowFindings
+    from softcount.evaluate.scores import RowFindings
     from softcount.fitted.classes import SortedTable
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.learn.fit_record import FitRecord
-    from softcount.learn.learned import Learned
+    from softcount.fitted.fitted import Fitted
+    from softcount.learn.record import FitRecord, Learned
     from softcount.report.word_part import ShownDocument
     from softcount.table.column_summary import TableSummary
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from softcount.learn.evidence import bic, description_length
+from softcount.learn.record import bic, description_length
 from softcount.records import dataclass
 from softcount.report import evaluation_page
 from softcount.report.answer_page import answer_errors, given_document, given_words
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.classes import Anomaly
-    from softcount.fitted.fitted_net import FittedNet, LikeliestLevels
+    from softcount.fitted.network import FittedNet, LikeliestLevels
     from softcount.models.nodes import Node
     from softcount.table.schema import Key
 

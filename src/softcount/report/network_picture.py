@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from softcount.networks.graph import Graph
+from softcount.networks.network import Graph
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text
 from softcount.pictures.plot_frame import add_legend, legend_height
 from softcount.pictures.table_pictures import label_room

@@ -16,7 +16,7 @@ from softcount.report.page import Page, grid_of, key_text
 from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_net import FittedNet
+    from softcount.fitted.network import FittedNet
     from softcount.table.column_summary import TableSummary
     from softcount.table.schema import Key
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcount.fitted.calibration import overstated
+from softcount.fitted.fitted import overstated
 from softcount.pictures.curve_pictures import (
     LinePlot,
     PlottedLine,
@@ -22,7 +22,7 @@ from softcount.report.plain_text import counted, number, share
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation
-    from softcount.fitted.calibration import Bin, Calibration
+    from softcount.fitted.fitted import Bin, Calibration
 
 MOST_CONFUSED = 16
 """Classes up to which confusion is a picture; of more, the pairs most often confused are listed."""

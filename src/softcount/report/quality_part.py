@@ -15,7 +15,7 @@ from softcount.table.column_summary import ColumnSummary, TableSummary
 from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
-    from softcount.learn.learned import Learned
+    from softcount.learn.record import Learned
 
 MOST_COLUMNS = 120
 """Columns of which a line is written; the rest is said to be left out."""

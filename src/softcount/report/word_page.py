@@ -14,8 +14,8 @@ from softcount.report.passage import MOST_READ, passage
 from softcount.report.plain_text import LONGEST_CELL, cell_width, counted, printable, shortened
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.marking_words import DocumentWords, MarkingWord
+    from softcount.fitted.characteristic_words import DocumentWords, MarkingWord
+    from softcount.fitted.fitted import Fitted
     from softcount.models.nodes import Node
 
 FEW_CLASSES = 4
@@ -38,7 +38,7 @@ PAGE, LONGEST_WORD, LONGEST_NAME = 78, 24, 16
 
 def add_marks(page: Page, fitted: Fitted, brief: bool = False) -> None:
     """For every column of text, the words that most mark each class; with their figures, unless it is to be brief."""
-    from softcount.fitted.marking_words import marking_words, text_leaves
+    from softcount.fitted.characteristic_words import marking_words, text_leaves
 
     names = [printable(name) for name in class_names(fitted)]
     for leaf in text_leaves(fitted):
@@ -102,7 +102,7 @@ def times(count: float) -> str:
 
 def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[list[MarkingWord]]) -> None:
     """The words of every class under each other, with their figures; a single class has no odds."""
-    from softcount.fitted.marking_words import word_figures
+    from softcount.fitted.characteristic_words import word_figures
 
     rows = []
     for name, own in zip(names, found, strict=True):
@@ -119,7 +119,7 @@ def marks_document(fitted: Fitted, key: Any) -> dict[str, Any]:
 
     Not the probability of every word in every class: there can be millions, which the model file holds.
     """
-    from softcount.fitted.marking_words import marking_words, text_leaves
+    from softcount.fitted.characteristic_words import marking_words, text_leaves
 
     (leaf,) = text_leaves(fitted, key)
     own = zip(fitted.names, marking_words(fitted, leaf, DOCUMENT_MARKS), strict=True)
@@ -135,7 +135,7 @@ def marks_document(fitted: Fitted, key: Any) -> dict[str, Any]:
 
 def add_moved(page: Page, fitted: Fitted, found: DocumentWords, document: str | None) -> None:
     """The weightiest words of one document, how often its class and the other hold them, and the document, marked."""
-    from softcount.fitted.marking_words import spots, weights
+    from softcount.fitted.characteristic_words import spots, weights
 
     names = class_names(fitted)
     ours, theirs = (names[group] for group in (found.groups[0], found.groups[min(1, len(found.groups) - 1)]))
@@ -185,7 +185,7 @@ def _add_moves(page: Page, found: DocumentWords, names: Sequence[str]) -> None:
 
 def moved_document(fitted: Fitted, found: DocumentWords, document: str | None) -> dict[str, Any]:
     """The words of one document as data: all of them, with the places where they stand."""
-    from softcount.fitted.marking_words import places_of
+    from softcount.fitted.characteristic_words import places_of
 
     names = [fitted.names[group] for group in found.groups]
     places = places_of(found, document)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softcount.fitted.marking_words import (
+from softcount.fitted.characteristic_words import (
     DocumentWords,
     explain_words,
     marking_words,
@@ -29,9 +29,9 @@ from softcount.report.word_page import spelled, times
 from softcount.table.table import document_at
 
 if TYPE_CHECKING:
-    from softcount.evaluate.row_findings import PickedRow
-    from softcount.fitted.fitted_model import Fitted
-    from softcount.fitted.marking_words import MarkingWord
+    from softcount.evaluate.scores import PickedRow
+    from softcount.fitted.characteristic_words import MarkingWord
+    from softcount.fitted.fitted import Fitted
     from softcount.table import Table
 
 MOST_CLASSES, MOST_WORDS, MOST_DOCUMENTS = 20, 10, 3

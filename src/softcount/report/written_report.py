@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.fitted.fitted_model import Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.records import dataclass
 from softcount.report.html_page import html_of
 from softcount.report.model_report import GivenRows, model_report
 from softcount.report.page import Grid, Page, Picture, as_json, page_document, plain
 
 if TYPE_CHECKING:
-    from softcount.run.threads import Threads
+    from softcount.run.local import Threads
     from softcount.table import Table
 
 LARGEST = 3_000_000
@@ -81,7 +81,7 @@ def given_rows(
     fitted: Fitted, table: Table, threads: Threads, name: str, labels: np.ndarray | None = None
 ) -> GivenRows:
     """What a table shows beside the model that it is read for; `labels` are the places of its rows' classes."""
-    from softcount.evaluate.row_findings import row_findings
+    from softcount.evaluate.scores import row_findings
     from softcount.fitted.classes import sort_rows
     from softcount.report.word_part import shown_documents
     from softcount.table.column_summary import summarise

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple
 
-from softcount import remedies
+from softcount.core import remedies
+from softcount.core.scratch import new_scratch
 from softcount.errors import DataError
-from softcount.scratch import new_scratch
 
 BLOCK = 4 << 20
 LONGEST = 32 << 20

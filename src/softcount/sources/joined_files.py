@@ -1,4 +1,4 @@
-"""Several files as one table, one after another; the name of a row's file as a column where it is asked for."""
+"""Several files as one table: folders, patterns and partitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType
-from softcount.sources.source import Key, Source, TablePiece, Wanted, look_rows_for
+from softcount.sources.arrow_files import ParquetSource
+from softcount.sources.csv_file import CsvSource
+from softcount.sources.source import LOOK_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for, look_rows_for
 
 
 def matching(path: str) -> list[str]:
@@ -190,3 +193,126 @@ def _short(names: Sequence[str]) -> list[str]:
     """Files by their own names, where these tell them apart."""
     short = [os.path.basename(name) for name in names]
     return short if len(set(short)) == len(short) else list(names)
+
+
+# Folders that hold one table in several files, as Spark and others write them.
+
+ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".arrow", ".feather")
+"""How files that hold rows are named."""
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+"""What a folder is called whose rows have nothing in its column."""
+
+
+class TablePart(NamedTuple):
+    """A file of a table, and what the names of the folders it is in say of all its rows."""
+
+    path: str
+    said: Mapping[str, str | None]
+
+
+def table_parts(folder: str) -> list[TablePart]:
+    """The files of a folder that holds one table, in the order of their names; none where it holds anything else.
+
+    Names that begin with a dot or an underscore are nobody's rows (`_SUCCESS`, `.part.crc`). The name of a folder such
+    as `year=2024` is a column.
+    """
+    if not os.path.isdir(folder):
+        return []
+    found: list[TablePart] = []
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        inside = os.path.relpath(here, folder)
+        said = _said([] if inside == os.curdir else inside.split(os.sep))
+        for name in sorted(name for name in files if name[0] not in "._"):
+            if not name.lower().endswith(ENDINGS) or said is None:
+                return []
+            found.append(TablePart(os.path.join(here, name), said))
+    return found
+
+
+def _said(names: Sequence[str]) -> dict[str, str | None] | None:
+    """The columns that names of folders are; None where one is no column and its value, and so perhaps a class."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        key, sign, value = name.partition("=")
+        if not (sign and key):
+            return None
+        found[unquote(key)] = None if value == NOTHING else unquote(value)
+    return found
+
+
+# A table in parts that others can read by themselves: files, stretches of a file, and what an engine has.
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPart:
+    """A part by a source that pickles small: a path, and the state of the file when it was opened."""
+
+    name: str
+    source: Source
+    digest: str | None = None
+
+    def open(self) -> Source:
+        return self.source
+
+
+@dataclass(frozen=True, slots=True)
+class MadePart:
+    """A part that `make`, which pickles, makes where it is needed."""
+
+    name: str
+    make: Callable[[], Source | None]
+    digest: str | None = None
+
+    def open(self) -> Source | None:
+        return self.make()
+
+
+def parts_of(source: Source) -> Sequence[Any] | None:
+    """A source as parts, by nothing but what it holds: not by how many workers there are. None for rows in memory."""
+    if isinstance(source, PartsSource):
+        return source.parts
+    if isinstance(source, JoinedSource):
+        return _parts_of_files(source)
+    if isinstance(source, ParquetSource):
+        return [OpenedPart(part.file.name, part) for part in source.stretches()]
+    return [OpenedPart(source.file.name, source.quietly())] if isinstance(source, CsvSource) else None
+
+
+def _parts_of_files(source: JoinedSource) -> Sequence[Any] | None:
+    found = []
+    for place, file in enumerate(source.sources):
+        parts = parts_of(file)
+        if parts is None:
+            return None
+        found += [OpenedPart(part.name, source.beside(place, part.source)) for part in parts]
+    return found
+
+
+class PartsSource(Source):
+    """Parts that an engine has, as one table: the first rows are looked at here, the others where they are."""
+
+    n_rows = None
+    owner: Any = None
+    """The session that alone can read the parts; None where any engine can."""
+
+    def __init__(self, parts: Sequence[MadePart]) -> None:
+        self.parts: Sequence[Any] = list(parts)
+        first: Source | None = next((found for part in self.parts if (found := part.open()) is not None), None)
+        if first is None:
+            raise DataError("the table has no rows.")
+        self._first = first
+        self.keys, self.named = first.keys, first.named
+        self.text_file, self.verbatim = first.text_file, first.verbatim
+        self.chunk_rows = chunk_rows_for(LOOK_ROWS + 1)
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        return self._first.head(keys)
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        start = 0
+        for part in self.parts:
+            source = part.open()
+            for piece in () if source is None else source.pieces(wanted):
+                yield TablePiece(start, piece.n_rows, piece.load)
+                start += piece.n_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources.source import Key
 

@@ -1,9 +1,4 @@
-"""Raw rows to chunks: levels to codes, numbers to float64, both checked against what the column is known to be.
-
-One task per chunk reads its rows and encodes them, here or in another process. Here, tasks share the table's levels. A
-pickled task takes a copy along, with its own rows and no others; what it meets there comes back beside the chunk, and
-`Table.absorb` puts both in the table's own terms.
-"""
+"""Encoding of cells as codes, numbers and word counts."""
 
 from __future__ import annotations
 
@@ -16,20 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, flat, number_of
-from softcount.sources.source import TablePiece
+from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table.cell_values import MissingWords, distinct, numbers, refuse_infinite, without
 from softcount.table.chunk import UNKNOWN, Chunk, Settled
-from softcount.table.column_plan import Becomes, ColumnPlan, Contradiction
 from softcount.table.labels import SideColumns
-from softcount.table.levels import LevelCoder, NewLevels, TooManyLevels, row_of
-from softcount.table.recoding import Recoder
-from softcount.table.schema import Key, Kind, Schema
-from softcount.table.text_columns import TextColumn, bag_holes
+from softcount.table.levels import LevelCoder, NewLevels, Recoder, TooManyLevels, order_codes, row_of
+from softcount.table.schema import Becomes, ColumnPlan, Contradiction, Key, Kind, Schema
+from softcount.table.text_columns import TextColumn, TextPiece, WordReader, bag_holes
+from softcount.text import Gathered
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,3 +397,138 @@ def add_counts(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
     """Add counts by column to what was counted before."""
     for key, count in counts.items():
         totals[key] = totals.get(key, 0) + count
+
+
+# A part of a table that was encoded elsewhere: its chunks stay there, and what the table must hear comes back.
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """What a pass over a part has shown: how many rows there are, and which levels were met, in the order of first
+    sight, those that every copy of the vocabulary came with among them."""
+
+    n_rows: int = 0
+    weight: float = 0.0
+    unknown_labels: int = 0
+    missing: Mapping[Key, int] = field(default_factory=dict)
+    unseen: Mapping[Key, int] = field(default_factory=dict)
+    outside: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    levels: Mapping[Key, list[Any]] = field(default_factory=dict)
+    labels: list[Any] | None = None
+    digest: str | None = None
+    """Of the cells, where these need not be the same when the part is read again."""
+
+
+def read_part(
+    source: Source, coding: RowCoding, wanted: Mapping[Key, Wanted], keep: Callable[[Chunk], Any]
+) -> PartFacts:
+    """A part's facts; `keep` takes its chunks, with levels and rows numbered as they come.
+
+    The coding learns what it meets.
+    """
+    tally, rows = Tally(), 0
+    for piece in source.pieces(wanted):
+        chunk = ChunkTask(piece, coding, tally)()
+        keep(chunk)
+        rows += chunk.n_rows
+    levels = {key: coder.vocabulary.levels for key, coder in coding.encoder.coders.items()}
+    labels = None if coding.sides.labels is None else coding.sides.labels.vocabulary.levels
+    outside = {key: np.sort(np.concatenate(rows)) for key, rows in tally.outside.items()}
+    return PartFacts(rows, tally.weight, tally.unknown_labels, tally.missing, tally.unseen, outside, levels, labels)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalOrder:
+    """The levels and labels of all parts in their settled order."""
+
+    schema: Schema
+    labels: list[Any] | None
+
+    def settled(self, chunk: Chunk, facts: PartFacts, start: int) -> Chunk:
+        """A chunk of a part that starts at this row of the table, in the settled codes."""
+        remap = {key: order_codes(own, self.schema[key].levels) for key, own in facts.levels.items()}
+        labels = None
+        if self.labels is not None and facts.labels is not None:
+            labels = order_codes(facts.labels, self.labels)[1:] - 1
+        found = Settled(self.schema, remap, [], labels).recoded(chunk)
+        return replace(found, start=chunk.start + start)
+
+
+def add_facts(tally: Tally, facts: PartFacts, start: int) -> None:
+    """Count a part that starts at this row."""
+    tally.unknown_labels += facts.unknown_labels
+    tally.weight += facts.weight
+    add_counts(tally.missing, facts.missing)
+    add_counts(tally.unseen, facts.unseen)
+    for key, rows in facts.outside.items():
+        tally.outside.setdefault(key, []).append(rows + start)
+
+
+# Words of the parts of a table that others read: each part tells what it met, and the table chooses among all.
+
+
+@dataclass(slots=True)
+class WordsMet:
+    """The words of a column of text that a part holds; `among`: how many of its rows have a label.
+
+    It stands where the coder of a column of levels does, and is what has been learned itself.
+    """
+
+    gathered: Gathered
+    rows: int = 0
+    among: int = 0
+    learned: None = None
+
+    @property
+    def vocabulary(self) -> WordsMet:
+        return self
+
+    @property
+    def levels(self) -> WordsMet:
+        return self
+
+
+class WordsEncoder(Encoder):
+    """Gathers the words of rows; its chunks are empty."""
+
+    def __init__(self, reader: WordReader) -> None:
+        self.reader = reader
+        self.coders: Any = {key: WordsMet(Gathered(reading)) for key, (_, reading) in reader.readings.items()}
+
+    def encode(self, piece: TablePiece, raw: Any) -> CodedChunk:
+        """A chunk without columns, once its words are gathered."""
+        _, labelled, blocks = self.reader(TextPiece(piece._replace(load=lambda: raw), None))
+        for met, (block, known) in zip(self.coders.values(), blocks, strict=True):
+            some = None if labelled.all() else known & labelled
+            met.gathered.add(block, int(np.count_nonzero(known)), some)
+            met.rows, met.among = met.rows + len(labelled), met.among + int(np.count_nonzero(labelled))
+        nothing = np.empty((piece.n_rows, 0))
+        return CodedChunk(Chunk(piece.start, piece.n_rows, nothing, nothing.astype(np.uint8), nothing.astype(np.int32)))
+
+
+class WordsCoding(RowCoding):
+    """Rows whose words are gathered; columns have the names that the source has for them."""
+
+    def renamed(self, raw: Any) -> Any:
+        return raw
+
+
+def words_coding(reader: WordReader) -> tuple[RowCoding, dict[Key, Wanted]]:
+    """How others gather the words of parts of a table, and the columns they read."""
+    return WordsCoding(WordsEncoder(reader), {}, SideColumns(None, None, reader.missing)), reader.wanted
+
+
+def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:
+    """Choose the words of columns among those that all parts met; False where no row has a label."""
+    parts: list[Any] = [part.levels for part in facts if part.levels]
+    first = next(iter(columns))
+    rows, among = sum(part[first].rows for part in parts), sum(part[first].among for part in parts)
+    if parts and not among:
+        return False
+    for key, column in columns.items():
+        whole = Gathered(column.reading)
+        for part in parts:
+            whole.join(part[key].gathered)
+        column.among = among if among < rows else None
+        column.settle(whole, {}, complete=False)
+    return True

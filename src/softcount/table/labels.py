@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError, warn
 from softcount.records import dataclass
 from softcount.sources import wording

@@ -1,21 +1,23 @@
-"""The levels of one column, coded in the order they are first seen, by what the column is known to be."""
+"""Categories of columns: sorted levels, recoding and frequent levels."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from hashlib import blake2b
+from itertools import pairwise
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.records import dataclass
 from softcount.sources import wording
-from softcount.sources.arrow_columns import level_of, number_of
+from softcount.sources.arrow_columns import arrow_of, level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large
-from softcount.table.column_plan import Becomes, ColumnPlan, Contradiction
-from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS
+from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS, Becomes, ColumnPlan, Contradiction
 
 NewLevels = tuple[int, list[Any]]
 """How many levels were known, and those met since."""
@@ -196,3 +198,239 @@ class LevelCoder:
 def row_of(places: np.ndarray, place: int, start: int) -> int:
     """The number of the first row that holds a value, counted from 1 over the whole table."""
     return start + int(np.argmax(places == place)) + 1
+
+
+# Whole-number columns of an array to one-byte codes, all columns of a chunk at once.
+
+WINDOW = 1_024
+"""Widest range of values looked up in a table; columns that range further are coded one by one."""
+
+SMALL = 200_000
+"""Cells below which compiled loops are not worth the second it takes to wake Numba."""
+
+
+def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bool:
+    """The NumPy twin of `softcount.kernels.csv_cells.recode_run`."""
+    inside = bool(np.all((values >= low) & (values <= low + size - 1)))
+    if inside:
+        codes[:] = values.astype(np.int64) - (low - 1)
+    return inside
+
+
+def recode_table(
+    block: np.ndarray, columns: np.ndarray, low: np.ndarray, tables: np.ndarray, codes: np.ndarray
+) -> bool:
+    """The NumPy twin of `softcount.kernels.csv_cells.recode_table`."""
+    beyond = tables.shape[1] - 1
+    for j, column in enumerate(columns):
+        steps = block[:, column].astype(np.int64) - low[j]
+        steps[(steps < 0) | (steps > beyond)] = beyond
+        codes[:, j] = tables[j, steps]
+    return bool(np.all(codes > 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Look-up tables of the levels known so far, for the columns narrow enough to have one.
+
+    `fast` are the coders so served, `slow` the others. `run` is set where every column of the array has the same
+    consecutive levels, coded in order: then no table is needed.
+    """
+
+    fast: tuple[int, ...]
+    slow: tuple[int, ...]
+    columns: np.ndarray
+    low: np.ndarray
+    codes: np.ndarray
+    run: tuple[int, int] | None
+
+
+class Recoder:
+    """Codes for the narrow whole-number columns of an array, learning levels as they appear."""
+
+    def __init__(self, array: np.ndarray, coders: Sequence[LevelCoder], places: Sequence[int]) -> None:
+        self.coders = coders
+        self.places = places
+        self.width = array.shape[1]
+        self._boolean = array.dtype.kind == "b"
+        self._compiled = array.shape[0] * len(coders) >= SMALL
+        if coders and not coders[0].closed:
+            self._prefill(array[:4_096])
+        self._tables = self._build()
+
+    def _prefill(self, head: np.ndarray) -> None:
+        for coder, place in zip(self.coders, self.places, strict=True):
+            if coder.plan.seen:
+                continue
+            try:
+                coder.vocabulary.codes(self._values(np.unique(head[:, place])))
+            except TooManyLevels:
+                return  # said again, with its row, when the chunk is coded
+
+    def _values(self, values: np.ndarray) -> list[Any]:
+        cells: list[Any] = values.astype(bool).tolist() if self._boolean else values.tolist()
+        return cells
+
+    def _build(self) -> Tables:
+        levels = [coder.vocabulary.levels for coder in self.coders]
+        fast = tuple(place for place, known in enumerate(levels) if _fits(known))
+        slow = tuple(place for place in range(len(levels)) if place not in set(fast))
+        low = np.array([min(levels[place], default=0) for place in fast], dtype=np.int64)
+        codes = np.zeros((len(fast), WINDOW + 1), dtype=np.uint8)
+        for j, place in enumerate(fast):
+            steps = [int(level) - int(low[j]) for level in levels[place]]
+            codes[j, steps] = np.arange(1, len(steps) + 1)
+        columns = np.array([self.places[place] for place in fast], dtype=np.int64)
+        whole = columns.tolist() == list(range(self.width))
+        run = _common_run([levels[place] for place in fast]) if whole else None
+        return Tables(fast, slow, columns, low, codes, run)
+
+    def codes(self, block: np.ndarray, start: int) -> tuple[np.ndarray, list[int]]:
+        """One-byte codes of a block, and how many unseen levels each column of it held."""
+        raw = block.view(np.uint8) if self._boolean else block
+        while True:
+            tables = self._tables
+            part, known = self._look_up(tables, np.ascontiguousarray(raw))
+            unseen = [0] * len(self.coders)
+            if not known:
+                if not self.coders[0].closed:
+                    self._learn(tables, raw, part, start)
+                    continue
+                for j, place in enumerate(tables.fast):
+                    new = part[:, j] == 0
+                    part[new, j] = self.coders[place].vocabulary.beyond
+                    unseen[place] = int(np.count_nonzero(new))
+            if not tables.slow:
+                return part, unseen
+            out = np.empty((len(block), len(self.coders)), dtype=np.uint8)
+            out[:, tables.fast] = part
+            self._one_by_one(tables, block, out, unseen, start)
+            return out, unseen
+
+    def _look_up(self, tables: Tables, raw: np.ndarray) -> tuple[np.ndarray, bool]:
+        by_run, by_table = recode_run, recode_table
+        if self._compiled:
+            from softcount.kernels import csv_cells
+
+            by_run, by_table = csv_cells.recode_run, csv_cells.recode_table
+        out = np.empty((len(raw), len(tables.fast)), dtype=np.uint8)
+        if tables.run is not None and by_run(raw.reshape(-1), *tables.run, out.reshape(-1)):
+            return out, True
+        if not tables.fast:
+            return out, True
+        return out, bool(by_table(raw, tables.columns, tables.low, tables.codes, out))
+
+    def _learn(self, tables: Tables, raw: np.ndarray, part: np.ndarray, start: int) -> None:
+        for j, place in enumerate(tables.fast):
+            new = part[:, j] == 0
+            if new.any():
+                coder = self.coders[place]
+                try:
+                    coder.vocabulary.codes(self._values(np.unique(raw[new, self.places[place]])))
+                except TooManyLevels:
+                    raise coder.overflow(start + int(np.argmax(new)) + 1) from None
+        self._tables = self._build()
+
+    def _one_by_one(self, tables: Tables, block: np.ndarray, out: np.ndarray, unseen: list[int], start: int) -> None:
+        for place in tables.slow:
+            coder = self.coders[place]
+            found = coder.codes(arrow_of(block[:, self.places[place]]), start)
+            out[:, place] = found
+            if coder.closed:
+                unseen[place] = int(np.count_nonzero(found == coder.vocabulary.beyond))
+
+
+def _fits(levels: Sequence[Any]) -> bool:
+    """Whether levels are whole numbers close enough together for a table."""
+    if not all(isinstance(level, int) and -(2**62) < level < 2**62 for level in levels):
+        return False
+    return not levels or max(levels) - min(levels) < WINDOW
+
+
+def _common_run(levels: Sequence[Sequence[Any]]) -> tuple[int, int] | None:
+    first = list(levels[0]) if levels else []
+    if not first or any(later - earlier != 1 for earlier, later in pairwise(first)):
+        return None
+    return (int(first[0]), len(first)) if all(list(other) == first for other in levels) else None
+
+
+# Which levels of a column are kept where there are too many: the most frequent, wherever their rows stand.
+
+EXACT = 4
+"""Times as many levels as are kept that are counted one by one."""
+CELLS, LINES = 1 << 20, 4
+"""Cells of a line, and lines: a level has one cell in each."""
+
+LevelCounts = Iterable[tuple[list[Any], np.ndarray]]
+"""Levels of some rows and the weight of each, stretch by stretch."""
+
+
+class KeptLevels(NamedTuple):
+    """The levels that are kept, and how many share the one for the rest: so many, or at least so many."""
+
+    levels: list[Any]
+    others: int
+    at_least: bool
+
+
+def frequent_levels(counted: Callable[[], LevelCounts], most: int, declared: Iterable[Any] = ()) -> KeptLevels:
+    """The declared levels and the most frequent others, `most` in all; `counted` goes over the rows, as often as asked.
+
+    >>> rows = [(["b", "a", "c"], np.array([2.0, 1.0, 1.0])), (["c", "d"], np.array([1.0, 1.0]))]
+    >>> frequent_levels(lambda: rows, 3)
+    KeptLevels(levels=['b', 'c', 'a'], others=1, at_least=False)
+    """
+    wanted = list(declared)[:most]
+    known = set(wanted)
+    room, limit = most - len(wanted), EXACT * most
+    weights, levels = _weights(counted(), known, limit), -1
+    if weights is None:
+        candidates, levels = _candidates(counted, known, limit)
+        weights = _weights(counted(), known, limit, candidates)
+    assert weights is not None
+    kept = heapq.nsmallest(room, weights, key=lambda level: (-weights[level], *_by_spelling(level)))
+    return KeptLevels(wanted + kept, max(levels, len(weights)) - len(kept), levels >= 0)
+
+
+def _by_spelling(level: Any) -> tuple[bool, Any]:
+    """Numbers by size, then words by spelling."""
+    return isinstance(level, str), level
+
+
+def _weights(counts: LevelCounts, known: set[Any], limit: int, only: set[Any] | None = None) -> dict[Any, float] | None:
+    """The weight of every level that is not known yet; None where there are more than may be held."""
+    found: dict[Any, float] = {}
+    for levels, weights in counts:
+        for level, weight in zip(levels, weights.tolist(), strict=True):
+            if level not in known and (only is None or level in only):
+                found[level] = found.get(level, 0.0) + weight
+        if len(found) > limit:
+            return None
+    return found
+
+
+def _candidates(counted: Callable[[], LevelCounts], known: set[Any], limit: int) -> tuple[set[Any], int]:
+    """The levels whose least cells are largest, and how many levels there are at least."""
+    lines = np.zeros((LINES, CELLS))
+    for levels, weights in counted():
+        for line, cells in zip(lines, _cells(levels), strict=True):
+            line += np.bincount(cells, weights, CELLS)
+    best: dict[Any, float] = {}
+    for levels, _ in counted():
+        least = np.min([line[cells] for line, cells in zip(lines, _cells(levels), strict=True)], axis=0)
+        best.update((level, at) for level, at in zip(levels, least.tolist(), strict=True) if level not in known)
+        if len(best) > 2 * limit:
+            best = dict(_largest(best, limit))
+    # Two levels may share a cell, so that there are no fewer levels than cells that are taken.
+    return {level for level, _ in _largest(best, limit)}, int(np.count_nonzero(lines, axis=1).max())
+
+
+def _largest(best: dict[Any, float], limit: int) -> Iterator[tuple[Any, float]]:
+    ranked = heapq.nsmallest(limit, best, key=lambda level: (-best[level], *_by_spelling(level)))
+    return ((level, best[level]) for level in ranked)
+
+
+def _cells(levels: list[Any]) -> np.ndarray:
+    """The cells of every level, by line: the same in every process, whatever Python hashes."""
+    digests = b"".join(blake2b(repr(level).encode(), digest_size=4 * LINES).digest() for level in levels)
+    return np.frombuffer(digests, "<u4").reshape(-1, LINES).T % CELLS

@@ -8,24 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
-from softcount.sources.detect import open_source
-from softcount.sources.file_format import CONTENT_DECIDES, FileFormat
-from softcount.sources.frames import TEXT, text_column
-from softcount.sources.in_memory import LOOK_WHOLE, DenseSource, SparseSource
-from softcount.sources.source import Source, refuse_empty
+from softcount.sources.frames import LOOK_WHOLE, TEXT, DenseSource, SparseSource, text_column
+from softcount.sources.open_source import open_source
+from softcount.sources.source import CONTENT_DECIDES, FileFormat, Source, refuse_empty
 from softcount.table.cell_forms import decimals_of
 from softcount.table.cell_values import MissingWords, mask_words, numbers
-from softcount.table.column_facts import Facts, Meant, cell_codes, facts_of
-from softcount.table.column_plan import ColumnPlan
-from softcount.table.find_form import CellHabits
+from softcount.table.column_facts import CellHabits, Facts, Meant, cell_codes, facts_of
+from softcount.table.inspect_columns import IGNORE, Request, look, look_dense
 from softcount.table.labels import NUMBERED_CLASSES, check_weights, numeric_target
-from softcount.table.look import IGNORE, Request, look
-from softcount.table.look_dense import look_dense
-from softcount.table.schema import MISSING, Field, Key, Kind, Schema
+from softcount.table.schema import MISSING, ColumnPlan, Field, Key, Kind, Schema
 from softcount.table.table import Sides, Table, TableParts, refuse_unequal
 from softcount.table.text_columns import TextColumn, is_text
 from softcount.text import Reading

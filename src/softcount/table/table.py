@@ -1,7 +1,8 @@
-"""A table that is open for reading: its schema as guessed or given, and its rows as chunks."""
+"""A table: a source with its schema, encoded in chunks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
@@ -13,28 +14,70 @@ from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import level_of
-from softcount.sources.in_memory import DenseSource, SparseSource
+from softcount.sources.frames import DenseSource, SparseSource
 from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords
-from softcount.table.chunk import Chunk, Settled
-from softcount.table.coded_parts import FinalOrder, PartFacts, add_facts
-from softcount.table.column_plan import (
+from softcount.table.chunk import Chunk, Reach, Settled, reach_of
+from softcount.table.encode import ChunkTask, CodedChunk, FinalOrder, PartFacts, RowCoding, Tally, add_facts
+from softcount.table.labels import SideColumns, no_weight, numeric_target, refuse_many_numbers
+from softcount.table.levels import KeptLevels, LevelCoder, Vocabulary, frequent_levels, in_order, order_codes
+from softcount.table.schema import (
     LOOKED_AT,
     Becomes,
     ColumnPlan,
     Contradiction,
+    Field,
+    Key,
+    Kind,
+    Schema,
     anchor_of,
     log_anchor_of,
 )
-from softcount.table.encode import ChunkTask, CodedChunk, RowCoding, Tally
-from softcount.table.frequent_levels import KeptLevels, frequent_levels
-from softcount.table.grouped_notes import grouped_notes
-from softcount.table.labels import SideColumns, no_weight, numeric_target, refuse_many_numbers
-from softcount.table.levels import LevelCoder, Vocabulary, in_order, order_codes
-from softcount.table.reach import Reach, reach_of
-from softcount.table.schema import Field, Key, Kind, Schema
 from softcount.table.text_columns import CELLS, Map, TextColumn
+
+ENOUGH = 3
+"""Columns from which on one note says it of all."""
+NAMED = 8
+"""Columns that it names."""
+ALIKE = (
+    (re.compile(r"column (?P<name>.+?) (?P<more>is always .*): left out"), "never vary and are left out"),
+    (
+        re.compile(r"column (?P<name>.+?) (?P<more>is .*) or missing: read as a tick box, missing is a category"),
+        "hold one value or none and are read as tick boxes, missing is a category",
+    ),
+    (re.compile(r"column (?P<name>.+?) has no values(?P<more>): left out"), "have no values and are left out"),
+    (
+        re.compile(r"column (?P<name>.+?) differs in every row: left out as an identifier(?P<more>) \(.*\)"),
+        "differ in every row and are left out as identifiers",
+    ),
+)
+
+
+def grouped_notes(notes: Sequence[str]) -> list[str]:
+    """The notes, none twice, with one in place of several that say the same of columns, where the first of them was.
+
+    >>> grouped_notes([f"column {name!r} is always 1: left out" for name in "abc"])
+    ["3 columns never vary and are left out: 'a' (always 1), 'b' (always 1), 'c' (always 1)"]
+    """
+    kept = list(dict.fromkeys(notes))
+    for pattern, said in ALIKE:
+        found = {note: match for note in kept if (match := pattern.fullmatch(note)) is not None}
+        if len(found) >= ENOUGH:
+            first, told = next(iter(found)), _told(list(found.values()), said)
+            kept = [told if note == first else note for note in kept if note == first or note not in found]
+    return kept
+
+
+def _told(found: Sequence[re.Match[str]], said: str) -> str:
+    names = [
+        f"{match['name']} ({match['more'].removeprefix('is ')})" if match["more"] else match["name"] for match in found
+    ]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{len(names)} columns {said}: {', '.join(names[:NAMED])}{more}"
+
+
+# A table that is open for reading: its schema as guessed or given, and its rows as chunks.
 
 MOST_HELD = 1 << 25
 """Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
@@ -256,7 +299,7 @@ class Table:
         readings = {key: (self.located[key], text.reading) for key, text in new.items()}
         reader = text_columns.WordReader(readings, self.words, sides)
         if there is not None:
-            from softcount.table.part_words import choose_words, words_coding
+            from softcount.table.encode import choose_words, words_coding
 
             return choose_words(new, there(self, *words_coding(reader)))
         given = Sides() if sides is None else self.sides

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount import remedies
+from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.records import dataclass
 from softcount.sources import wording
@@ -16,11 +16,10 @@ from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, fille
 from softcount.sources.source import TablePiece, Wanted
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import UNKNOWN
-from softcount.table.column_plan import ColumnPlan
 from softcount.table.labels import SideColumns
-from softcount.table.schema import MISSING, Field, Key, Kind
+from softcount.table.schema import MISSING, ColumnPlan, Field, Key, Kind
 from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of
-from softcount.text.transitions_of import all_transitions, transition_block
+from softcount.text.count_words import all_transitions, transition_block
 
 Map = Callable[..., Iterable[Any]]
 """How work is done over pieces: `map` itself, or the `map` of a pool of threads."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from softcount.kernels import token_counts as kernels
 from softcount.kernels import tokenise
-from softcount.kernels.word_hashes import EVERY
-from softcount.text.spelling import Spelled, decoded, encoded, joined
-from softcount.text.word_rules import Reading
+from softcount.kernels.tokenise import EVERY
+from softcount.text.words import Reading, Spelled, decoded, encoded, joined
 
 FIRST_CELLS = 1 << 15
 """Cells a table of words begins with: the words of a block of 4 MB nearly fit."""

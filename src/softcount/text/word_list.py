@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.text.spelling import encoded, joined
+from softcount.text.words import encoded, joined
 
 WORTH_BYTES = 1_000_000
 """Bytes of text that plain Python reads in 0.15 s."""

@@ -1,0 +1,116 @@
+"""Marginal likelihoods of tables under models, and weights of models from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import lgamma
+from typing import Any
+
+import numpy as np
+
+from softcount.core.special import log_sum_exp
+from softcount.errors import DataError
+from softcount.learn.known_classes import estimated
+from softcount.learn.record import Learned, bic, cheeseman_stutz
+
+MOST_STEPS = 10_000
+REGRET = 1e-9
+"""Nats a row that the weights found may be below the best there are."""
+
+
+def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Weights that make rows held out most probable, from (rows x models) logs of what each model said of them.
+
+    The sum of log(sum of weight times probability) has one top. EM climbs to it, and stops where no other weights can
+    gain more than a billionth of a nat a row. `rows` are what the rows weigh.
+
+    >>> stacking_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])).round(4).tolist()
+    [0.8472, 0.1528]
+    """
+    told = np.isfinite(logs).any(axis=1)
+    if not told.all():
+        raise DataError(
+            f"row {int(np.argmin(told)) + 1}, held out, is impossible under every model. Fit with a prior "
+            "(estimate='mean'), so that nothing is impossible."
+        )
+    mass = np.ones(len(logs)) if rows is None else np.asarray(rows, dtype=float)
+    mass = mass / mass.sum()
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights = np.full(logs.shape[1], 1 / logs.shape[1])
+    for _ in range(MOST_STEPS):
+        gain = (mass / (likelihood @ weights)) @ likelihood  # the slope of every weight; at the top, 1 at most
+        weights = weights * gain
+        if gain.max() <= 1 + REGRET:
+            break
+    return np.asarray(weights / weights.sum())
+
+
+# How probable a fitted model makes its own table, parameters integrated out, in the units of the table.
+
+
+def with_plain_parameters(learned: Any) -> Any:
+    """The same with parameters that are plugged in, which a log-likelihood of its rows is to be at."""
+    if learned.imagined.how != "predictive":
+        return learned
+    return replace(learned, estimates=estimated(learned.model, learned.counts, learned.imagined.using("mean")))
+
+
+def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> float:
+    """Log marginal likelihood of the rows and their classes, from the log-likelihood at these parameters.
+
+    Exact where every class was known and no cell hidden; else by Cheeseman and Stutz.
+    """
+    counts = replace(learned.model.nodes.stacked(learned.counts), log_likelihood=log_likelihood)
+    known = learned.n_groups if labelled else len(learned.named or ())
+    return cheeseman_stutz(learned.model, learned.imagined, learned.estimates, counts, known)
+
+
+def unnamed_orders(sizes: list[int]) -> float:
+    """The logarithm of the ways to number the levels of hidden nodes: each is an optimum of its own."""
+    return sum(lgamma(size + 1) for size in sizes)
+
+
+def penalised(log_likelihood: float, learned: Learned) -> float:
+    """The log-likelihood less what the parameters cost: minus half of BIC."""
+    return -bic(log_likelihood, learned.n_parameters, learned.counts.rows) / 2
+
+
+# How much each hypothesis counts in a prediction: by its posterior, or only the best of them.
+
+By = str | int
+"""`"all"`, `"map"`, `"ml"`, or how many of the most probable."""
+
+RULES: dict[str, By] = {"bayes": "all", "map": "map", "ml": "ml"}
+"""The three predictions of a history."""
+
+TIE = 9
+"""Log-probabilities alike to so many decimals are a tie: sums of the same logarithms in another order are that near."""
+
+
+def best(logs: np.ndarray, count: int = 1) -> np.ndarray:
+    """The places of the largest in each line, largest first and ties in their order; one alone without its axis.
+
+    >>> best(np.log([[0.2, 0.4, 0.4]])), best(np.log([[0.2, 0.4, 0.4]]), 2)
+    (array([1]), array([[1, 2]]))
+    """
+    below = np.round(logs - logs.max(axis=1, keepdims=True), TIE)
+    order = np.argsort(-below, axis=1, kind="stable")
+    return np.asarray(order[:, 0] if count == 1 else order[:, :count])
+
+
+def log_weights(by: By, joint: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
+    """Lines x hypotheses of logarithms of weights that sum to one, from joint log-probabilities and log-likelihoods."""
+    logs = likelihood if by == "ml" else joint
+    if by != "all":
+        chosen = best(logs, 1 if by in ("map", "ml") else int(by)).reshape(len(logs), -1)
+        kept = np.full(logs.shape, -np.inf)
+        np.put_along_axis(kept, chosen, np.take_along_axis(logs, chosen, axis=1), axis=1)
+        logs = kept
+    return np.asarray(logs - np.asarray(log_sum_exp(logs, axis=1))[:, None])
+
+
+def checked_by(by: By, count: int) -> None:
+    """Refuse a rule that is none, naming those there are."""
+    whole = isinstance(by, int) and not isinstance(by, bool) and 1 <= by <= count
+    if not whole and by not in ("all", "map", "ml"):
+        raise DataError(f"by is {by!r}. Predictions are by 'all', 'map', 'ml', or the best 1 to {count} hypotheses.")

@@ -1,0 +1,275 @@
+"""What an expert believes of single cells, n of m imagined rows: as a prior, and beside what the data say."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcount.core.special import log_rising
+from softcount.errors import DataError
+from softcount.fitted.fitted import Fitted
+from softcount.priors import Dirichlet, Expert
+from softcount.records import dataclass
+from softcount.table.schema import Key
+
+FIELDS = ("column", "level", "class", "n", "m")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertBelief:
+    """n of m imagined rows of one class, or of each, have this level; `where` is for errors."""
+
+    where: str
+    column: Any
+    level: Any
+    group: Any
+    n: float
+    m: float
+
+
+@dataclass(frozen=True, slots=True)
+class BelievedCells:
+    """One column of a fitted model: its levels, those of the expert among them, and what is counted and believed.
+
+    `said` is (classes x levels) of imagined counts, NaN where the expert was silent, and `rows` the imagined rows.
+    """
+
+    levels: list[Any]
+    counts: np.ndarray
+    said: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """Imagined counts: rows nobody gave a level are shared by the other levels; without any belief, 1 each."""
+        silent = np.isnan(self.said)
+        rest = self.rows - np.where(silent, 0.0, self.said).sum(axis=1)
+        share = np.maximum(rest, 0.0) / np.maximum(silent.sum(axis=1), 1)
+        filled = np.where(silent, share[:, None], self.said)
+        return np.where(silent.all(axis=1, keepdims=True), 1.0, filled)
+
+
+def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
+    """An expert's beliefs as the `prior=` of a `NaiveBayes` or `Mixture`, for the classes and levels of a fitted one.
+
+    `beliefs` is a CSV file with the columns column, level, class, n, m, a mapping with these columns, or a mapping of
+    (column, level, class) to `Expert(n, m)`. Without a class a belief is of every class that has none of its own. Rows
+    that the expert gives no level are shared evenly by the other levels; without any belief a class gets 1 of each.
+
+    >>> from softcount.estimators.naive_bayes import NaiveBayes
+    >>> X, y = {"Sky": ["grey", "blue", "grey", "red"]}, ["rain", "sun", "rain", "sun"]
+    >>> prior = expert_prior({("Sky", "grey", "rain"): Expert(8, 10)}, NaiveBayes().fit(X, y))
+    >>> prior["Sky"].levels, prior["Sky"].alpha.tolist()
+    (('blue', 'grey', 'red'), [[1.0, 8.0, 1.0], [1.0, 1.0, 1.0]])
+    >>> NaiveBayes(prior=prior).fit(X, y).params_["Sky"]["probability"][0].round(4).tolist()   # 10 of 12 are grey
+    [0.0833, 0.8333, 0.0833]
+    """
+    return {key: Dirichlet(cells.alpha, tuple(cells.levels)) for key, cells in _cells(beliefs, model).items()}
+
+
+def expert_beside_data(beliefs: Any, model: Any) -> Any:
+    """An Arrow table: for each cell the expert's share, the data's alone, both together, and the data's surprise.
+
+    `surprise_bits` is of the whole column in that class: how many bits more its rows take under the expert's prior than
+    under 1 imagined row of each level. Below 0 the expert knew something; above, the data would rather not have asked.
+    The data's share is null where the class has no rows.
+    """
+    import pyarrow as pa
+
+    names = _fitted(model).names
+    lines = [
+        {
+            "column": str(key),
+            "level": str(cells.levels[place]),
+            "class": str(names[group]),
+            **_line(cells, group, place),
+        }
+        for key, cells in _cells(beliefs, model).items()
+        for group, place in np.argwhere(~np.isnan(cells.said)).tolist()
+    ]
+    return pa.Table.from_pylist(lines)
+
+
+def _line(cells: BelievedCells, group: int, place: int) -> dict[str, float | None]:
+    counts, alpha, rows = cells.counts[group], cells.alpha[group], float(cells.counts[group].sum())
+    n, m = float(cells.said[group, place]), float(cells.rows[group])
+    surprise = _log_evidence(np.ones(len(counts)), counts) - _log_evidence(alpha, counts)
+    return {
+        "n": n,
+        "m": m,
+        "expert": n / m,
+        "rows": rows,
+        "data": float(counts[place] / rows) if rows else None,
+        "both": float((counts[place] + alpha[place]) / (counts + alpha).sum()),
+        "surprise_bits": surprise / float(np.log(2)),
+    }
+
+
+def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
+    """Of rows in the order they came; -inf where a level that cannot be was seen."""
+    return float(np.sum(log_rising(alpha, counts)) - log_rising(alpha.sum(), counts.sum()))
+
+
+# From what was said to cells of the model
+
+
+def _fitted(model: Any) -> Fitted:
+    fitted = getattr(model, "fitted_", model)
+    if not isinstance(fitted, Fitted):
+        raise DataError("an expert's beliefs are of the classes of a fitted NaiveBayes or Mixture. Fit one first.")
+    return fitted
+
+
+def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
+    """Every column that a belief names."""
+    fitted = _fitted(model)
+    by_column: dict[Key, list[ExpertBelief]] = {}
+    known = {
+        leaf.key: list(levels)
+        for leaf in fitted.model.leaves
+        if (levels := leaf.family.levels_of(leaf.setting)) is not None and not isinstance(leaf.key, tuple)
+    }
+    for belief in _read(beliefs):
+        key = _among(belief.column, known, f"{belief.where}: the model has no column {belief.column!r} with levels")
+        by_column.setdefault(key, []).append(belief)
+    return {
+        key: _filled(said, known[key], fitted.names, np.maximum(fitted.counts.arrays[key].value, 0.0))
+        for key, said in by_column.items()
+    }
+
+
+def _filled(beliefs: list[ExpertBelief], known: list[Any], names: list[Any], counts: np.ndarray) -> BelievedCells:
+    """The cells of one column; beliefs of every class are for those that have none of their own."""
+    placed = [(belief, _level(belief, known), _group(belief, names)) for belief in beliefs]
+    levels = [*known, *dict.fromkeys(level for _, level, _ in placed if level not in known)]
+    said, rows = np.full((len(names), len(levels)), np.nan), np.zeros(len(names))
+    for group in range(len(names)):
+        own = [part for part in placed if part[2] == group] or [part for part in placed if part[2] is None]
+        for belief, level, _ in own:
+            place = levels.index(level)
+            if not np.isnan(said[group, place]):
+                raise DataError(f"{belief.where}: this column, level and class have a belief already. Give one.")
+            said[group, place] = belief.n
+        rows[group] = _one_m([belief for belief, _, _ in own])
+    padded = np.concatenate([counts, np.zeros((len(names), len(levels) - len(known)))], axis=1)
+    _refuse_sums(said, rows, beliefs, names)
+    return BelievedCells(levels, padded, said, rows)
+
+
+def _one_m(beliefs: list[ExpertBelief]) -> float:
+    """The imagined rows of one class, which all of its beliefs share; 0 without any."""
+    for first, belief in pairwise(beliefs):
+        if belief.m != first.m:
+            raise DataError(
+                f"{belief.where}: m is {belief.m:g}, but {first.where} imagines {first.m:g} rows of the same class. "
+                f"Give every level of column {belief.column!r} in a class the same m."
+            )
+    return beliefs[0].m if beliefs else 0.0
+
+
+def _refuse_sums(said: np.ndarray, rows: np.ndarray, beliefs: list[ExpertBelief], names: list[Any]) -> None:
+    """Refuse counts of levels that sum to more than the imagined rows, or with every level named to less."""
+    total, full = np.nansum(said, axis=1), ~np.isnan(said).any(axis=1)
+    for group in np.flatnonzero((total > rows * (1 + 1e-9)) | (full & (total < rows * (1 - 1e-9)))):
+        raise DataError(
+            f"column {beliefs[0].column!r}, class {names[group]!r}: the levels' n sum to {total[group]:g}, "
+            f"and m is {rows[group]:g}. They sum to m, or to less where some levels are not named."
+        )
+
+
+def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
+    """The level a belief is of; one that the data did not have joins them, as text or as the numbers they are."""
+    for level in known:
+        if belief.level == level or str(belief.level) == str(level):
+            return level
+    if all(isinstance(level, str) for level in known):
+        return str(belief.level)
+    kind = type(known[0])
+    try:
+        number = float(belief.level)
+        if kind in (int, float) and kind(number) == number:
+            return kind(number)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    told = ", ".join(map(str, known))
+    raise DataError(f"{belief.where}: {belief.level!r} is no level of column {belief.column!r}, which has {told}.")
+
+
+def _group(belief: ExpertBelief, names: list[Any]) -> int | None:
+    """The class a belief is of, by its place; None for every class."""
+    if belief.group is None:
+        return None
+    return names.index(_among(belief.group, names, f"{belief.where}: the model has no class {belief.group!r}"))
+
+
+def _among(name: Any, known: Iterable[Any], told: str) -> Any:
+    """The one of these that is meant, itself or by its text."""
+    for one in known:
+        if one == name or str(one) == str(name):
+            return one
+    raise DataError(f"{told}. There are: {', '.join(map(str, known)) or 'none'}.")
+
+
+# Reading
+
+
+def _read(beliefs: Any) -> list[ExpertBelief]:
+    """Beliefs from a file, from columns or from cells."""
+    if isinstance(beliefs, str | Path):
+        found = list(_of_file(Path(beliefs)))
+    elif isinstance(beliefs, Mapping) and set(FIELDS) - {"class"} <= set(beliefs):
+        found = list(_of_columns(beliefs))
+    elif isinstance(beliefs, Mapping):
+        found = [_of_cell(cell, said) for cell, said in beliefs.items()]
+    else:
+        raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")
+    if not found:
+        raise DataError("the expert says nothing: give at least one belief of column, level, class, n, m.")
+    return found
+
+
+def _of_file(path: Path) -> Iterator[ExpertBelief]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.DictReader(file)
+            lacking = [name for name in FIELDS if name != "class" and name not in (lines.fieldnames or ())]
+            if lacking:
+                raise DataError(f"{path}: there is no column {lacking[0]!r}. Beliefs have: {', '.join(FIELDS)}.")
+            for line in lines:
+                column, level, group, n, m = (line.get(name) for name in FIELDS)
+                yield _belief(f"{path}, line {lines.line_num}", column, level, group or None, n, m)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: the beliefs cannot be read: {error}.") from None
+
+
+def _of_columns(columns: Mapping[str, Any]) -> Iterator[ExpertBelief]:
+    lists = [list(columns.get(name, [None] * len(columns["n"]))) for name in FIELDS]
+    if len(set(map(len, lists))) > 1:
+        raise DataError(f"the columns {', '.join(FIELDS)} of the beliefs have different lengths.")
+    for number, cells in enumerate(zip(*lists, strict=True), 1):
+        yield _belief(f"belief {number}", *cells)
+
+
+def _of_cell(cell: Any, said: Any) -> ExpertBelief:
+    if not isinstance(cell, tuple) or len(cell) not in (2, 3) or not isinstance(said, Expert) or np.ndim(said.n):
+        raise DataError(f"{cell!r}: {said!r} is no belief. Give (column, level, class): Expert(n, m).")
+    return _belief(str(cell), cell[0], cell[1], cell[2] if len(cell) == 3 else None, said.n, said.m)
+
+
+def _belief(where: str, column: Hashable, level: Hashable, group: Hashable, n: Any, m: Any) -> ExpertBelief:
+    try:
+        n, m = float(n), float(m)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: n is {n!r} and m is {m!r}. Both are numbers: n of m imagined rows.") from None
+    try:
+        Expert(n, m)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
+    if m == 0:
+        raise DataError(f"{where}: m is 0. Of no imagined rows nothing is believed: leave the belief out.")
+    return ExpertBelief(where, column, level, group, n, m)

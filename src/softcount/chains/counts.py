@@ -1,0 +1,479 @@
+"""Counts of contexts in sequences, and predictions of the next step with back-off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from softcount.core.lazy_scipy import gammaln
+from softcount.errors import DataError
+from softcount.kernels.transitions import count_pairs
+from softcount.records import dataclass
+
+GAP = -1
+"""The digit of a step that is missing."""
+
+MOST_CELLS = 1 << 22
+"""Cells of a table of counts that is filled place by place, at least; larger ones are sorted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alphabet:
+    """Digits of steps: 0 before a sequence, 1 to `symbols` the symbols, `symbols` + 1 after its end.
+
+    With `ends` beginning and end are states: contexts may start with the one, and the other is predicted.
+    """
+
+    symbols: int
+    ends: bool = False
+
+    @property
+    def base(self) -> int:
+        return self.symbols + 2
+
+    @property
+    def predicted(self) -> int:
+        """How many different things may come next."""
+        return self.symbols + self.ends
+
+    @property
+    def most_order(self) -> int:
+        """The longest context whose steps, and the symbol after it, are digits of one whole number of 63 bits."""
+        return int(62 / np.log2(self.base)) - 1
+
+    def check_order(self, order: int) -> None:
+        """Raise where contexts of so many steps do not fit."""
+        if order > self.most_order:
+            raise DataError(
+                f"order={order} is too long for {self.symbols:,} symbols: {self.most_order} is the most. Choose a "
+                "smaller order, or order='auto'."
+            )
+
+    def digits(self, codes: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The digits of steps end to end (code 0 is a gap), ends put in where they are states, and where each starts.
+
+        `starts` are the first rows of the sequences and the number of rows last, in what goes in and what comes out.
+        """
+        plain = codes.astype(np.int64)
+        plain[plain == 0] = GAP
+        if not self.ends:
+            return plain, starts
+        begins = starts[:-1] + 2 * np.arange(len(starts) - 1)
+        moved = np.append(begins, starts[-1] + 2 * (len(starts) - 1))
+        out = np.zeros(moved[-1], dtype=np.int64)
+        inside = np.ones(len(out), dtype=bool)
+        inside[begins] = inside[moved[1:] - 1] = False
+        out[inside], out[moved[1:] - 1] = plain, self.symbols + 1
+        return out, moved
+
+
+@dataclass(frozen=True, eq=False)
+class StepKeys:
+    """Steps that are to be predicted, each with the contexts it has: `keys[j][i]` is context and symbol, j steps back.
+
+    `known[i]` is how many steps before step i are known, as many as the order at most: longer keys of it are no keys.
+    `rows` says where in the digits each stands.
+    """
+
+    keys: list[np.ndarray]
+    known: np.ndarray
+    rows: np.ndarray
+
+
+def steps_of(digits: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int) -> StepKeys:
+    """Every step that is known, with its contexts up to the order; a context ends at a gap and where a sequence starts.
+
+    A key has the symbol as its last digit and the oldest step as its first.
+    """
+    alphabet.check_order(order)
+    rows = np.flatnonzero(digits > 0)
+    age = rows - np.repeat(starts[:-1], np.diff(starts))[rows]
+    key = digits[rows].copy()
+    keys, known, power = [key], np.zeros(len(rows), dtype=np.int64), 1
+    going = np.ones(len(rows), dtype=bool)
+    for back in range(1, order + 1):
+        power *= alphabet.base
+        before = digits[np.maximum(rows - back, 0)]
+        going = going & (age >= back) & (before != GAP)
+        known += going
+        key = key + np.where(going, before, 0) * power
+        keys.append(key)
+    return StepKeys(keys, known, rows)
+
+
+def summed(keys: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The different keys in order, and the sums of the values of each.
+
+    Keys come in a few rising runs, which a stable sort merges: choosing the order of a million characters took 4.8 s
+    of processor time in place of 6.4.
+    """
+    if not len(keys):
+        return (keys, *(np.zeros(0) for _ in values))
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    firsts = np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]]))
+    return (sorted_keys[firsts], *(np.add.reduceat(value[order], firsts) for value in values))
+
+
+@dataclass(frozen=True, eq=False)
+class ContextLevel:
+    """Contexts of one length: sorted keys of context and symbol, and how often each was met."""
+
+    keys: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, keys: np.ndarray, weights: np.ndarray | None, size: int) -> ContextLevel:
+        """From keys as they come, `size` being one more than the largest may be."""
+        if size <= max(MOST_CELLS, 4 * len(keys)):
+            table = np.bincount(keys, weights, minlength=0).astype(np.float64)
+            return cls.dense(table)
+        return cls(*summed(keys, np.ones(len(keys)) if weights is None else weights))
+
+    @classmethod
+    def dense(cls, table: np.ndarray) -> ContextLevel:
+        """From a table of counts, place by place."""
+        found = np.flatnonzero(table)
+        return cls(found.astype(np.int64), np.asarray(table[found], dtype=np.float64))
+
+    def plus(self, other: ContextLevel, sign: float = 1.0) -> ContextLevel:
+        """The sum of both, or with a sign of -1 what is left."""
+        both = np.concatenate([self.counts, sign * other.counts])
+        found, counts = summed(np.concatenate([self.keys, other.keys]), both)
+        kept = np.abs(counts) > 1e-9 * max(1.0, float(np.abs(counts).max(initial=0.0)))
+        return ContextLevel(found[kept], counts[kept])
+
+    def without_oldest(self, base: int, back: int) -> tuple[ContextLevel, ContextLevel]:
+        """The same steps by a context one step shorter: how many of them, and of how many longer contexts."""
+        short = self.keys % base**back
+        found, counts, kinds = summed(short, self.counts, np.ones(len(short)))
+        return ContextLevel(found, counts), ContextLevel(found, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class ContextCounts:
+    """Counts for contexts of 0 to `order` steps: `levels[j]` has every step that has j known ones before it.
+
+    >>> letters = Alphabet(2)
+    >>> one = count_contexts(np.array([1, 2, 2, 1, 2]), np.array([0, 5]), letters, 1)
+    >>> one.levels[1].keys.tolist(), one.levels[1].counts.tolist()  # 1 then 2, 2 then 1, 2 then 2
+    ([6, 9, 10], [2.0, 1.0, 1.0])
+    >>> (one + one).levels[0].counts.tolist()
+    [4.0, 6.0]
+    """
+
+    alphabet: Alphabet
+    levels: tuple[ContextLevel, ...]
+
+    @property
+    def order(self) -> int:
+        return len(self.levels) - 1
+
+    @property
+    def steps(self) -> float:
+        """How many steps were counted, as they weigh."""
+        return float(self.levels[0].counts.sum())
+
+    def __add__(self, other: ContextCounts) -> ContextCounts:
+        return self._with(other, 1.0)
+
+    def __sub__(self, other: ContextCounts) -> ContextCounts:
+        return self._with(other, -1.0)
+
+    def _with(self, other: ContextCounts, sign: float) -> ContextCounts:
+        levels = (mine.plus(theirs, sign) for mine, theirs in zip(self.levels, other.levels, strict=True))
+        return replace(self, levels=tuple(levels))
+
+    def shorter(self, order: int) -> ContextCounts:
+        """The same with contexts up to this order only."""
+        return replace(self, levels=self.levels[: order + 1])
+
+    def renamed(self, places: np.ndarray, symbols: int) -> ContextCounts:
+        """In another alphabet: `places[i]` is the new digit of symbol i + 1."""
+        new = Alphabet(symbols, self.alphabet.ends)
+        new.check_order(self.order)
+        moved = np.concatenate([[0], places, [symbols + 1]]).astype(np.int64)
+        if symbols == self.alphabet.symbols and (moved == np.arange(len(moved))).all():
+            return self
+        levels = []
+        for back, level in enumerate(self.levels):
+            digits = _digits(level.keys, self.alphabet.base, back + 1)
+            keys = (moved[digits] * new.base ** np.arange(back + 1)).sum(axis=1)
+            order = np.argsort(keys)
+            levels.append(ContextLevel(keys[order], level.counts[order]))
+        return ContextCounts(new, tuple(levels))
+
+    def starting(self, back: int) -> ContextLevel:
+        """The steps whose context of this length is all they have: those at the start and after gaps."""
+        if back == self.order:
+            return self.levels[back]
+        longer, _ = self.levels[back + 1].without_oldest(self.alphabet.base, back + 1)
+        return self.levels[back].plus(longer, -1.0)
+
+
+def _digits(keys: np.ndarray, base: int, count: int) -> np.ndarray:
+    """(keys x digits) the last digit first."""
+    return np.asarray(keys[:, None] // base ** np.arange(count) % base)
+
+
+def digits_of(keys: np.ndarray, base: int, count: int) -> np.ndarray:
+    """(keys x digits) of contexts, the oldest step first."""
+    return _digits(keys, base, count)[:, ::-1]
+
+
+def count_contexts(
+    codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None = None
+) -> ContextCounts:
+    """Counts of steps end to end: codes from 1 up, 0 for a gap; `weights` is one for each sequence.
+
+    A step after a gap has only the context since the gap, and one at the start only what came before it.
+    """
+    alphabet.check_order(order)
+    if order <= 1 and not alphabet.ends and alphabet.base**2 <= MOST_CELLS:
+        return _plain(codes, starts, alphabet, order, weights)
+    digits, begins = alphabet.digits(codes, starts)
+    found = steps_of(digits, begins, alphabet, order)
+    each = None if weights is None else np.repeat(weights, np.diff(begins))[found.rows]
+    levels = []
+    for back, keys in enumerate(found.keys):
+        has = found.known >= back
+        size = alphabet.base ** (back + 1)
+        levels.append(ContextLevel.of(keys[has], None if each is None else each[has], size))
+    return ContextCounts(alphabet, tuple(levels))
+
+
+def _plain(
+    codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None
+) -> ContextCounts:
+    """Symbols and pairs of them in one pass over the codes."""
+    alone, pairs = count_pairs(codes, starts, weights, alphabet.base)
+    levels = (ContextLevel.dense(alone), ContextLevel.dense(pairs.ravel()))
+    return ContextCounts(alphabet, levels[: order + 1])
+
+
+# What comes after a context, from its own counts and from what the contexts shorter than it predict.
+
+
+@dataclass(frozen=True, eq=False)
+class ContextShares:
+    """Contexts of one length: the share of each symbol in their own counts, and the `rest`, which others divide.
+
+    Keys `firsts[i]` to `firsts[i + 1]` are those of `contexts[i]`, whose shares and rest sum to one.
+    """
+
+    keys: np.ndarray
+    shares: np.ndarray
+    contexts: np.ndarray
+    firsts: np.ndarray
+    rest: np.ndarray
+
+    @classmethod
+    def of(cls, level: ContextLevel, base: int, taken: np.ndarray, strength: float) -> ContextShares:
+        """Each count less what is taken from it, beside the strength and all that was taken from its context."""
+        contexts, firsts = np.unique(level.keys // base, return_index=True)
+        ends = np.append(firsts, len(level.keys))
+        kept = level.counts - taken
+        own, left = (np.add.reduceat(part, firsts) if len(firsts) else np.zeros(0) for part in (kept, taken))
+        given = strength + left
+        total = own + given
+        known = total > 0
+        total = np.where(known, total, 1.0)
+        shares = kept / np.repeat(total, np.diff(ends))
+        return cls(level.keys, shares, contexts, ends, np.where(known, given / total, 1.0))
+
+    def looked_up(self, keys: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
+        """The share of each key's symbol after its context, and the rest of the context, NaN for one never met."""
+        return _looked_up(self.keys, self.shares, keys, 0.0), _looked_up(self.contexts, self.rest, keys // base, np.nan)
+
+    def after(self, context: int, base: int, others: np.ndarray) -> np.ndarray | None:
+        """The probability of every symbol after a context, others dividing the rest; None for a context never met."""
+        at = int(np.searchsorted(self.contexts, context))
+        if at == len(self.contexts) or self.contexts[at] != context:
+            return None
+        here = slice(self.firsts[at], self.firsts[at + 1])
+        out = np.asarray(others * self.rest[at])
+        out[self.keys[here] % base - 1] += self.shares[here]
+        return out
+
+
+def _looked_up(known: np.ndarray, values: np.ndarray, keys: np.ndarray, default: float) -> np.ndarray:
+    if not len(known):
+        return np.full(len(keys), default)
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[at] == keys, values[at], default)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities of what comes next: `levels[j]` has contexts of j steps, the `measure` is what no context knows.
+
+    Where contexts are `alone`, each divides its rest by the measure; else by what the shorter context predicts. A
+    context never met predicts as the next shorter one.
+
+    >>> from softcount.chains.counts import count_contexts
+    >>> pair = Alphabet(2)
+    >>> counts = count_contexts(np.array([1, 2, 2, 1, 2]), np.array([0, 5]), pair, 1)
+    >>> flat_predictions(counts.levels, pair, np.ones(2)).after([1]).tolist()
+    [0.25, 0.75]
+    """
+
+    alphabet: Alphabet
+    levels: tuple[ContextShares, ...]
+    measure: np.ndarray
+    alone: bool
+
+    @property
+    def order(self) -> int:
+        return len(self.levels) - 1
+
+    def of_steps(self, steps: StepKeys) -> np.ndarray:
+        """The probability of each step, given what is known before it."""
+        nothing = np.asarray(self.measure[steps.keys[0] - 1])
+        found = nothing.copy()
+        for back, level in enumerate(self.levels[: len(steps.keys)]):
+            has = np.flatnonzero(steps.known >= back)
+            share, rest = level.looked_up(steps.keys[back][has], self.alphabet.base)
+            met = ~np.isnan(rest)
+            has, share, rest = has[met], share[met], rest[met]
+            found[has] = share + rest * (nothing if self.alone else found)[has]
+        return found
+
+    def log_probability(self, counts: ContextCounts) -> float:
+        """The log-probability of all steps that were counted, each looked at once however often it came."""
+        base, found = self.alphabet.base, 0.0
+        for back in range(counts.order + 1):
+            level = counts.starting(back)
+            keys = [level.keys % base ** (length + 1) for length in range(back + 1)]
+            steps = StepKeys(keys, np.full(len(level.keys), back), np.arange(len(level.keys)))
+            with np.errstate(divide="ignore"):
+                found += float(level.counts @ np.log(self.of_steps(steps)))
+        return found
+
+    def after(self, context: Sequence[int]) -> np.ndarray:
+        """The probability of every symbol after these digits, the last of them being the step before."""
+        base, found, key = self.alphabet.base, self.measure.copy(), 0
+        for back, level in enumerate(self.levels):
+            if back:
+                if back > len(context) or context[-back] == GAP:
+                    break
+                key += int(context[-back]) * base ** (back - 1)
+            own = level.after(key, base, self.measure if self.alone else found)
+            found = found if own is None else own
+        return found
+
+
+def flat_predictions(levels: Sequence[ContextLevel], alphabet: Alphabet, alpha: np.ndarray) -> Predictions:
+    """From `alpha` imagined steps to each symbol after every context; where none are, shares are those counted."""
+    imagined = float(alpha.sum())
+    measure = alpha / imagined if imagined > 0 else np.full(len(alpha), 1.0 / len(alpha))
+    shares = tuple(ContextShares.of(level, alphabet.base, np.zeros(len(level.keys)), imagined) for level in levels)
+    return Predictions(alphabet, shares, measure, imagined > 0)
+
+
+# Contexts that leave a part of their counts to what the next shorter context predicts: Kneser and Ney's way.
+
+LEAST_DISCOUNT, MOST_DISCOUNT = 1e-6, 0.995
+LEAST_STRENGTH, MOST_STRENGTH = 1e-3, 1e6
+STARTS = ((0.5, 1.0), (0.02, 5.0))
+"""Where the best discount and strength are looked for first."""
+LARGEST = 3
+"""Counts from here on have one discount."""
+
+
+@dataclass(frozen=True)
+class LevelDiscounts:
+    """What is taken from counts of 1, of 2, and of 3 or more, and the strength of what is imagined besides."""
+
+    discounts: tuple[float, float, float]
+    strength: float = 0.0
+
+    def of(self, counts: np.ndarray) -> np.ndarray:
+        """The discount of each count, never more than there is."""
+        place = np.clip(np.rint(counts), 1, LARGEST).astype(np.int64) - 1
+        return np.asarray(np.minimum(np.array(self.discounts)[place], counts))
+
+
+def back_off(counts: ContextCounts) -> Predictions:
+    """What every context predicts, discounts and strengths settled for every length by itself."""
+    alphabet = counts.alphabet
+    shares = []
+    for level in shared_levels(counts):
+        found = level_discounts(level, alphabet.base)
+        shares.append(ContextShares.of(level, alphabet.base, found.of(level.counts), found.strength))
+    measure = np.full(alphabet.predicted, 1.0 / alphabet.predicted)
+    return Predictions(alphabet, tuple(shares), measure, False)
+
+
+def shared_levels(counts: ContextCounts) -> list[ContextLevel]:
+    """What each length of context counts: the longest its steps, the others one for each longer context, and starts."""
+    levels = [counts.levels[-1]]
+    for back in range(counts.order - 1, -1, -1):
+        _, kinds = levels[0].without_oldest(counts.alphabet.base, back + 1)
+        levels.insert(0, kinds.plus(counts.starting(back)))
+    return levels
+
+
+def level_discounts(level: ContextLevel, base: int) -> LevelDiscounts:
+    """From the numbers of counts of 1 to 4; from the evidence where there is no 1 or no 2."""
+    ones, twos, threes, fours = (int(np.count_nonzero(np.rint(level.counts) == size)) for size in (1, 2, 3, 4))
+    if not ones or not twos:
+        return best_discount(level, base)
+    share = ones / (ones + 2 * twos)
+    if not threes or not fours:
+        return LevelDiscounts((share, share, share))
+    raw = (1 - 2 * share * twos / ones, 2 - 3 * share * threes / twos, 3 - 4 * share * fours / threes)
+    # Without a floor a context of large counts alone would leave nothing to a symbol it was never followed by.
+    first, second, third = (float(np.clip(d, share / 10, size - 0.01)) for size, d in enumerate(raw, start=1))
+    return LevelDiscounts((first, second, third))
+
+
+class LevelEvidence:
+    """The logarithm of the evidence of one length of context, as a function of discount and strength.
+
+    Equal counts give equal terms, so each distinct one is looked at once, with how often it occurs.
+    """
+
+    def __init__(self, level: ContextLevel, base: int) -> None:
+        counts = np.maximum(level.counts, 1.0)
+        _, firsts = np.unique(level.keys // base, return_index=True)
+        totals = np.add.reduceat(counts, firsts) if len(firsts) else np.zeros(0)
+        kinds = np.diff(np.append(firsts, len(counts)))
+        self.counts, self.times = np.unique(counts, return_counts=True)
+        self.totals, self.total_times = np.unique(totals, return_counts=True)
+        self.kinds, self.kind_times = np.unique(kinds, return_counts=True)
+
+    def __call__(self, discount: float, strength: float) -> float:
+        ratio = strength / discount
+        tables = (self.kinds - 1) * np.log(discount) + gammaln(ratio + self.kinds) - gammaln(ratio + 1)
+        seats = gammaln(strength + self.totals) - gammaln(strength + 1)
+        inside = gammaln(self.counts - discount) - gammaln(1 - discount)
+        return float(self.kind_times @ tables - self.total_times @ seats + self.times @ inside)
+
+
+def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
+    """The discount and strength under which the counts of one length of context are most probable."""
+    evidence = LevelEvidence(level, base)
+    low = np.array([_logit(LEAST_DISCOUNT), np.log(LEAST_STRENGTH)])
+    high = np.array([_logit(MOST_DISCOUNT), np.log(MOST_STRENGTH)])
+
+    def loss(point: np.ndarray) -> float:
+        return -evidence(*_read(np.clip(point, low, high)))
+
+    ends = []
+    for discount, strength in STARTS:
+        start = np.array([_logit(discount), np.log(strength)])
+        found = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7, "maxiter": 300})
+        ends.append((float(found.fun), np.clip(found.x, low, high)))
+    discount, strength = _read(min(ends, key=lambda end: end[0])[1])
+    return LevelDiscounts((discount, discount, discount), strength)
+
+
+def _logit(share: float) -> float:
+    return float(np.log(share) - np.log1p(-share))
+
+
+def _read(point: np.ndarray) -> tuple[float, float]:
+    return float(1 / (1 + np.exp(-point[0]))), float(np.exp(point[1]))

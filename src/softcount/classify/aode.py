@@ -1,0 +1,196 @@
+"""What averaged stars are estimated from: how often every two cells of a row come together, added and taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from softcount.classify.encode import (
+    CutColumns,
+    EncodedRows,
+    NumberScale,
+    between,
+    column_keys,
+    level_sizes,
+    measured_count,
+    number_count,
+)
+from softcount.classify.ensemble import Pool
+from softcount.classify.features import PairCounts, Terms
+from softcount.classify.members import BlockAndTables, SeparateNormals, StarsOfCuts, StarTables, log_tables
+from softcount.core.lazy_scipy import xlogy
+from softcount.records import dataclass
+from softcount.table.schema import Key, Schema
+
+MOST_BYTES = 1 << 26
+"""Bytes that the counts of pairs may take; columns of most levels stand under the class alone where they would."""
+
+
+@dataclass(frozen=True, slots=True)
+class StarSetting:
+    """Prior weight of every distribution, and whether a star is weighted by its parent's information on the class."""
+
+    concentration: float = 1.0
+    informed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StarCounts:
+    """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`."""
+
+    cuts: CutColumns
+    pairs: PairCounts
+    single: np.ndarray
+    sizes: np.ndarray
+    setting: StarSetting
+
+    @classmethod
+    def none(cls, cuts: CutColumns, classes: int, setting: StarSetting) -> StarCounts:
+        """No row yet: of which columns pairs will be counted is decided here."""
+        terms = Terms(paired_columns(cuts.sizes, classes), cuts.sizes)
+        pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
+        return cls(cuts, pairs, np.zeros((whole(cuts.sizes).width, classes)), np.zeros(classes), setting)
+
+    def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> StarCounts:
+        """The same with some rows of known class more."""
+        classes, codes, every = len(self.sizes), self.cuts.codes(rows), whole(self.cuts.sizes)
+        pairs = PairCounts.of(self.pairs.terms, codes, labels, weights, classes)
+        places = every.places(codes)
+        where = (places * classes + labels[:, None]).ravel()
+        single = np.bincount(where, np.repeat(weights, places.shape[1]), every.width * classes)
+        single = single.reshape(every.width, classes)
+        single[0] = 0.0
+        sizes = np.bincount(labels, weights, minlength=classes)
+        return replace(self, pairs=self.pairs + pairs, single=self.single + single, sizes=self.sizes + sizes)
+
+    def joined(self, other: StarCounts, sign: float) -> StarCounts:
+        """Counts of both, or of this without the other's; both are of the same cells."""
+        single, sizes = self.single + sign * other.single, self.sizes + sign * other.sizes
+        counts = np.maximum(self.pairs.counts + sign * other.pairs.counts, 0.0)
+        pairs = replace(self.pairs, counts=counts)
+        return replace(self, pairs=pairs, single=np.maximum(single, 0.0), sizes=np.maximum(sizes, 0.0))
+
+    @property
+    def alone(self) -> tuple[int, ...]:
+        """Columns that stand under the class alone, because their pairs would take too much memory."""
+        paired = {column for (column,) in self.pairs.terms.columns}
+        return tuple(column for column, size in enumerate(self.cuts.sizes) if column not in paired and size > 1)
+
+    def pool(self) -> Pool:
+        """What tells classes by these counts."""
+        told = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
+        pairs = self.pairs.some(told)
+        stars = StarTables.estimated(pairs, self.sizes, self.setting.concentration)
+        if self.setting.informed:
+            stars = stars.weighed(self._information(pairs))
+        members: list[Any] = [StarsOfCuts(self.cuts, stars)]
+        names = ["averaged stars"]
+        if self.alone:
+            members.append(self._under_class())
+            names.append("naive Bayes")
+        return Pool(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
+
+    def _under_class(self) -> BlockAndTables:
+        """Columns that no other column is a parent of, as naive Bayes has them."""
+        every, terms = whole(self.cuts.sizes), Terms(tuple((column,) for column in self.alone), self.cuts.sizes)
+        ends = [*every.offsets, every.width]
+        kept = np.concatenate([[0], *(np.arange(ends[column], ends[column + 1]) for column in self.alone)])
+        tables = log_tables(self.single[kept], terms, self.setting.concentration)
+        classes, none = len(self.sizes), np.zeros(0)
+        normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
+        return BlockAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes))
+
+    def _information(self, pairs: PairCounts) -> np.ndarray:
+        """Nats that each parent tells of the class."""
+        own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
+        starts = pairs.starts
+        totals = np.add.reduceat(own, starts, axis=0)
+        rows = np.maximum(totals.sum(axis=1), 1e-300)
+        cells = np.add.reduceat(xlogy(own, own).sum(axis=1) - xlogy(*(own.sum(axis=1),) * 2), starts)
+        return np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows)
+
+    def moved(self, old: StarLayout, new: StarLayout) -> StarCounts:
+        """The same counts with room for the cells and classes of another layout, which has all of these."""
+        cuts = new.cuts(dict(zip(old.keys, self.cuts.edges, strict=False)))
+        groups = np.array([new.names.index(name) for name in old.names])
+        kept = {old.keys[column] for (column,) in self.pairs.terms.columns} | (set(new.keys) - set(old.keys))
+        found = StarCounts.none(cuts, len(new.names), self.setting).only(kept, new)
+        single, sizes = found.single.copy(), found.sizes.copy()
+        every = old.cells(whole(self.cuts.sizes), whole(cuts.sizes), new)
+        single[np.ix_(every, groups)] += self.single
+        single[0] = 0.0
+        sizes[groups] += self.sizes
+        mine = self.only(set(new.keys) & {new.keys[column] for (column,) in found.pairs.terms.columns}, old)
+        pairs, cells = found.pairs.counts.copy(), old.cells(mine.pairs.terms, found.pairs.terms, new)
+        pairs[np.ix_(groups, cells, cells)] += mine.pairs.counts
+        return replace(found, pairs=replace(found.pairs, counts=pairs), single=single, sizes=sizes)
+
+    def only(self, keys: set[Key], layout: StarLayout) -> StarCounts:
+        """The same with pairs of no more than these columns."""
+        kept = [k for k, (column,) in enumerate(self.pairs.terms.columns) if layout.keys[column] in keys]
+        return replace(self, pairs=self.pairs.some(kept))
+
+
+def whole(sizes: Sequence[int]) -> Terms:
+    """A table for every column, be it of one cell."""
+    return Terms(tuple((column,) for column in range(len(sizes))), tuple(sizes))
+
+
+def paired_columns(sizes: Sequence[int], classes: int) -> tuple[tuple[int, ...], ...]:
+    """The columns of which all pairs are counted: those of fewest cells, as many as `MOST_BYTES` allow."""
+    cells, kept = 1, []
+    for column in sorted(range(len(sizes)), key=lambda column: sizes[column]):
+        if bytes_of(cells + sizes[column], classes) > MOST_BYTES:
+            break
+        cells += sizes[column]
+        kept.append(column)
+    return tuple((column,) for column in sorted(kept))
+
+
+def bytes_of(cells: int, classes: int) -> int:
+    """Bytes that the counts of pairs of so many cells take."""
+    return classes * cells * cells * 8
+
+
+@dataclass(frozen=True, slots=True)
+class StarLayout:
+    """How the cells of a model's columns are numbered: their keys in order, levels of those that have some, classes."""
+
+    keys: tuple[Key, ...]
+    levels: Mapping[Key, tuple[object, ...]]
+    sizes: tuple[int, ...]  # of the columns of levels that are not numbers
+    measured: int
+    numbers: int
+    names: Sequence[Any]
+
+    @classmethod
+    def of(cls, schema: Schema, names: Sequence[Any]) -> StarLayout:
+        keys, measured, numbers = column_keys(schema), measured_count(schema), number_count(schema)
+        levels = {key: tuple(schema[key].levels) for key in keys[measured:]}
+        for key in keys[measured:numbers]:
+            levels[key] = tuple(sorted(levels[key], key=float))  # type: ignore[arg-type]  # they are numbers
+        return cls(keys, levels, level_sizes(schema), measured, numbers, list(names))
+
+    def cuts(self, edges: Mapping[Key, np.ndarray]) -> CutColumns:
+        """Numbers cut at these edges, one not named not at all; levels that are numbers each by itself."""
+        own = [edges.get(key, np.zeros(0)) for key in self.keys[: self.measured]]
+        valued = [np.array([float(x) for x in self.levels[key]]) for key in self.keys[self.measured : self.numbers]]  # type: ignore[arg-type]
+        found = (*own, *(between(values) for values in valued))
+        return CutColumns(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
+
+    def cells(self, mine: Terms, others: Terms, new: StarLayout) -> np.ndarray:
+        """The cell of the other layout's tables that each cell of these tables is; the first is the first."""
+        found = [np.zeros(1, dtype=np.int64)]
+        offsets = {new.keys[column]: offset for (column,), offset in zip(others.columns, others.offsets, strict=True)}
+        for (column,) in mine.columns:
+            key = self.keys[column]
+            if key in self.levels:
+                places = {level: place for place, level in enumerate(new.levels[key])}
+                own = np.array([places[level] for level in self.levels[key]], dtype=np.int64)
+            else:
+                own = np.arange(mine.sizes[column])
+            found.append(own + offsets[key])
+        return np.concatenate(found)

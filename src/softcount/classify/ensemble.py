@@ -1,0 +1,602 @@
+"""The ensemble of classifiers: its members and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from softcount.classify.encode import EncodedRows, column_keys
+from softcount.classify.logistic import folded
+from softcount.classify.members import Additive, Member, Training, WordLines, log_tables
+from softcount.classify.recipes import (
+    ALL_RECIPES,
+    Recipe,
+    SharedWeights,
+    Weighing,
+    left_out,
+    recipes_for,
+    temper,
+    weighing_rows,
+)
+from softcount.core.special import log_sum_exp, softmax_rows
+from softcount.errors import SoftcountError
+from softcount.records import dataclass
+from softcount.run.local import Runner, one_blas_thread
+from softcount.table import Chunk, Table
+from softcount.table.column_summary import RepeatedRows, find_repeats, fold_units, row_keys
+from softcount.table.schema import Key, Schema
+
+FOLDS = 5
+SMALLEST = 1e-15
+"""A probability below this costs no more than this, as is the custom."""
+PULL = 3.0
+"""Rows' worth by which the members' weights are drawn to equal ones."""
+DOUBTED, MOST_DOUBTED, DOUBT = 0.05, 0.5, 10.0
+"""Rows that are taken to be of another class than they are, so that rows told without error do not make sure of all.
+
+Of few rows it is more: DOUBT divided by their number, within these bounds.
+"""
+LEAST_WEIGHT = 0.02
+"""A member of a smaller weight is left out."""
+LEAST_GAIN = 0.001
+"""Nats a row that several members together must gain over the best one alone."""
+FEW_TO_CHOOSE = 100
+"""Rows below which members are not told apart so finely, and stay together: which is best alone is chance."""
+ENOUGH = 0.0002
+"""Nats a row below which nothing more is tried."""
+ENOUGH_ROWS = 500
+"""Rows of a fold below which that may be chance: of twenty rows of breast cancer naive Bayes has none wrong."""
+FEW_CELLS = 20_000
+"""Rows times columns, and words, up to which all folds are learned side by side."""
+FEW_WORK = 1 << 18
+"""Rows times columns, and words, times classes up to which all folds are tested; of more work, two of them."""
+MANY_ROWS = 20_000
+"""Rows from which one fold is enough to tell."""
+USUALLY_GIVEN = 0.05
+"""Share of the training rows that may have less evidence than a row that the ensemble scores alone."""
+FAR_WORSE, CONFIRMED_ROWS = 0.05, 4096
+"""Nats per row by which a refit may be worse than its folds on the same rows, and rows that it is judged by."""
+LEAST_RANKED, MOST_RANKED, MOST_RANKED_CELLS = 50, 300, 1 << 21
+"""Held-out rows of a fold that columns are ranked by, and the numbers that they may take."""
+MOST_WRITTEN = 100_000
+"""Rows, each as often as it weighs, that are written out at most, unless there are 4 for each row given."""
+PIECES = 100
+"""Rows that a very heavy row is written as, enough to be spread evenly over folds."""
+MUCH_WORK = 1 << 25
+"""Words times classes from which one fold is all there is time for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """A way that was tried: its best setting, what it did on rows held out, and its weight in the end."""
+
+    name: str
+    setting: Any
+    log_loss: float
+    accuracy: float
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialRows:
+    """The scores of rows with few cells: naive Bayes of single columns, exact if cells are missing.
+
+    `presence` is the share of each column in the evidence of a row, divided by the share that training rows have. A row
+    whose columns add up to 1 or more is scored by the ensemble alone; with less, by so much of the ensemble and the
+    rest of `member`. An empty row gets the class shares.
+    """
+
+    member: Additive
+    presence: np.ndarray  # of numbers, levels and texts
+
+    def share(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x 1) share of the ensemble."""
+        return np.asarray(np.minimum(given_cells(rows) @ self.presence, 1.0)[:, None])
+
+
+def given_cells(rows: EncodedRows) -> np.ndarray:
+    """(rows x columns) 1 if a cell is known, else 0."""
+    texts = [bag[:, :1].toarray() > 0 for bag in rows.bags]
+    return np.hstack([~np.isnan(rows.numbers), rows.codes > 0, *texts]).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The log-posteriors of its members, each times its weight, and a bias for every class, added up.
+
+    With `sparse`, rows that lack cells are scored by less of that sum, but for the members of words.
+    """
+
+    names: tuple[str, ...]
+    members: tuple[Member, ...]
+    weights: np.ndarray
+    bias: np.ndarray
+    tried: tuple[Tried, ...] = ()
+    log_loss: float = float("nan")  # on rows held out
+    plain: float = float("nan")  # that of naive Bayes as the textbook has it
+    sparse: PartialRows | None = None
+
+    @property
+    def together(self) -> list[str]:
+        """The members in which what a column adds depends on the others: none where the pool is a sum over columns."""
+        return [name for name, member in zip(self.names, self.members, strict=True) if not member.by_column]
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x classes) log-posteriors up to what all classes share."""
+        found, words = np.tile(self.bias, (len(rows), 1)), np.zeros((len(rows), len(self.bias)))
+        for weight, member in zip(self.weights, self.members, strict=True):
+            own = words if isinstance(member, WordLines) else found
+            own += weight * member.scores(rows)
+        if self.sparse is not None and ((share := self.sparse.share(rows)) < 1.0).any():
+            found = share * found + (1.0 - share) * self.sparse.member.scores(rows)
+        return found + words
+
+    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what no column does."""
+        columns = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
+        shared = np.zeros((len(rows), len(self.bias)))
+        share = np.ones((len(rows), 1)) if self.sparse is None else self.sparse.share(rows)
+        every: list[tuple[Any, Member]] = [
+            (weight if isinstance(member, WordLines) else weight * share, member)
+            for weight, member in zip(self.weights, self.members, strict=True)
+        ]
+        if self.sparse is not None:
+            every.append((1.0 - share, self.sparse.member))
+        for weight, member in every:
+            own, rest = member.parts(rows)
+            columns[:, : own.shape[1]] += np.reshape(weight, (-1, 1, 1)) * own  # only members of words have all texts
+            shared += weight * rest
+        return columns, shared + share * self.bias
+
+    def word_parts(self, text: int, bag: Any) -> np.ndarray:
+        """(cells x classes) what each cell of a text's bag adds to the scores; its length may add more."""
+        found = np.zeros((len(bag.data), len(self.bias)))
+        for weight, member in zip(self.weights, self.members, strict=True):
+            if isinstance(member, WordLines):
+                found += weight * member.word_parts(text, bag)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldScores:
+    """Rows held out: what a pool says of them whose members and weights had not seen them, and what they were."""
+
+    logs: np.ndarray  # (rows x classes) log-probabilities
+    labels: np.ndarray
+    weights: np.ndarray
+    folds: np.ndarray
+    repeats: RepeatedRows | None = None
+    gains: tuple[float, ...] = ()  # of every column, in nats per row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting.
+
+    `members` are those of the best setting of each recipe, by its name. `some` of the rows are those that columns are
+    ranked by, and `alone` is the log-probability of their class given each column by itself.
+    """
+
+    rows: np.ndarray
+    said: dict[tuple[str, Any], np.ndarray]
+    members: dict[str, Member]
+    some: np.ndarray
+    alone: np.ndarray  # (some rows x columns)
+
+
+def learned_pool(
+    whole: Training, runner: Runner, budget: float | None = None, folds: int | None = None
+) -> tuple[Pool, HeldScores]:
+    """The pool that does best on rows held out, with all that was tried within so many seconds, and these rows.
+
+    Nothing depends on the order of the rows, and a row of whole weight n is n rows. Of `folds` all are tested.
+    """
+    with one_blas_thread():
+        return _learned(whole, runner, None if budget is None else perf_counter() + budget, folds)
+
+
+def _learned(whole: Training, runner: Runner, until: float | None, folds: int | None) -> tuple[Pool, HeldScores]:
+    training, repeats, units = _in_order(whole)
+    split = deal(training.labels, units, folds or FOLDS)
+    tested = range(folds or _tested(training))
+    work = partial(_held_out, training, split, until)
+    held = [part for parts in runner.map(work, _together(training, tested)) for part in parts]
+    out = np.concatenate([part.rows for part in held])
+    said, labels, weights = _in_all(held), training.labels[out], training.weights[out]
+    settings = _settings(said, labels, weights)
+    starts: dict[tuple[Any, ...], SharedWeights] = {}
+    chosen, found = _weighed({key: said[key] for key in settings.values()}, labels, weights, starts)
+    refitted = runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen])
+    members = [
+        _confirm_refit(member, key, said[key], training, out) for key, member in zip(chosen, refitted, strict=True)
+    ]
+    tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), labels, weights)
+    names = tuple(key[0] for key in chosen)
+    groups = split[out] if len(tested) > 1 else np.unique(units[out], return_inverse=True)[1] % 2
+    logs = _score_nested(said, labels, weights, groups, starts)
+    gains = _column_gains(training, held, Pool(names, (), found.weights, found.bias))
+    scored = HeldScores(logs, labels, weights, split[out], repeats, gains)
+    loss = _loss(scored.logs, scored.labels, scored.weights)
+    pool = Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
+    return replace(pool, sparse=_sparse_rows(pool, training)), scored
+
+
+def _sparse_rows(pool: Pool, training: Training) -> PartialRows:
+    """Naive Bayes of the discretised columns, and the share of each column in the evidence.
+
+    A column has the weight that suits it alone, by leave-one-out counts. Columns repeat each other: all are multiplied
+    by the mean of 1 and of the weight that suits them together.
+    """
+    sizes, terms, texts = training.sizes, training.terms, len(training.rows.bags)
+    prior = np.log(sizes / sizes.sum()) if (sizes > 0).all() else training.shares
+    columns = [column for (column,) in terms.columns]
+    information, weights = np.zeros(training.rows.plain_columns + texts), np.ones(len(columns))
+    if columns:
+        some = weighing_rows(training)
+        evidence, labels, heavy = left_out(training, some), training.labels[some], training.weights[some]
+        weights = np.array([min(temper(own, labels, heavy, prior), 1.0) for own in evidence.transpose(1, 0, 2)])
+        evidence *= weights[:, None]
+        weights *= 0.5 + 0.5 * min(temper(evidence.sum(axis=1), labels, heavy, prior), 1.0)
+        known = (training.codes[some][:, columns] > 0) * heavy[:, None]
+        own = evidence[np.arange(len(some)), :, labels] - log_sum_exp(evidence + prior, axis=2)
+        information[columns] = np.maximum((own * known).sum(axis=0) / np.maximum(known.sum(axis=0), 1e-300), 0.0)
+    if texts:  # as much as the columns leave of the uncertainty about the class
+        information[-texts:] = max(float(-np.exp(prior) @ prior) - information.sum(), 0.01) / texts
+    if not information.any():
+        information[:] = 1.0
+    given = given_cells(training.rows) @ information
+    order = np.argsort(given)
+    usual = given[order[np.searchsorted(np.cumsum(training.weights[order]), USUALLY_GIVEN * training.weights.sum())]]
+    each = np.concatenate([[0.0], np.repeat(weights, np.diff([*terms.offsets, terms.width]))])
+    start = prior.copy()
+    for weight, member in zip(pool.weights, pool.members, strict=True):
+        if isinstance(member, WordLines):
+            start -= weight * member.scores(_no_cells(training))[0]
+    tables = log_tables(training.tables, terms) * each[:, None]
+    single = Additive(training.cuts, terms, training.scale, folded(np.vstack([start, tables])))
+    return PartialRows(single, information / (usual or information.sum()))
+
+
+def _no_cells(training: Training) -> EncodedRows:
+    """One row without any cell."""
+    row = training.rows.take(np.zeros(1, dtype=np.int64))
+    return EncodedRows(np.full_like(row.numbers, np.nan), np.zeros_like(row.codes), tuple(0 * bag for bag in row.bags))
+
+
+def _column_gains(training: Training, held: Sequence[Held], pool: Pool) -> tuple[float, ...]:
+    """Nats per held-out row by which each column lowers the log-loss: alone, or added to all others if that is more.
+
+    Alone, a column is compared with the class shares. Last of all, its part of the ensemble's scores is taken away. By
+    the latter only, two columns that say the same would both gain nothing; by the former only, columns that tell the
+    classes together would. Every gain is between 0 and the entropy of the classes.
+    """
+    columns, texts = training.rows.plain_columns, len(training.rows.bags)
+    rows = np.concatenate([part.some for part in held])
+    labels, weights = training.labels[rows], training.weights[rows]
+    shares = np.log(np.maximum(np.bincount(labels, weights, training.classes) / weights.sum(), SMALLEST))
+    nothing = _loss(np.tile(shares, (len(rows), 1)), labels, weights)
+    each, total = _fold_parts(training, held, pool)
+    alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.alone for part in held]).T]
+    if texts:
+        words = next(name for name in held[0].members if isinstance(held[0].members[name], WordLines))
+        said = _fold_parts(training, held, replace(pool, names=(words,), weights=np.ones(1)))[0][:, columns:]
+        logs = [log_posteriors(said[:, place] + shares) for place in range(texts)]
+        alone += [_loss(log_posteriors(own * temper(own, labels, weights)), labels, weights) for own in logs]
+    whole = min(nothing, _loss(log_posteriors(total), labels, weights))
+    last = [_loss(log_posteriors(total - each[:, place]), labels, weights) for place in range(columns + texts)]
+    return tuple(max(nothing - first, min(nothing, rest) - whole, 0.0) for first, rest in zip(alone, last, strict=True))
+
+
+def _fold_parts(training: Training, held: Sequence[Held], pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """What columns add to the scores of some held-out rows, less its mean over rows, and the scores.
+
+    The pool has names and weights; its members are those of each fold.
+    """
+    each, totals = [], []
+    for part in held:
+        fold = replace(pool, members=tuple(part.members[name] for name in pool.names))
+        columns, shared = fold.parts(training.rows.take(part.some))
+        each.append(columns - columns.mean(axis=0))
+        totals.append(shared + columns.sum(axis=1))
+    return np.concatenate(each), np.concatenate(totals)
+
+
+def _alone(fold: _Fold, some: np.ndarray) -> np.ndarray:
+    """(rows x columns) log-probability of each row's class given the cell of one column, from the other folds' rows."""
+    inside, rows = fold.inside, fold.rows.take(some)
+    shares = np.exp(inside.shares)
+    counts = inside.tables[inside.terms.places(inside.cuts.codes(rows))] + shares
+    own = np.take_along_axis(counts, fold.labels[some][:, None, None], axis=2)[:, :, 0] / counts.sum(axis=2)
+    found = np.tile(inside.shares[fold.labels[some]][:, None], (1, rows.plain_columns))
+    found[:, [column for (column,) in inside.terms.columns]] = np.log(own)
+    return found
+
+
+def _score_nested(
+    said: dict[tuple[str, Any], np.ndarray],
+    labels: np.ndarray,
+    weights: np.ndarray,
+    groups: np.ndarray,
+    starts: dict[tuple[Any, ...], SharedWeights],
+) -> np.ndarray:
+    """(rows x classes) log-posteriors of each group of rows under the ensemble that the other groups choose.
+
+    Settings, members and weights are chosen without the group: its log-loss is of rows that had no part in the choice.
+    `starts` are the weights that all rows suggest, by members.
+    """
+    logs = np.empty(next(iter(said.values())).shape)
+    for group in np.unique(groups):
+        inside, others = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
+        rest = {key: each[others] for key, each in said.items()}
+        settings = _settings(rest, labels[others], weights[others])
+        kept = {key: rest[key] for key in settings.values()}
+        chosen, found = _weighed(kept, labels[others], weights[others], dict(starts))
+        logs[inside] = log_posteriors(found.scores(np.stack([said[key][inside] for key in chosen], axis=1)))
+    return logs
+
+
+def _weights(
+    parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, start: SharedWeights | None = None
+) -> SharedWeights:
+    centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
+    rows = float(heavy.sum())
+    doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
+    return Weighing.of(parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted)).lowest(start)
+
+
+def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
+    """The rows in canonical order, a row of whole weight n written n times, what repeats there are, and fold units."""
+    order = given.rows.in_order(given.labels)
+    blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
+    keys = row_keys(blocks, bags)
+    counts = given.weights if (given.weights == np.round(given.weights)).all() else np.ones(len(order))
+    repeats = find_repeats(keys, given.labels, counts, blocks, bool(bags))
+    times = times_written(given.weights[order], repeats.copies)
+    weights = given.weights[order] / np.maximum(times, 1)
+    order = np.repeat(order, times)
+    training = replace(given.take(order), weights=np.repeat(weights, times))
+    return training, repeats, fold_units(keys[order], training.labels, repeats.copies)
+
+
+def times_written(weights: np.ndarray, copies: bool = True) -> np.ndarray:
+    """How many times each row is written out: its weight, if all are whole numbers.
+
+    Beyond MOST_WRITTEN rows in all, copies stay one row with a weight, and independent rows are written at most PIECES
+    times, each with its part of the weight.
+    """
+    counts = np.round(weights).astype(np.int64)
+    limit = max(MOST_WRITTEN, 4 * len(weights))
+    if np.array_equal(counts, weights) and (counts.sum() <= limit or not copies):
+        return counts if counts.sum() <= limit else np.minimum(counts, min(PIECES, limit // len(weights)))
+    return np.ones(len(weights), dtype=np.int64)
+
+
+def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
+    """A fold for each row: rows of a unit share one, and the units of every class are spread evenly.
+
+    Units are numbered as they are first met. A unit counts for the class of its first row.
+    """
+    _, first = np.unique(units, return_index=True)
+    own_class = labels[first]
+    found = np.empty(len(first), dtype=np.int64)
+    shift = 0
+    for label in np.unique(own_class):
+        own = np.flatnonzero(own_class == label)
+        found[own] = (np.random.default_rng(len(own)).permutation(len(own)) + shift) % folds
+        shift += len(own)
+    return np.asarray(found[units])
+
+
+def _tested(training: Training) -> int:
+    """How many folds are tested: all of a small table, one of a large one."""
+    work = max(len(training.labels), training.rows.cells) * training.classes
+    if len(training.labels) >= MANY_ROWS or (training.rows.bags and work >= MUCH_WORK):
+        return 1
+    return FOLDS if work <= FEW_WORK else 2
+
+
+def _together(training: Training, tested: Sequence[int]) -> list[tuple[int, ...]]:
+    """Folds that are learned side by side: all where calls would take longer than the work, each by itself of more."""
+    if max(len(training.labels), training.rows.cells) <= FEW_CELLS:
+        return [tuple(tested)]
+    return [(fold,) for fold in tested]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fold:
+    """Rows held out, and the others."""
+
+    inside: Training
+    out: np.ndarray
+    rows: EncodedRows
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, training: Training, split: np.ndarray, fold: int) -> _Fold:
+        inside, out = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
+        return cls(training.take(inside), out, training.rows.take(out), training.labels[out])
+
+
+def _held_out(training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]) -> list[Held]:
+    """What every recipe, learned from the other folds, says of some; those whose turn comes too late do not."""
+    parts = [_Fold.of(training, split, fold) for fold in folds]
+    labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
+    said: dict[tuple[str, Any], list[np.ndarray]] = {}
+    best: dict[str, Sequence[Member]] = {}
+    for recipe in recipes_for(training.rows):
+        if until is not None and perf_counter() > until and said:
+            break
+        losses = []
+        for setting, members in _path(recipe, parts):
+            scores = [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, parts, strict=True)]
+            said[recipe.name, setting] = scores
+            losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
+            if losses[-1] == min(losses):
+                best[recipe.name] = members
+            if recipe.ordered and losses[-1] > min(losses):
+                break
+        if len(labels) >= ENOUGH_ROWS * len(parts) and min(losses, default=1.0) <= ENOUGH:
+            break
+    width = training.rows.plain_columns + len(training.rows.bags)
+    most = max(LEAST_RANKED, min(MOST_RANKED, MOST_RANKED_CELLS // max(1, width * max(width, training.classes))))
+    found = []
+    for k, part in enumerate(parts):
+        some = np.linspace(0, len(part.out) - 1, min(len(part.out), most)).astype(np.int64)
+        logs, kept = {key: own[k] for key, own in said.items()}, {name: own[k] for name, own in best.items()}
+        found.append(Held(part.out, logs, kept, part.out[some], _alone(part, some)))
+    return found
+
+
+def _path(recipe: Recipe, folds: Sequence[_Fold]) -> Iterator[tuple[Any, Sequence[Member]]]:
+    """The members of every fold under one setting after the other."""
+    trainings = [fold.inside for fold in folds]
+    every = [recipe.settings(training) for training in trainings]
+    settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
+    if settings:
+        yield from zip(settings, recipe.abreast(trainings, settings), strict=True)
+
+
+def log_posteriors(scores: np.ndarray) -> np.ndarray:
+    """(rows x classes) logarithms of shares that sum to one."""
+    return np.asarray(scores - softmax_rows(scores)[1][:, None])
+
+
+def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+    own = np.maximum(logs[np.arange(len(labels)), labels], np.log(SMALLEST))
+    return float(-(weights @ own) / weights.sum())
+
+
+def _compared(recipe: Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+    """The loss by which settings of a recipe are compared."""
+    return _loss(log_posteriors(logs * temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights)
+
+
+def _in_all(held: Sequence[Held]) -> dict[tuple[str, Any], np.ndarray]:
+    """What was said of all rows held out, under the settings that every fold came to."""
+    keys = [key for key in held[0].said if all(key in part.said for part in held)]
+    return {key: np.concatenate([part.said[key] for part in held]) for key in keys}
+
+
+def _settings(said: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """The best setting of every recipe."""
+    losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in said.items()}
+    names = dict.fromkeys(name for name, _ in said)
+    return {name: min((key for key in said if key[0] == name), key=losses.__getitem__) for name in names}
+
+
+def _weighed(
+    said: dict[tuple[str, Any], np.ndarray],
+    labels: np.ndarray,
+    heavy: np.ndarray,
+    starts: dict[tuple[Any, ...], SharedWeights],
+) -> tuple[list[Any], SharedWeights]:
+    """The members that are kept and their weights: of rows enough, the best alone where others add next to nothing.
+
+    Newton's steps begin at the `starts` of the same members, which are filled in as they are found.
+    """
+
+    def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
+        parts = np.stack([said[key] for key in keys], axis=1)
+        found = starts[tuple(keys)] = _weights(parts, labels, heavy, starts.get(tuple(keys)))
+        return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
+
+    alone = {key: learn([key]) for key in said}
+    best = min(alone, key=lambda key: alone[key][1])
+    keys = list(said)
+    together, loss = learn(keys)
+    kept = [key for key, weight in zip(keys, together.weights, strict=True) if weight >= LEAST_WEIGHT]
+    if len(kept) < len(keys) and kept:
+        together, loss = learn(kept)
+    tied = alone[best][1] - loss < LEAST_GAIN and len(labels) >= FEW_TO_CHOOSE
+    if len(kept) < 2 or tied:
+        return [best], alone[best][0]
+    return kept, together
+
+
+def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:
+    name, setting = chosen
+    return next(iter(ALL_RECIPES[name].learned(training, (setting,))))
+
+
+def _confirm_refit(
+    member: Member, key: tuple[str, Any], logs: np.ndarray, training: Training, out: np.ndarray
+) -> Member:
+    """The refitted member, unless it is far worse on rows it has seen than on the same rows (`out`) held out.
+
+    A fit that stopped early is repeated through all settings of its recipe, each starting where the last one ended; if
+    that is no better, the fit is refused.
+    """
+    if not _far_worse(member, logs, training, out):
+        return member
+    recipe = ALL_RECIPES[key[0]]
+    settings = recipe.settings(training)
+    path = settings[: settings.index(key[1]) + 1] if key[1] in settings else (key[1],)
+    *_, again = recipe.learned(training, path)
+    if not _far_worse(again, logs, training, out):
+        return again
+    held = _loss(logs, training.labels[out], training.weights[out])
+    raise SoftcountError(
+        f"the final fit of {key[0]!r} failed: cross-validation gave a log-loss of {held:.4g} on held-out rows, and the "
+        "final fit is far worse on the same rows. Use NaiveBayes() for this table, and please report it."
+    )
+
+
+def _far_worse(member: Member, logs: np.ndarray, training: Training, out: np.ndarray) -> bool:
+    """Whether a member loses more than FAR_WORSE nats per row, beyond chance, on rows that `logs` are held out of."""
+    some = np.unique(np.linspace(0, len(out) - 1, min(CONFIRMED_ROWS, len(out))).astype(np.int64))
+    rows, heavy = out[some], training.weights[out[some]]
+    each = np.arange(len(some)), training.labels[rows]
+    own = log_posteriors(member.scores(training.rows.take(rows)))
+    more = np.maximum(logs[some][each], np.log(SMALLEST)) - np.maximum(own[each], np.log(SMALLEST))
+    mean = float(heavy @ more / heavy.sum())
+    error = float(np.sqrt(heavy**2 @ (more - mean) ** 2)) / float(heavy.sum())
+    return not mean <= max(FAR_WORSE, 5.0 * error)
+
+
+def _tried(
+    said: dict[tuple[str, Any], np.ndarray],
+    settings: dict[str, Any],
+    kept: dict[Any, float],
+    labels: np.ndarray,
+    weights: np.ndarray,
+) -> list[Tried]:
+    lines = []
+    for name, key in settings.items():
+        right = float(weights @ (said[key].argmax(axis=1) == labels) / weights.sum())
+        lines.append(Tried(name, key[1], _loss(said[key], labels, weights), right, float(kept.get(key, 0.0))))
+    return sorted(lines, key=lambda line: line.log_loss)
+
+
+# A pool asked about the rows of a table.
+
+AT_ONCE = 8192
+"""Rows that are scored at a time."""
+
+
+def pooled(pool: Pool, schema: Schema, table: Table, runner: Runner) -> np.ndarray:
+    """(rows x classes) log-probability of each class given the row."""
+
+    def work(task: Callable[[], Chunk]) -> np.ndarray:
+        rows = EncodedRows.of(schema, [task()])
+        places = [np.arange(a, min(a + AT_ONCE, len(rows))) for a in range(0, len(rows), AT_ONCE)]
+        parts = [log_posteriors(pool.scores(rows.take(place))) for place in places]
+        return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
+
+    with one_blas_thread():
+        parts = list(runner.map(work, table.tasks()))
+    return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
+
+
+def pooled_parts(
+    pool: Pool, schema: Schema, texts: Sequence[Key], chunk: Chunk
+) -> tuple[dict[Key, np.ndarray], np.ndarray]:
+    """What each column adds to the classes' scores, in the order of the table, and what none of them does."""
+    parts, rest = pool.parts(EncodedRows.of(schema, [chunk]))
+    found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
+    order = [spec.key for spec in schema.used if spec.key in found]
+    return {key: found[key] for key in order or found}, rest

@@ -1,0 +1,460 @@
+"""Logistic regression on features: penalised conditional likelihood by L-BFGS."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from functools import cached_property
+
+import numpy as np
+
+from softcount.classify.features import Features, StackedFeatures
+from softcount.core.special import softmax_rows
+from softcount.records import dataclass
+
+KEPT = 10
+"""Steps remembered to tell how a valley is curved."""
+HALVINGS = 20
+ENOUGH = 1e-4
+"""Share of the fall that the slope promises which a step must bring."""
+
+Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""From (valleys x unknowns) points the value of each and (valleys x unknowns) slopes."""
+
+
+def lowest(
+    objective: Objective, start: np.ndarray, most: int, tol: float, least: float | np.ndarray = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise several independent objectives by L-BFGS; return the minima and the number of steps each took.
+
+    A unit step should be about right in every direction. An objective ends if neither its last step nor a plain
+    gradient step of unit length gains more than `tol` times its value (or times one) plus `least`. The gain of the last
+    step alone proves nothing: if one direction is far steeper than the rest, the step is short because of that
+    direction, and the curvature learned from it makes the next step short as well.
+    """
+    at = start
+    value, slope = objective(at)
+    path = _Path()
+    going, taken = np.ones(len(at), dtype=bool), np.zeros(len(at), dtype=np.int64)
+    plain = np.ones(len(at), dtype=bool)  # the next step follows the gradient alone
+    for _ in range(most):
+        along = path.direction(slope)
+        along[~going] = 0.0
+        ahead, lower, new = _ahead(objective, at, value, slope, along)
+        moved = lower < value
+        path.add(ahead - at, new - slope)
+        taken += going & moved
+        small = tol * np.maximum(np.abs(lower), 1.0) + least
+        unfinished = np.maximum(value - lower, 0.5 * np.vecdot(new, new)) > small
+        going &= unfinished & (moved | ~plain)
+        plain = going & ~moved
+        if plain.any():  # the curvature learned so far misleads
+            path.forget(plain)
+        at, value, slope = ahead, lower, new
+        if not going.any():
+            break
+    return at, taken
+
+
+@dataclass(slots=True)
+class _Path:
+    """The last steps, and what they showed of the curvature of each valley."""
+
+    steps: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    scale: np.ndarray | float = 1.0
+
+    def add(self, moved: np.ndarray, turned: np.ndarray) -> None:
+        """One step more; a valley that did not move, or is not seen to be curved, learns nothing by it."""
+        curved, bent = np.vecdot(moved, turned), np.vecdot(turned, turned)
+        fair = curved > 1e-12 * bent
+        over = np.divide(1.0, curved, out=np.zeros_like(curved), where=fair)
+        self.scale = np.divide(curved, bent, out=np.broadcast_to(self.scale, bent.shape).copy(), where=fair)
+        self.steps.append((moved, turned, over))
+
+    def forget(self, which: np.ndarray) -> None:
+        """Drop the curvature learned of some objectives."""
+        for _, _, over in self.steps:
+            over[which] = 0.0
+        self.scale = np.where(which, 1.0, self.scale)
+
+    def direction(self, slope: np.ndarray) -> np.ndarray:
+        """Downhill, corrected by what the steps so far showed of the curvature (two loops)."""
+        found = -slope
+        shares = []
+        for moved, turned, over in reversed(self.steps):
+            share = (np.vecdot(moved, found) * over)[:, None]
+            shares.append(share)
+            found -= share * turned
+        if self.steps:
+            found *= np.broadcast_to(self.scale, (len(found),))[:, None]
+        for (moved, turned, over), share in zip(self.steps, reversed(shares), strict=True):
+            found += (share - (np.vecdot(turned, found) * over)[:, None]) * moved
+        return found
+
+
+def _ahead(
+    objective: Objective, at: np.ndarray, value: np.ndarray, slope: np.ndarray, along: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points along the directions that are lower by a fair share of what the slopes promise; as before if none is."""
+    promised = np.vecdot(slope, along)
+    share = np.where(promised < 0, 1.0, 0.0)
+    for _ in range(HALVINGS):
+        ahead = at + share[:, None] * along
+        lower, new = objective(ahead)
+        far = ~(lower <= value + ENOUGH * share * promised) & (share > 0)
+        if not far.any():
+            break
+        # the lowest point of the parabola through what is known, if it is not too near to either end
+        best = -0.5 * promised * share**2 / np.maximum(lower - value - promised * share, 1e-300)
+        share = np.where(far, np.minimum(np.maximum(best, 0.1 * share), 0.5 * share), share)
+    still = far | (share == 0)
+    if still.any():
+        ahead, lower = np.where(still[:, None], at, ahead), np.where(still, value, lower)
+        new = np.where(still[:, None], slope, new)
+    return ahead, lower, new
+
+
+# Coefficients that make the classes of rows likeliest given their features, held back by a penalty.
+
+LOOKED_CLOSER = 16384
+"""Rows that tell how a loss is curved around a start, near which the optimum is taken to be."""
+MOST_STEPS = 60
+LARGE = 300.0
+"""Scores up to which their exponentials are added as they are."""
+ROUGH, ROUGH_ROWS = 3e-4, 1e-4
+"""Where one of many solutions is wanted: shares of the loss, and nats a row, by which no step more lowers it."""
+MOST_TURNED = 1_000
+"""Features up to which steps are scaled by how they depend on each other; inverting 4,000 took 100 s."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional:
+    """Rows of known class: the loss of coefficients, its slope, and where it is least.
+
+    Of two classes only the difference is learned. `penalty` is that of each feature: half of it times its squared
+    coefficients, summed over the classes, is added to the loss.
+    """
+
+    features: Features
+    labels: np.ndarray
+    weights: np.ndarray
+    classes: int
+
+    @property
+    def columns(self) -> int:
+        return 1 if self.classes == 2 else self.classes
+
+    def scores(self, coefficients: np.ndarray) -> np.ndarray:
+        """(rows x classes) from (1 + width x columns) coefficients, the first row being the intercept."""
+        return spread(self.features.product(coefficients[1:]) + coefficients[0])
+
+    def loss(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
+        """The penalised loss, in nats, and its slope."""
+        values, slopes = Abreast((self,)).losses(coefficients[None], penalty[None])
+        return float(values[0]), slopes[0]
+
+    def fitted(
+        self, penalty: np.ndarray, start: np.ndarray | None = None, most: int = 60, tol: float = 1e-4
+    ) -> np.ndarray:
+        """The coefficients of least penalised loss."""
+        return self.solved(penalty, start, most, tol)[0]
+
+    def solved(
+        self,
+        penalty: np.ndarray,
+        start: np.ndarray | None = None,
+        most: int = 60,
+        tol: float = 1e-4,
+        near: bool = False,
+    ) -> tuple[np.ndarray, int]:
+        """The same, and how many iterations it took. A start that is `near` also says how the loss is curved."""
+        shapes = [(_Shape.of(self) if start is None or not near else _Shape.around(self, start)).bent(self, penalty)]
+        found, steps = Abreast((self,)).lowest([penalty], None if start is None else [start], shapes, most, tol)
+        return found[0], int(steps[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Abreast:
+    """Several problems of as many columns, such as the folds of one, solved side by side: one product serves all.
+
+    Each is laid out as all are: intercept, indicators that are turned, the others, dense columns; what a problem has
+    less of than another is nothing.
+    """
+
+    problems: tuple[Conditional, ...]
+
+    @cached_property
+    def layout(self) -> tuple[int, int, int]:
+        """How many indicators are turned, how many more there are, and dense columns, at most."""
+        cuts = [(problem.features.turned_first, problem.features.indicators.width) for problem in self.problems]
+        dense = max(problem.features.dense.shape[1] for problem in self.problems)
+        return max(first for first, _ in cuts), max(width - first for first, width in cuts), dense
+
+    @property
+    def width(self) -> int:
+        return sum(self.layout)
+
+    @cached_property
+    def rows(self) -> int:
+        return max(len(problem.labels) for problem in self.problems)
+
+    def places(self, problem: Conditional) -> np.ndarray:
+        """Where the features of one problem are among all, counted without the intercept."""
+        first, width = problem.features.turned_first, problem.features.indicators.width
+        most, more, _ = self.layout
+        dense = most + more + np.arange(problem.features.dense.shape[1])
+        return np.concatenate([np.arange(first), most + np.arange(width - first), dense])
+
+    def spread_out(self, each: Sequence[np.ndarray], filler: float = 0.0) -> np.ndarray:
+        """(problems x width ...) from what every problem has for its features."""
+        found = np.full((len(each), self.width, *each[0].shape[1:]), filler)
+        for own, problem, values in zip(found, self.problems, each, strict=True):
+            own[self.places(problem)] = values
+        return found
+
+    @cached_property
+    def _classes(self) -> np.ndarray:
+        """Which class each row is of, as what it costs is reckoned: a sign, or a place among the scores of all rows."""
+        labels = np.concatenate([_padded(problem.labels, self.rows) for problem in self.problems])
+        columns = self.problems[0].columns
+        return np.where(labels == 1, -1.0, 1.0) if columns == 1 else np.arange(len(labels)) * columns + labels
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return np.concatenate([_padded(problem.weights, self.rows) for problem in self.problems])
+
+    @cached_property
+    def features(self) -> Features | StackedFeatures:
+        """Those of all problems."""
+        if len(self.problems) == 1:
+            return self.problems[0].features
+        return StackedFeatures.of([(problem.features, self.places(problem)) for problem in self.problems], self.width)
+
+    def losses(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The penalised loss of each in nats, and the slopes, from (problems x 1 + width x columns) coefficients."""
+        problems, _, columns = coefficients.shape
+        along = self._product(coefficients[:, 1:]) + coefficients[:, :1]
+        rowwise = _binary if self.problems[0].classes == 2 else _several
+        values, residuals = rowwise(along.reshape(-1, columns), self._classes)
+        residuals *= self.weights[:, None]
+        own = coefficients[:, 1:]
+        pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
+        residuals = residuals.reshape(problems, -1, columns)
+        slope = np.concatenate([residuals.sum(axis=1)[:, None], self._turned(residuals) + pull], axis=1)
+        value = np.vecdot(values.reshape(problems, -1), self.weights.reshape(problems, -1))
+        return value + 0.5 * np.vecdot(pull.reshape(problems, -1), own.reshape(problems, -1)), slope
+
+    def _product(self, coefficients: np.ndarray) -> np.ndarray:
+        found = self.features
+        return found.product(coefficients[0])[None] if isinstance(found, Features) else found.product(coefficients)
+
+    def _turned(self, residuals: np.ndarray) -> np.ndarray:
+        found = self.features
+        return found.turned(residuals[0])[None] if isinstance(found, Features) else found.turned(residuals)
+
+    def path(self, penalties: Iterable[Sequence[np.ndarray]]) -> Iterator[list[np.ndarray]]:
+        """Coefficients of all problems under one penalty after the other, none of them nearer than matters."""
+        shapes, starts = [_Shape.of(problem) for problem in self.problems], None
+        for each in penalties:
+            bent = [
+                shape.bent(problem, penalty)
+                for shape, problem, penalty in zip(shapes, self.problems, each, strict=True)
+            ]
+            starts, _ = self.lowest(each, starts, bent, MOST_STEPS, ROUGH, ROUGH_ROWS)
+            yield starts
+
+    def lowest(
+        self,
+        penalties: Sequence[np.ndarray],
+        starts: Sequence[np.ndarray] | None,
+        shapes: Sequence[_Bent],
+        most: int,
+        tol: float,
+        each_row: float = 0.0,
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The coefficients of least penalised loss, by L-BFGS in round coordinates, and the iterations they took."""
+        frame = _Frame.of(self, shapes)
+        penalty = self.spread_out(penalties, 1.0)
+        shape = (len(self.problems), 1 + self.width, self.problems[0].columns)
+
+        def objective(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            values, slopes = self.losses(frame.out(flat.reshape(shape)), penalty)
+            return values, frame.back(slopes).reshape(len(slopes), -1)
+
+        first = np.zeros(shape)
+        if starts is not None:
+            first[:, 1:] = self.spread_out([start[1:] for start in starts])
+            first[:, 0] = [start[0] for start in starts]
+            first = frame.into(first)
+        least = each_row * self.weights.reshape(len(self.problems), -1).sum(axis=1)
+        found, steps = lowest(objective, first.reshape(len(first), -1), most, tol, least)
+        whole = frame.out(found.reshape(shape))
+        return [
+            np.concatenate([own[:1], own[1 + self.places(problem)]])
+            for own, problem in zip(whole, self.problems, strict=True)
+        ], steps
+
+
+def _padded(values: np.ndarray, rows: int) -> np.ndarray:
+    """The values, and noughts after them."""
+    return np.concatenate([values, np.zeros(rows - len(values), dtype=values.dtype)])
+
+
+def _binary(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each row's class costs, and the slope along its log-odds, which have this sign where they are wrong."""
+    signed = along[:, 0] * signs
+    small = np.exp(-np.abs(signed))
+    values = np.log1p(small) + np.maximum(signed, 0.0)
+    wrong = np.where(signed >= 0, 1.0, small) / (1.0 + small)
+    return values, (wrong * signs)[:, None]
+
+
+def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same along the scores of more classes than two; `own` are the places of the rows' own among all scores."""
+    if np.abs(along).max(initial=0.0) > LARGE:
+        along = along - along.max(axis=1, keepdims=True)
+    shares = np.exp(along)
+    total = shares @ np.ones(shares.shape[1])
+    values = np.log(total) - along.reshape(-1)[own]
+    shares /= total[:, None]
+    shares.reshape(-1)[own] -= 1.0
+    return values, shares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bent:
+    """Second derivatives of a penalised loss: of the features that are turned, of each of those between."""
+
+    together: np.ndarray
+    apart: np.ndarray
+    curve: float
+    means: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shape:
+    """How the loss of a problem is curved: weight of the rows that bend it, means and products of their features."""
+
+    curve: float
+    moments: np.ndarray
+    squares: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Conditional) -> _Shape:
+        """Where nothing is known yet."""
+        curve = float(problem.weights.sum())
+        curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
+        return cls(curve, *problem.features.moments(problem.weights), np.zeros(problem.features.width))
+
+    @classmethod
+    def around(cls, problem: Conditional, start: np.ndarray) -> _Shape:
+        """At these coefficients, of all classes on average."""
+        rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
+        some, dense = problem.features.indicators.take(rows), problem.features.dense[rows]
+        cut = some.width
+        scores = spread(some.product(start[1 : 1 + cut]) + dense @ start[1 + cut :] + start[0])
+        shares = softmax_rows(scores)[0]
+        heavy = problem.weights[rows] * (shares * (1 - shares)).mean(axis=1)
+        heavy = np.maximum(heavy, 1e-6 * problem.weights[rows])
+        curve = float(problem.weights.sum() * heavy.sum() / problem.weights[rows].sum())
+        heavy /= heavy.sum()
+        means = np.concatenate([some.turned(heavy[:, None])[:, 0], dense.T @ heavy])
+        first = problem.features.turned_first
+        ends = np.hstack([some.first(first), dense]) - np.delete(means, np.s_[first:cut])
+        squares = some.squares(heavy)[first:] - means[first:cut] ** 2
+        return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
+
+    def bent(self, problem: Conditional, penalty: np.ndarray) -> _Bent:
+        """The same under a penalty."""
+        pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
+        first, last = problem.features.turned_first, problem.features.indicators.width
+        together = self.curve * self.moments
+        together[np.diag_indices(len(together))] += np.concatenate([pull[:first], pull[last:]])
+        return _Bent(together, self.curve * self.squares + pull[first:last], self.curve, self.means)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Frame:
+    """Coordinates in which a unit step changes the losses about equally in every direction.
+
+    The features at both ends are turned by the inverse root of their second derivatives, those between scaled one by
+    one; the first, of nothing known, stays zero. The intercept is that of a row of these `means`, one column after a
+    nought. All but the places have a first axis for the problems.
+    """
+
+    ends: np.ndarray  # places of the features that are turned
+    between: np.ndarray
+    root: np.ndarray  # lower triangular, or its diagonal as a column if there are many features
+    inverse: np.ndarray  # of the root: a product is faster than solving
+    scale: np.ndarray
+    middle: np.ndarray
+    means: np.ndarray  # (problems x 1 + width x 1)
+
+    @classmethod
+    def of(cls, problems: Abreast, shapes: Sequence[_Bent]) -> _Frame:
+        first, more, _ = problems.layout
+        places = 1 + np.arange(problems.width)
+        between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])
+        together = np.tile(np.eye(len(ends)), (len(shapes), 1, 1))
+        scale, means = np.ones((len(shapes), more, 1)), np.zeros((len(shapes), 1 + problems.width, 1))
+        for place, (problem, shape) in enumerate(zip(problems.problems, shapes, strict=True)):
+            own = problem.features.turned_first
+            mine = np.concatenate([np.arange(own), first + np.arange(problem.features.dense.shape[1])])
+            together[place][np.ix_(mine, mine)] = shape.together
+            scale[place, : len(shape.apart), 0] = 1.0 / np.sqrt(shape.apart)
+            means[place, 1 + problems.places(problem), 0] = shape.means
+        if len(ends) > MOST_TURNED:
+            root = np.sqrt(np.diagonal(together, axis1=1, axis2=2))[:, :, None]
+            inverse = 1.0 / root
+        else:
+            root = np.linalg.cholesky(together)
+            inverse = np.linalg.inv(root)
+        middle = np.array([1.0 / np.sqrt(shape.curve) for shape in shapes])[:, None]
+        return cls(ends, between, root, inverse, scale, middle, means)
+
+    def out(self, turned: np.ndarray) -> np.ndarray:
+        """Coefficients from coordinates."""
+        found = np.empty_like(turned)
+        found[:, self.between] = turned[:, self.between] * self.scale
+        found[:, self.ends] = _times(self.inverse.mT, turned[:, self.ends])
+        found[:, :2] = 0.0
+        found[:, 0] = turned[:, 0] * self.middle - (self.means.mT @ found)[:, 0]
+        return found
+
+    def into(self, plain: np.ndarray) -> np.ndarray:
+        """Coordinates of coefficients."""
+        found = np.empty_like(plain)
+        found[:, 0] = (plain[:, 0] + (self.means.mT @ plain)[:, 0]) / self.middle
+        found[:, self.between] = plain[:, self.between] / self.scale
+        found[:, self.ends] = _times(self.root.mT, plain[:, self.ends])
+        return found
+
+    def back(self, slope: np.ndarray) -> np.ndarray:
+        """The slope along the coordinates from that along the coefficients."""
+        found = np.empty_like(slope)
+        found[:, 0] = slope[:, 0] * self.middle
+        slope = slope - self.means * slope[:, :1]
+        found[:, self.between] = slope[:, self.between] * self.scale
+        own = slope[:, self.ends]
+        own[:, 0] = 0.0
+        found[:, self.ends] = _times(self.inverse, own)
+        return found
+
+
+def _times(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The product with a matrix, or with a diagonal matrix that is given as a row or a column."""
+    if 1 in matrix.shape[1:]:
+        return np.asarray(matrix.reshape(len(matrix), -1, 1) * columns)
+    return np.asarray(matrix @ columns)
+
+
+def spread(columns: np.ndarray) -> np.ndarray:
+    """Scores of all classes: of two, the one column is that of the second against the first."""
+    return np.hstack([np.zeros_like(columns), columns]) if columns.shape[1] == 1 else columns
+
+
+def folded(columns: np.ndarray) -> np.ndarray:
+    """Coefficients of all classes as they are kept: of two classes only the difference."""
+    return columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns

@@ -1,0 +1,1 @@
+"""Exact sums, counts, special functions, lazy imports: code without statistics."""

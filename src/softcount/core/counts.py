@@ -1,0 +1,110 @@
+"""Counts: what the rows said, what a prior imagines and what EM expects, all as arrays that add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import field
+
+import numpy as np
+
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError
+from softcount.records import dataclass
+
+
+class _Groups:
+    """The key of the groups themselves, which is no text: names of columns are data, and any text can be one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "(groups)"
+
+    def __reduce__(self) -> str:
+        return "ROOT"  # one and the same wherever it is sent
+
+
+ROOT = _Groups()
+"""The name of the counts of the groups themselves, and of what else is theirs beside columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Named (groups x features) totals with the rows' weight and log-likelihood.
+
+    Two fits of one schema add with `+`; `-` forgets rows; `*` makes them weigh less. A narrower array is taken
+    as having zeros for the features it lacks, because vocabularies only grow.
+
+    >>> half = Counts({"coin": Twofold.of(np.array([[1.0, 2.0]]))}, rows=3.0)
+    >>> (half + half)["coin"]
+    array([[2., 4.]])
+    """
+
+    arrays: Mapping[Hashable, Twofold]
+    rows: float = 0.0
+    log_likelihood: float = 0.0
+    notes: Mapping[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: Hashable) -> np.ndarray:
+        """One array; "(groups)" is that of the groups, unless it is a column's name."""
+        own = ROOT if name == str(ROOT) and name not in self.arrays else name
+        return self.arrays[own].value
+
+    def __contains__(self, name: Hashable) -> bool:
+        return name in self.arrays
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.arrays)
+
+    def keys(self) -> list[Hashable]:
+        return list(self.arrays)
+
+    def __add__(self, other: Counts) -> Counts:
+        return self._combine(other, 1.0)
+
+    def __sub__(self, other: Counts) -> Counts:
+        return self._combine(other, -1.0)
+
+    def __mul__(self, factor: float) -> Counts:
+        if not np.isfinite(factor) or factor < 0:
+            raise DataError(f"counts can be weighed by a number of 0 or more, not by {factor}.")
+        arrays = {name: array * factor for name, array in self.arrays.items()}
+        return Counts(arrays, self.rows * factor, self.log_likelihood * factor, self.notes)
+
+    __rmul__ = __mul__
+
+    @property
+    def finite(self) -> bool:
+        return all(bool(np.isfinite(array.hi).all()) for array in self.arrays.values())
+
+    def map(self, change: Callable[[Twofold], Twofold]) -> Counts:
+        """The same counts with every array changed alike."""
+        arrays = {name: change(array) for name, array in self.arrays.items()}
+        return Counts(arrays, self.rows, self.log_likelihood, self.notes)
+
+    def _combine(self, other: Counts, sign: float) -> Counts:
+        if set(self.arrays) != set(other.arrays):
+            odd = sorted(map(str, set(self.arrays) ^ set(other.arrays)))
+            raise DataError(f"these counts are of different tables: {', '.join(odd)} is in one of them only.")
+        arrays = {name: _added(array, other.arrays[name], sign) for name, array in self.arrays.items()}
+        notes = {k: self.notes.get(k, 0.0) + sign * other.notes.get(k, 0.0) for k in {*self.notes, *other.notes}}
+        rows = self.rows + sign * other.rows
+        return Counts(arrays, rows, self.log_likelihood + sign * other.log_likelihood, notes)
+
+
+def _added(left: Twofold, right: Twofold, sign: float) -> Twofold:
+    join = getattr(left, "joined", None) if type(left) is type(right) and sign > 0 else None
+    if join is not None:
+        joined: Twofold = join(right)  # counts that wait to be added up
+        return joined
+    if left.shape != right.shape:
+        shape = tuple(max(pair) for pair in zip(left.shape, right.shape, strict=True))
+        left, right = _padded(left, shape), _padded(right, shape)
+    return left + right if sign > 0 else left - right
+
+
+def _padded(array: Twofold, shape: tuple[int, ...]) -> Twofold:
+    if array.shape == shape:
+        return array
+    widths = [(0, want - have) for want, have in zip(shape, array.shape, strict=True)]
+    return Twofold(np.pad(array.hi, widths), np.pad(array.lo, widths))

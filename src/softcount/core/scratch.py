@@ -1,0 +1,96 @@
+"""Temporary files and memory limits."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks, where nothing is removed
+    fcntl = None  # type: ignore[assignment]
+
+_OURS = re.compile(r"\.softcount-[0-9a-f]{12}\.part")
+
+
+def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str]:
+    """An empty file in the folder, open for writing and locked until it is closed: its descriptor and its path.
+
+    Files that a killed process left there are removed first.
+    """
+    remove_leftovers(folder)
+    way = (os.O_RDWR if reading else os.O_WRONLY) | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        path = os.path.join(folder, f".softcount-{os.urandom(6).hex()}.part")
+        handle = os.open(path, way, mode)
+        # Whoever looks for leftovers may have come between the two calls; then it has removed the file.
+        if _lock(handle) is not False and os.fstat(handle).st_nlink:
+            return handle, path
+        os.close(handle)
+
+
+def remove_leftovers(folder: str) -> None:
+    """Delete the temporary files in a folder that this user's processes made and that no living one holds."""
+    if fcntl is None:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
+            with suppress(OSError):
+                _remove_unless_held(path)
+
+
+def _remove_unless_held(path: str) -> None:
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if _lock(handle):
+            os.unlink(path)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Whether the file is ours alone until it is closed; None where the system cannot tell."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+# Room for matrix products where memory is limited: their library ends the process where it finds none.
+
+ROOM = 64 << 20
+"""Bytes that must be free: the library takes about half of them for good, with its first product of some size."""
+SOME = 200
+"""Rows and columns of a product for which it takes them."""
+
+
+def reserve_room() -> None:
+    """Let the library of matrix products take its room while there is some; a `MemoryError` where there is not.
+
+    Only where the process may not have as much memory as it likes: elsewhere it would be a waste of a millisecond.
+    """
+    if not _is_limited():
+        return
+    import numpy as np
+
+    np.empty(ROOM, dtype=np.uint8)
+    square = np.ones((SOME, SOME))
+    square @ square
+
+
+def _is_limited() -> bool:
+    with suppress(ImportError, OSError, ValueError, AttributeError):
+        import resource
+
+        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return False

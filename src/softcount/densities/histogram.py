@@ -1,0 +1,200 @@
+"""Where a histogram's bins should begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+
+import numpy as np
+
+from softcount.core.lazy_scipy import gammaln
+from softcount.densities.kernels import WeightedPoints
+from softcount.errors import DataError
+
+MOST_BINS = 100_000
+CANDIDATES = 128
+"""Places that a cut may have; where there are more gaps between values, about every so many rows."""
+MOST_CUT_BINS = 100
+"""Bins that free cuts may make."""
+ENOUGH_BINS = 10
+"""More bins that are tried after those that were best."""
+FALSE_ALARM = 0.05
+"""The share of false cuts that Bayesian blocks accept in noise."""
+
+
+def edges_of(bins: object, points: WeightedPoints) -> np.ndarray:
+    """The edges that a number of bins, a rule, or a rule with a number means for these points.
+
+    >>> edges_of(3, WeightedPoints(np.array([0.0, 1.0, 6.0])))
+    array([0., 2., 4., 6.])
+    """
+    points.refuse_no_spread("there are no bins to make: a histogram needs two different values")
+    rule = checked_bins(bins)
+    if isinstance(rule, tuple):
+        return equal_count(points, rule[1])
+    return RULES[rule](points) if isinstance(rule, str) else equal_width(points, rule)
+
+
+def checked_bins(bins: object) -> int | str | tuple[str, int]:
+    """Bins as they were given: a number of them, the name of a rule, or ("count", number)."""
+    if isinstance(bins, (tuple, list)) and len(bins) == 2 and bins[0] == "count":
+        return "count", _whole(bins[1])
+    if not isinstance(bins, str):
+        return _whole(bins)
+    if bins not in RULES:
+        raise DataError(f"there is no rule {bins!r} for bins. Give a number of bins, or one of: {', '.join(RULES)}.")
+    return bins
+
+
+def _whole(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not 1 <= given <= MOST_BINS:
+        raise DataError(
+            f"bins must be a whole number from 1 to {MOST_BINS:,}, a rule, or ('count', number), not {given!r}."
+        )
+    return int(given)
+
+
+def equal_width(points: WeightedPoints, number: int) -> np.ndarray:
+    """So many bins of one width, from the least value to the greatest."""
+    values, _ = points.ordered
+    edges = np.linspace(values[0], values[-1], number + 1)
+    return edges if (np.diff(edges) > 0).all() else np.unique(edges)
+
+
+def equal_count(points: WeightedPoints, number: int | None = None) -> np.ndarray:
+    """Bins that hold as many rows each as equal values allow: 2 n^(2/5) of them, if no number is given."""
+    number = max(1, round(2 * points.total**0.4)) if number is None else number
+    values, _ = points.ordered
+    gaps = (values[1:] + values[:-1]) / 2
+    wanted = np.searchsorted(points.below[1:-1], points.total * np.arange(1, number) / number)
+    inner = gaps[np.unique(np.minimum(wanted, len(gaps) - 1))] if number > 1 else gaps[:0]
+    return np.unique(np.concatenate([values[:1], inner, values[-1:]]))
+
+
+def freedman_diaconis(points: WeightedPoints) -> np.ndarray:
+    """Bins of one width, at most twice the distance of the quartiles over the cube root of the rows."""
+    values, _ = points.ordered
+    width = 2 * points.middle_half * points.total ** (-1 / 3) or 3.49 * points.deviation * points.total ** (-1 / 3)
+    return equal_width(points, int(min(MOST_BINS, max(1, np.ceil((values[-1] - values[0]) / width)))))
+
+
+# -- cuts between values
+
+
+def _candidates(points: WeightedPoints) -> tuple[np.ndarray, np.ndarray]:
+    """Edges between which bins may be joined, and the weight up to each: gaps by rank and by distance."""
+    values, _ = points.ordered
+    ranks = np.searchsorted(points.below, points.total * np.arange(1, CANDIDATES) / CANDIDATES)
+    lengths = np.searchsorted(values, np.linspace(values[0], values[-1], CANDIDATES // 2)[1:-1])
+    cuts = np.arange(1, len(values))
+    if len(cuts) > CANDIDATES:
+        # Both sides of a heavy value are candidates, so that it can be a bin by itself.
+        cuts = np.unique(np.clip(np.concatenate([ranks, ranks - 1, lengths]), 1, len(values) - 1))
+    inner = (values[cuts - 1] + values[cuts]) / 2
+    edges = np.concatenate([values[:1], inner, values[-1:]])
+    below = np.concatenate([[0.0], points.below[cuts], [points.total]])
+    apart = np.concatenate([[True], np.diff(edges) > 0])
+    return edges[apart], below[apart]
+
+
+def _gains(edges: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """(starts x ends) the log-likelihood of the rows in each possible bin, up to what all cuts share."""
+    rows = below[None, :] - below[:, None]
+    width = edges[None, :] - edges[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains = np.where(rows > 0, rows * np.log(rows / width), 0.0)
+    return np.where(width > 0, gains, -np.inf)
+
+
+def bayesian_blocks(points: WeightedPoints) -> np.ndarray:
+    """Scargle's blocks: the most probable steps, each cut paying what makes one in twenty cuts in noise false."""
+    edges, below = _candidates(points)
+    gains = _gains(edges, below)
+    price = 4 - np.log(73.53 * FALSE_ALARM * points.total**-0.478)
+    best, start = np.zeros(len(edges)), np.zeros(len(edges), dtype=np.int64)
+    for end in range(1, len(edges)):
+        totals = best[:end] + gains[:end, end] - price
+        start[end] = np.argmax(totals)
+        best[end] = totals[start[end]]
+    cuts = [len(edges) - 1]
+    while cuts[-1]:
+        cuts.append(int(start[cuts[-1]]))
+    return edges[cuts[::-1]]
+
+
+def description_length(points: WeightedPoints, edges: np.ndarray, places: int = 0) -> float:
+    """Nats to tell the rows, up to what all histograms share: by the bins, for the shares, and for the cuts.
+
+    The shares cost what the best code loses for not knowing them (the normalised maximum likelihood of Kontkanen and
+    Myllymaki); cuts chosen among so many places cost the choice, cuts at equal widths only their number.
+    """
+    counts = counts_of(points, edges)
+    there = counts > 0
+    fit = counts[there] @ np.log(counts[there] / (points.total * np.diff(edges)[there]))
+    return float(-fit + _regret(points.total, len(counts))[-1] + _choices(places, len(counts)))
+
+
+def _choices(places: int, bins: int) -> float:
+    """The nats of a number of bins, and of its cuts among so many places."""
+    chosen = gammaln(places + 1) - gammaln(bins) - gammaln(places - bins + 2) if places else 0.0
+    return float(chosen + 2 * np.log(bins + 1))
+
+
+def _regret(rows: float, most: int) -> np.ndarray:
+    """What the best code for 1 .. `most` shares loses for not knowing them, in nats."""
+    logs = [0.0, float(np.log(sqrt(rows * pi / 2) + 2 / 3 + sqrt(2 * pi / rows) / 24))]
+    for bins in range(3, most + 1):  # R(k) = R(k - 1) + n / (k - 2) R(k - 2)
+        logs.append(float(np.logaddexp(logs[-1], np.log(rows / (bins - 2)) + logs[-2])))
+    return np.array(logs[:most])
+
+
+def shortest_cuts(points: WeightedPoints) -> np.ndarray:
+    """The free cuts of least description length, by dynamic programming over candidate places."""
+    edges, below = _candidates(points)
+    gains = _gains(edges, below)
+    places, last = len(edges) - 2, len(edges) - 1
+    most = min(MOST_CUT_BINS, last)
+    best = gains[0]
+    starts = [np.zeros(len(edges), dtype=np.int64)]
+    scores = [best[last]]
+    prices = _regret(points.total, most) + [_choices(places, bins) for bins in range(1, most + 1)]
+    for bins in range(1, most):
+        if bins > ENOUGH_BINS + np.argmin(prices[:bins] - np.array(scores)):
+            break
+        totals = best[:, None] + gains
+        starts.append(np.argmax(totals, axis=0))
+        best = np.take_along_axis(totals, starts[-1][None], axis=0)[0]
+        scores.append(best[last])
+    bins = int(np.argmin(prices[: len(scores)] - np.array(scores)))
+    cuts = [last]
+    for step in range(bins, 0, -1):
+        cuts.append(int(starts[step][cuts[-1]]))
+    return edges[[0, *cuts[::-1]]]
+
+
+def shortest(points: WeightedPoints) -> np.ndarray:
+    """The bins of least description length: free cuts, or the best number of equal widths.
+
+    Equal widths are at least twice the smallest gap between values, or bins would tell how the values are rounded.
+    """
+    values, _ = points.ordered
+    gap = float(np.diff(values).min())
+    most = int(max(1, min(1000, 4 * sqrt(points.total), (values[-1] - values[0]) / (2 * gap))))
+    numbers = np.unique(np.geomspace(1, most, 60).astype(int))
+    even = [equal_width(points, int(number)) for number in numbers]
+    lengths = [description_length(points, edges) for edges in even]
+    free = shortest_cuts(points)
+    told = description_length(points, free, len(_candidates(points)[0]) - 2)
+    return free if told <= min(lengths) else even[int(np.argmin(lengths))]
+
+
+def counts_of(points: WeightedPoints, edges: np.ndarray) -> np.ndarray:
+    """The weight in each bin; an edge belongs to the bin that it begins, the last one to the last bin."""
+    values, weights = points.ordered
+    where = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    return np.bincount(where, weights, minlength=len(edges) - 1)
+
+
+RULES: dict[str, Callable[[WeightedPoints], np.ndarray]] = {
+    "auto": shortest, "mdl": shortest_cuts, "fd": freedman_diaconis, "blocks": bayesian_blocks, "count": equal_count,
+}  # fmt: skip

@@ -1,0 +1,405 @@
+"""Kernel sums over weighted points, with reflection at a border."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from math import ceil, inf, pi, sqrt
+
+import numpy as np
+
+from softcount.core.lazy_scipy import expit, ndtr
+from softcount.errors import DataError
+from softcount.records import dataclass
+
+Shape = Callable[[np.ndarray], np.ndarray]
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+LOG_ROOT_TWO_PI = 0.5 * np.log(2 * pi)
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothingKernel:
+    """A symmetric density around 0; at bandwidth h it is K(u / h) / h.
+
+    `roughness` is the integral of K squared, `variance` the second moment, `support` how far it reaches. `bends` are
+    there for kernels that are smooth everywhere: where a sum of kernels of height 1 has its peak at P, no sum of the
+    absolute second (fourth) derivatives is above the first (second) of them times P.
+
+    >>> named_kernel("epanechnikov").pdf(np.array([0.0, 0.5, 1.0, 2.0]))
+    array([0.75  , 0.5625, 0.    , 0.    ])
+    """
+
+    name: str
+    pdf: Shape
+    cdf: Shape
+    draw: Draw
+    roughness: float
+    variance: float
+    support: float = 1.0
+    bends: tuple[float, float] | None = None
+
+    def __reduce__(self) -> tuple[Callable[[object], SmoothingKernel], tuple[str]]:
+        return named_kernel, (self.name,)
+
+    @property
+    def canonical(self) -> float:
+        """What a bandwidth is multiplied with to smooth as much as another kernel does at its own."""
+        return float((self.roughness / self.variance**2) ** 0.2)
+
+    def log_pdf(self, u: np.ndarray) -> np.ndarray:
+        """The logarithm of the density, also where the density itself is too small for a number."""
+        if self.support < inf:
+            with np.errstate(divide="ignore"):
+                return np.log(self.pdf(u))
+        return -0.5 * u * u - LOG_ROOT_TWO_PI if self.name == "gaussian" else _log_logistic(u)
+
+    def reach(self, nearest: np.ndarray, lost: float) -> np.ndarray:
+        """How far away a point adds less than exp(-lost) of what one `nearest` away adds."""
+        if self.support < inf:
+            return np.full_like(nearest, self.support)
+        # The logistic density lies between exp(-u) / 4 and exp(-u).
+        return np.sqrt(nearest**2 + 2 * lost) if self.name == "gaussian" else nearest + lost + 1.5
+
+
+def named_kernel(name: object) -> SmoothingKernel:
+    """The kernel of this name."""
+    if not isinstance(name, str) or name not in KERNELS:
+        raise DataError(f"there is no kernel {name!r}. There are: {', '.join(KERNELS)}.")
+    return KERNELS[name]
+
+
+def _gaussian(u: np.ndarray) -> np.ndarray:
+    return np.asarray(np.exp(-0.5 * u * u) / sqrt(2 * pi))
+
+
+def _logistic(u: np.ndarray) -> np.ndarray:
+    return np.asarray(expit(u) * expit(-u))
+
+
+def _log_logistic(u: np.ndarray) -> np.ndarray:
+    away = np.abs(u)
+    return np.asarray(-away - 2 * np.log1p(np.exp(-away)))
+
+
+def _power(height: float, power: int) -> Shape:
+    """height (1 - u^2)^power between -1 and 1."""
+    return lambda u: height * np.maximum(1 - u * u, 0.0) ** power
+
+
+def _power_cdf(*odd: float) -> Shape:
+    """1/2 + a polynomial of odd powers of u, held between -1 and 1."""
+
+    def cdf(u: np.ndarray) -> np.ndarray:
+        u = np.clip(u, -1.0, 1.0)
+        return 0.5 + u * np.polyval(odd[::-1], u * u)
+
+    return cdf
+
+
+def _between(shape: Shape) -> Shape:
+    """A shape that is 0 from 1 on."""
+    return lambda u: np.where(np.abs(u) < 1, shape(np.clip(u, -1.0, 1.0)), 0.0)
+
+
+def _triangular_cdf(u: np.ndarray) -> np.ndarray:
+    u = np.clip(u, -1.0, 1.0)
+    return np.asarray(0.5 + u - 0.5 * u * np.abs(u))
+
+
+def _cosine_cdf(u: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 + 0.5 * np.sin(0.5 * pi * np.clip(u, -1.0, 1.0)))
+
+
+def _folded_beta(power: int) -> Draw:
+    """(1 - u^2)^power is a symmetric beta density, stretched to -1 .. 1."""
+    return lambda rng, n: 2 * rng.beta(power + 1, power + 1, n) - 1
+
+
+_EVERY = (
+    SmoothingKernel(
+        "gaussian", _gaussian, ndtr, lambda rng, n: rng.standard_normal(n), 0.5 / sqrt(pi), 1.0, inf, (1.5, 4.6)
+    ),
+    SmoothingKernel("epanechnikov", _power(3 / 4, 1), _power_cdf(3 / 4, -1 / 4), _folded_beta(1), 3 / 5, 1 / 5),
+    SmoothingKernel(
+        # Both ends belong to it.
+        "uniform", lambda u: np.where(np.abs(u) <= 1, 0.5, 0.0), _power_cdf(1 / 2), _folded_beta(0), 1 / 2, 1 / 3
+    ),
+    SmoothingKernel(
+        "triangular", lambda u: np.maximum(1 - np.abs(u), 0.0), _triangular_cdf,
+        lambda rng, n: rng.triangular(-1.0, 0.0, 1.0, n), 2 / 3, 1 / 6,
+    ),
+    SmoothingKernel(
+        "biweight", _power(15 / 16, 2), _power_cdf(15 / 16, -10 / 16, 3 / 16), _folded_beta(2), 5 / 7, 1 / 7
+    ),
+    SmoothingKernel(
+        "triweight", _power(35 / 32, 3), _power_cdf(35 / 32, -35 / 32, 21 / 32, -5 / 32), _folded_beta(3),
+        350 / 429, 1 / 9,
+    ),
+    SmoothingKernel(
+        "cosine", _between(lambda u: pi / 4 * np.cos(0.5 * pi * u)), _cosine_cdf,
+        lambda rng, n: 2 / pi * np.arcsin(rng.uniform(-1.0, 1.0, n)), pi**2 / 16, 1 - 8 / pi**2,
+    ),
+    SmoothingKernel(
+        "logistic", _logistic, expit, lambda rng, n: rng.logistic(size=n), 1 / 6, pi**2 / 3, inf, (0.6, 1.01)
+    ),
+)  # fmt: skip
+KERNELS = {kernel.name: kernel for kernel in _EVERY}
+
+# A column's numbers with their weights: what densities of one column are made of.
+
+
+@dataclass(frozen=True)
+class WeightedPoints:
+    """Finite numbers in any order, each counted as often as its weight says; without weights, each once.
+
+    >>> points = WeightedPoints(np.array([3.0, 1.0, 3.0]))
+    >>> points.total, points.ordered
+    (3.0, (array([1., 3.]), array([1., 2.])))
+    """
+
+    values: np.ndarray
+    weights: np.ndarray | None = None
+    level: int | None = None
+    """Where the values are nodes of a dyadic grid that stand for the rows, the level of that grid."""
+
+    @cached_property
+    def total(self) -> float:
+        """How many rows the points stand for."""
+        return float(len(self.values) if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def ordered(self) -> tuple[np.ndarray, np.ndarray]:
+        """The different values in order, and the weight of each."""
+        if self.weights is None:
+            values, counts = np.unique(self.values, return_counts=True)
+            return values, counts.astype(np.float64)
+        values, where = np.unique(self.values, return_inverse=True)
+        return values, np.bincount(where, self.weights, minlength=len(values))
+
+    @cached_property
+    def below(self) -> np.ndarray:
+        """The weight of the first 0, 1, 2, ... of the ordered values."""
+        return np.concatenate([[0.0], np.cumsum(self.ordered[1])])
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean, from sums around one of the values."""
+        anchor = float(self.values[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return anchor + float(np.average(self.values - anchor, weights=self.weights))
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation, with one row less than there are below the line."""
+        with np.errstate(over="ignore"):
+            apart = np.abs(self.values - self.mean)
+        furthest = float(apart.max())
+        if not 0 < furthest < np.inf:
+            return furthest
+        square = np.average((apart / furthest) ** 2, weights=self.weights) * self.total / (self.total - 1)
+        return float(furthest * np.sqrt(square))
+
+    def quantile(self, share: float) -> float:
+        """The value at a share of the way from the first row to the last, on a straight line between two rows."""
+        place = share * (self.total - 1)
+        low = np.floor(place)
+        at = np.searchsorted(self.below[1:], [low, low + 1], side="right")
+        before, after = self.ordered[0][np.minimum(at, len(self.ordered[0]) - 1)]
+        return float(before + (place - low) * (after - before))
+
+    @cached_property
+    def middle_half(self) -> float:
+        """The distance between the quartiles."""
+        return self.quantile(0.75) - self.quantile(0.25)
+
+    def plus(self, other: WeightedPoints) -> WeightedPoints:
+        """Both sets of points as one."""
+        values = np.concatenate([self.values, other.values])
+        level = max((x.level for x in (self, other) if x.level is not None), default=None)
+        if self.weights is None and other.weights is None:
+            return WeightedPoints(values, None, level)
+        return WeightedPoints(values, np.concatenate([_filled(self), _filled(other)]), level)
+
+    def refuse_no_spread(self, remedy: str) -> None:
+        """Raise where nothing can be learned about how far apart the values lie."""
+        if not len(self.values):
+            raise DataError("there is no row with a value and a weight above zero, so there is no density.")
+        if len(self.values) == 1:
+            raise DataError(f"there is one row only (n_samples=1), so {remedy}.")
+        if self.values.min() == self.values.max():
+            raise DataError(f"all values equal {self.values[0]:g}, so {remedy}.")
+        if self.total <= 1:
+            raise DataError(
+                f"the weights sum to {self.total:g}, but a weight says how many rows one stands for. "
+                f"Scale them to sum to the number of rows, or give the bandwidth as a number."
+            )
+
+
+def _filled(points: WeightedPoints) -> np.ndarray:
+    return np.ones(len(points.values)) if points.weights is None else points.weights
+
+
+# Sums of kernels over the points near each query: exact, also in the far tails.
+
+TOGETHER = 128
+"""Neighbouring queries that share the points near them."""
+CELLS = 1 << 18
+"""Distances worked out at once, so that they stay in the cache."""
+Images = Sequence[tuple[float, float]]
+"""Signs and shifts: a query x has the images sign * x + shift."""
+UNREFLECTED: Images = ((1.0, 0.0),)
+DIGITS = 37.0
+"""Points that together add less than exp(-37), which is 1e-16, of the nearest are left out."""
+
+
+def near_log_density(
+    points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float, images: Images = UNREFLECTED
+) -> np.ndarray:
+    """The logarithm of the density at each query, right to rounding: minus infinity where no kernel reaches.
+
+    With images, that of the sum of the densities at all images of a query, the first of which is itself.
+
+    >>> from softcount.densities.kernels import KERNELS
+    >>> near_log_density(WeightedPoints(np.array([0.0])), np.array([0.0, 20.0]), KERNELS["gaussian"], 2.0).round(4)
+    array([ -1.6121, -51.6121])
+    """
+    found = _log_sums(points, queries, kernel, h)
+    for sign, shift in images[1:]:
+        found = np.logaddexp(found, _log_sums(points, sign * queries + shift, kernel, h))
+    return np.asarray(found - np.log(points.total * h))
+
+
+def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:
+    values, weights = points.ordered
+    found = np.full(len(queries), -np.inf)
+    order, asked = _finite_in_order(queries)
+    nearest = _nearest(values, asked) / h
+    reach = h * kernel.reach(nearest, DIGITS + np.log(len(values)))
+    for block, low, high in _windows(values, asked, reach):
+        peak = kernel.log_pdf(nearest[block]) if kernel.bends else np.zeros(len(asked[block]))
+        total = np.zeros(len(asked[block]))
+        for piece in _pieces(low, high):
+            u = (asked[block, None] - values[piece]) / h
+            total += (np.exp(kernel.log_pdf(u) - peak[:, None]) if kernel.bends else kernel.pdf(u)) @ weights[piece]
+        with np.errstate(divide="ignore"):
+            found[order[block]] = peak + np.log(total)
+    return found
+
+
+def near_cdf(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:
+    """The share of the density at or below each query; queries may be infinite."""
+    values, weights = points.ordered
+    found = np.where(queries > 0, 1.0, 0.0)
+    order, asked = _finite_in_order(queries)
+    reach = np.full(len(asked), h * float(kernel.reach(np.zeros(1), DIGITS)[0]))
+    for block, low, high in _windows(values, asked, reach):
+        total = np.full(len(asked[block]), points.below[low])
+        for piece in _pieces(low, high):
+            total += kernel.cdf((asked[block, None] - values[piece]) / h) @ weights[piece]
+        found[order[block]] = total / points.below[-1]
+    return np.clip(found, 0.0, 1.0)
+
+
+def _finite_in_order(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.flatnonzero(np.isfinite(queries))
+    order = order[np.argsort(queries[order], kind="stable")]
+    return order, queries[order]
+
+
+def _nearest(values: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """The distance from each query to the nearest value."""
+    after = np.minimum(np.searchsorted(values, asked), len(values) - 1)
+    before = np.maximum(after - 1, 0)
+    return np.asarray(np.minimum(np.abs(asked - values[after]), np.abs(asked - values[before])))
+
+
+def _windows(values: np.ndarray, asked: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, int]]:
+    """Blocks of neighbouring queries, and the first and last value that any of a block needs."""
+    for start in range(0, len(asked), TOGETHER):
+        block = slice(start, start + TOGETHER)
+        ends = [(asked[block] - reach[block]).min(), (asked[block] + reach[block]).max()]
+        low, high = np.searchsorted(values, ends[0]), np.searchsorted(values, ends[1], side="right")
+        yield block, int(low), int(high)
+
+
+def _pieces(low: int, high: int) -> Iterator[slice]:
+    for start in range(low, high, CELLS // TOGETHER):
+        yield slice(start, min(start + CELLS // TOGETHER, high))
+
+
+# Columns with an end: what a kernel puts beyond it is folded back.
+
+WIDEST = 100.0
+"""Bandwidths wider than so many times the distance between two ends would need images without number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """The ends of a column, infinite where it has none; a density is mirrored at each.
+
+    >>> Reflection(0.0).images(5.0)
+    ((1.0, 0.0), (-1.0, 0.0))
+    >>> Reflection(0.0, 10.0).folded(np.array([-1.0, 12.0, 23.0]))
+    array([1., 8., 3.])
+    """
+
+    low: float = -inf
+    high: float = inf
+
+    def images(self, reach: float) -> Images:
+        """Where a kernel that reaches so far finds the points that a query's density is summed from."""
+        if self.low == -inf and self.high == inf:
+            return UNREFLECTED
+        if self.low == -inf or self.high == inf:
+            return (*UNREFLECTED, (-1.0, 2 * (self.low if self.low > -inf else self.high)))
+        period = 2 * (self.high - self.low)
+        turns = ceil(reach / period)
+        shifts = [turn * period for turn in sorted(range(-turns, turns + 1), key=abs)]
+        return (*((1.0, shift) for shift in shifts), *((-1.0, 2 * self.low + shift) for shift in shifts))
+
+    def inside(self, values: np.ndarray) -> np.ndarray:
+        """Whether each value lies between the ends."""
+        return np.asarray((values >= self.low) & (values <= self.high))
+
+    def folded(self, values: np.ndarray) -> np.ndarray:
+        """Values mirrored at the ends until they lie between them."""
+        if self.low == -inf:
+            return self.high - np.abs(self.high - values) if self.high < inf else values
+        away = np.abs(values - self.low)
+        if self.high < inf:
+            length = self.high - self.low
+            away = length - np.abs(np.mod(away, 2 * length) - length)
+        return np.clip(self.low + away, self.low, self.high)
+
+    def refuse_wide(self, h: float) -> None:
+        """Raise where the bandwidth is far wider than the column can be."""
+        if h > WIDEST * (self.high - self.low):
+            raise DataError(
+                f"the bandwidth {h:g} is more than {WIDEST:g} times the distance between the bounds "
+                f"{self.low:g} and {self.high:g}: give a smaller one."
+            )
+
+
+OPEN = Reflection()
+"""A column without ends."""
+
+
+def reflection_of(bounds: object) -> Reflection:
+    """The ends that a pair of numbers means, None standing for no end."""
+    if bounds is None:
+        return OPEN
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise DataError(f"bounds must be a pair such as (0, None) or (0, 1), not {bounds!r}.")
+    low, high = (_end(end, usual) for end, usual in zip(bounds, (-inf, inf), strict=True))
+    if not low < high:
+        raise DataError(f"bounds must be a lower and a higher number, not {bounds!r}.")
+    return Reflection(low, high)
+
+
+def _end(end: object, usual: float) -> float:
+    if end is None:
+        return usual
+    if isinstance(end, bool) or not isinstance(end, (int, float, np.number)):
+        raise DataError(f"an end of bounds must be a number or None, not {end!r}.")
+    return float(end)

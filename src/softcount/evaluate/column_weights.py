@@ -1,0 +1,117 @@
+"""A weight for every column of naive Bayes, by what models of the other folds say of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.classify.recipes import SharedWeights, learned_weights
+from softcount.core.special import softmax_rows
+from softcount.evaluate.folds import FoldModels, fold_models
+from softcount.fitted.fitted import ColumnWeights, Fitted
+from softcount.learn.prepare import on_task
+from softcount.learn.settings import Plan, retyping
+from softcount.models.star import bounded
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.table import Chunk, Table
+from softcount.table.chunk import Split
+
+FOLDS = 5
+PENALTIES = (1.0, 10.0, 100.0)
+"""Rows' worth by which weights are drawn to none."""
+MOST_CELLS = 20_000_000
+"""Rows times columns times classes kept at most; of longer tables weights are learned from a random part."""
+ENOUGH = 4000
+"""Rows that the penalty is chosen by."""
+NOTHING = 0.01
+"""A column of a smaller weight is dropped."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldParts:
+    """Rows that have a class, and what every leaf adds to each class by the model of the other folds, bounded."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    folds: np.ndarray
+    parts: np.ndarray  # (rows x leaves x groups)
+
+    def kept(self, rows: np.ndarray) -> HeldParts:
+        """Some of the rows."""
+        return HeldParts(*(getattr(self, part.name)[rows] for part in fields(self)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldParts]) -> HeldParts:
+        """All of them."""
+        return cls(*(np.concatenate([getattr(x, part.name) for x in parts]) for part in fields(cls)))
+
+
+def weighed(fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Fitted:
+    """The model with a weight for every column; a note says which were dropped, or why there are none."""
+    if fitted.n_groups < 2:
+        return _noted(fitted, "columns have no weights: there is only one class.")
+    held = retyping(table, lambda t: _held(t, plan, runner, classes), runner)
+    if held is None or len(np.unique(held.labels)) < 2:
+        return _noted(fitted, "columns have no weights: too few rows have a label.")
+    penalty = _penalty(held)
+    found = _learned(held, np.arange(len(held.labels)), penalty)
+    dropped = found.weights < NOTHING
+    keys = [leaf.key for leaf, gone in zip(fitted.model.leaves, dropped, strict=True) if gone]
+    notes = (
+        [f"columns of weight 0, which say nothing that others do not: {', '.join(map(repr, keys))}."] if keys else []
+    )
+    weights = ColumnWeights(np.where(dropped, 0.0, found.weights), found.bias, penalty)
+    return replace(fitted, weights=weights, notes=[*fitted.notes, *notes])
+
+
+def _noted(fitted: Fitted, note: str) -> Fitted:
+    return replace(fitted, notes=[*fitted.notes, note])
+
+
+def _held(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> HeldParts | None:
+    models = fold_models(table, plan, runner, Split(FOLDS, 0), classes)
+    if models is None:
+        return None
+    rows = models.counts.rows if table.n_rows is None else table.n_rows
+    part = min(1.0, MOST_CELLS / max(1.0, rows * len(models.model.leaves) * models.model.groups))
+    drawn = Split(2, 1, part) if part < 1 else None
+    found = [x for parts in runner.map(partial(on_task, partial(_one, models, drawn)), table.tasks()) for x in parts]
+    return HeldParts.joined(found) if found else None
+
+
+def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldParts]:
+    kept = None if drawn is None else drawn.of(chunk) == 0
+    found = [
+        HeldParts(
+            told.rows, told.labels, told.weights, np.full(len(told.rows), told.fold),
+            np.stack([bounded(parts[leaf.key], models.model.is_sparse(leaf)) for leaf in models.model.leaves], axis=1),
+        )
+        for told, parts in models.answers_by_column(chunk)
+    ]  # fmt: skip
+    return found if kept is None else [part.kept(kept[part.rows - chunk.start]) for part in found]
+
+
+def _learned(held: HeldParts, rows: np.ndarray, penalty: float) -> SharedWeights:
+    parts = held.parts[rows]
+    return learned_weights(parts, held.labels[rows], held.weights[rows], np.zeros(parts.shape[1]), penalty)
+
+
+def _penalty(held: HeldParts) -> float:
+    """The penalty under which weights learned from three folds do best on the two others."""
+    some = np.unique(np.linspace(0, len(held.labels) - 1, min(ENOUGH, len(held.labels))).astype(int))
+    inside, out = some[held.folds[some] >= 2], some[held.folds[some] < 2]
+    if not len(inside) or not len(out):
+        return PENALTIES[0]
+    return PENALTIES[int(np.argmin([_loss(held, inside, out, penalty) for penalty in PENALTIES]))]
+
+
+def _loss(held: HeldParts, inside: np.ndarray, out: np.ndarray, penalty: float) -> float:
+    scores = _learned(held, inside, penalty).scores(held.parts[out])
+    own = scores[np.arange(len(out)), held.labels[out]] - softmax_rows(scores)[1]
+    return float(-(held.weights[out] @ own))

@@ -1,0 +1,215 @@
+"""Logistic regression on the features of naive Bayes, started at its weights.
+
+The sums of a linear family's features are its counts. Naive Bayes and logistic regression therefore have a weight for
+the same things, and differ in how they learn it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from softcount.classify.features import Features, SparseFeatures
+from softcount.classify.logistic import Conditional, folded
+from softcount.core.lazy_scipy import sparse
+from softcount.core.special import softmax_rows
+from softcount.errors import DataError
+from softcount.fitted.explain import linear_form
+from softcount.fitted.fitted import Fitted, LinearWeights
+from softcount.models.nodes import Node, Params
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.table import Chunk, Table
+
+IMPOSSIBLE = -30.0
+"""Log-odds of what naive Bayes holds for impossible: logistic regression has no infinite weights."""
+MOST_STEPS, CLOSE = 2000, 1e-13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighting:
+    """(1 + parts x classes) weights of the parts that features are made of, the first row being the bias."""
+
+    values: np.ndarray
+    n_iter: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRows:
+    """Labelled rows by all features of a model's leaves, end to end.
+
+    `bases` are (features x parts) the directions in which a leaf's natural parameters may vary; None if each varies by
+    itself.
+    """
+
+    bases: tuple[np.ndarray | None, ...]
+    leaves: tuple[Node, ...]
+    features: Any  # sparse
+    labels: np.ndarray
+    weights: np.ndarray
+    groups: int
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Where the features of each leaf begin, and the last ones end."""
+        return np.cumsum([0, *(leaf.family.width(leaf.setting) for leaf in self.leaves)])
+
+    def standardise(self) -> LinearRows:
+        """Turn numbers into deviations from their mean, so that their unit does not matter."""
+        bases = [
+            _standardise_basis(basis, self.features[:, a:b] @ basis, self.weights)
+            if basis is not None and leaf.family.in_units
+            else basis
+            for leaf, basis, (a, b) in zip(self.leaves, self.bases, pairwise(self.ends), strict=True)
+        ]
+        return replace(self, bases=tuple(bases))
+
+    @cached_property
+    def basis(self) -> Any:
+        """The bases of all leaves, end to end."""
+        own = [
+            sparse.eye(leaf.family.width(leaf.setting)) if basis is None else basis
+            for leaf, basis in zip(self.leaves, self.bases, strict=True)
+        ]
+        return sparse.block_diag(own, format="csr")
+
+    @cached_property
+    def parts(self) -> Any:
+        """The rows by these parts."""
+        return (self.features @ self.basis).tocsr()
+
+    def scores(self, found: Weighting) -> np.ndarray:
+        """(rows x classes) log-posteriors up to what all classes share."""
+        return np.asarray(self.parts @ found.values[1:] + found.values[0])
+
+
+def _standardise_basis(basis: np.ndarray, parts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The basis in which a number (the second part) has mean 0 and deviation 1 in the rows that have it (the first)."""
+    there, values = parts.T
+    mass = max(float(weights @ there), 1e-300)
+    mean = float(weights @ values) / mass
+    spread = np.sqrt(float(weights @ (values - mean * there) ** 2) / mass) or 1.0
+    return np.asarray(basis @ np.array([[1.0, -mean / spread], [0.0, 1.0 / spread]]))
+
+
+def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0) -> Fitted:
+    """The model with the weights of a logistic regression that is learned from a labelled table."""
+    linear_form(fitted)  # raises an error that names the column that is not linear
+    rows = linear_rows(fitted, table, runner)
+    if len(np.unique(rows.labels)) < 2:
+        raise DataError("logistic regression needs labelled rows of at least two classes.")
+    found = fit_weights(rows, naive_weights(rows, fitted.estimates), penalty)
+    line = f"Classes are predicted by logistic regression with a penalty of {penalty:g}: {found.n_iter} iterations"
+    notes = [note for note in (f"{line}, started at naive Bayes.", _separable(rows, found)) if note]
+    natural = rows.basis @ found.values[1:]
+    weights = {
+        leaf.key: np.ascontiguousarray(natural[a:b].T)
+        for leaf, (a, b) in zip(rows.leaves, pairwise(rows.ends), strict=True)
+    }
+    own = LinearWeights(weights, found.values[0], penalty, found.n_iter)
+    return replace(fitted, linear=own, calibration=None, notes=[*fitted.notes, *notes])
+
+
+def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
+    """The labelled rows of a table."""
+    leaves, model = fitted.model.leaves, fitted.model
+
+    def read(task: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        chunk: Chunk = task()
+        assert chunk.labels is not None
+        each = [leaf.family.features(model.column(leaf, chunk), leaf.setting) for leaf in leaves]
+        features = sparse.hstack([sparse.csr_matrix(part) for part in each], format="csr")
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        kept = np.flatnonzero((chunk.labels >= 0) & (weights > 0))
+        return features[kept], chunk.labels[kept], weights[kept]
+
+    parts = list(runner.map(read, table.tasks()))
+    if not parts:
+        raise DataError("there are no rows to learn from.")
+    features, labels, weights = zip(*parts, strict=True)
+    bases = tuple(leaf.family.linear_basis(leaf.setting) for leaf in leaves)
+    whole = sparse.vstack(features, format="csr")
+    return LinearRows(
+        bases, leaves, whole, np.concatenate(labels), np.concatenate(weights), fitted.n_groups
+    ).standardise()
+
+
+def naive_weights(rows: LinearRows, params: Params) -> Weighting:
+    """The weights of naive Bayes, those of all classes adding up to 0."""
+    each = []
+    for leaf, basis in zip(rows.leaves, rows.bases, strict=True):
+        natural = _contrast(leaf.family.natural(params[leaf.key])).T
+        each.append(natural if basis is None else np.linalg.lstsq(basis, natural, rcond=None)[0])
+    with np.errstate(divide="ignore"):
+        shares = _contrast(np.log(params.shares)[:, None]).T
+    return Weighting(np.vstack([shares, *each]))
+
+
+def _contrast(natural: np.ndarray) -> np.ndarray:
+    """Natural parameters less their mean over the classes; those of probability 0 become finite."""
+    # Families write probability 0 as -inf or as a number below -1e100.
+    possible = natural > -1e100
+    best = np.where(possible, natural, -np.inf).max(axis=0)
+    best = np.where(np.isfinite(best), best, 0.0)
+    off = np.where(possible, natural - best, IMPOSSIBLE)
+    return np.asarray(off - off.mean(axis=0))
+
+
+def fit_weights(rows: LinearRows, naive: Weighting, penalty: float, cold: bool = False) -> Weighting:
+    """Fit a logistic regression whose penalty draws weights to 0, as scikit-learn's with C = 1 / penalty.
+
+    It starts at the weights of naive Bayes times the share that does best on these rows; or `cold`, at 0. Parts that
+    are equal in all rows keep the weight of naive Bayes, and the bias is less what they add.
+    """
+    parts = rows.parts
+    least, most = (np.asarray(found.todense()).ravel() for found in (parts.min(axis=0), parts.max(axis=0)))
+    varying = np.flatnonzero(least < most)
+    constant = np.asarray(parts[:1].todense()).ravel()
+    constant[varying] = 0.0
+    nothing = sparse.csr_matrix((parts.shape[0], 1))
+    whole = SparseFeatures(sparse.hstack([nothing, parts[:, varying]], format="csr"))
+    features = Features(whole, np.zeros((parts.shape[0], 0)))
+    problem = Conditional(features, rows.labels, rows.weights, rows.groups)
+    start = None
+    if not cold:
+        values = naive.values * _best_share(rows, naive)
+        bias = values[0] + constant @ values[1:]
+        start = folded(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))
+    # Scikit-learn penalises the difference of the weights of two classes, and all weights of more classes.
+    scale = 2.0 if rows.groups == 2 else 1.0
+    each = np.full(problem.features.width, penalty * scale)
+    found, steps = problem.solved(each, start, MOST_STEPS, CLOSE, near=not cold)
+    centred = np.hstack([-found / 2, found / 2]) if rows.groups == 2 else found - found.mean(axis=1, keepdims=True)
+    values = naive.values.copy()
+    values[1 + varying] = centred[2:]
+    values[0] = centred[0] - constant @ naive.values[1:]
+    return Weighting(values, steps)
+
+
+def _best_share(rows: LinearRows, naive: Weighting) -> float:
+    """The factor of naive Bayes' weights with the least loss; columns that repeat each other make it less than 1."""
+    scores = rows.scores(naive)
+    own = np.arange(len(scores)), rows.labels
+
+    def loss(share: float) -> float:
+        return float(rows.weights @ (softmax_rows(share * scores)[1] - share * scores[own]))
+
+    return float(minimize_scalar(loss, bounds=(0.01, 2.0), method="bounded", options={"xatol": 0.01}).x)
+
+
+def _separable(rows: LinearRows, found: Weighting) -> str:
+    """A warning if the weights classify all rows correctly, so that only the penalty keeps them finite."""
+    scores = rows.scores(found)
+    own = scores[np.arange(len(scores)), rows.labels].copy()
+    scores[np.arange(len(scores)), rows.labels] = -np.inf
+    if not (own > scores.max(axis=1)).all():
+        return ""
+    return (
+        f"All {len(own)} rows are classified correctly: only the penalty keeps the weights finite, and probabilities "
+        "near 0 and 1 depend on it."
+    )

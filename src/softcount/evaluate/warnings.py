@@ -1,0 +1,296 @@
+"""Warnings about a fitted model: dependent columns, overconfidence, and poor fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.fitted.fitted import DependentPairs, Fitted
+from softcount.networks.scores import CodeCounts, Dependence, dependence, dependent_pairs
+from softcount.records import dataclass
+from softcount.sources.wording import and_others
+from softcount.table import Chunk, Table
+from softcount.table.discretise import equal_count
+from softcount.table.schema import Field, Key
+
+FEW_ROWS = 5
+"""Rows of a class below which little is learned of it, and nothing can be checked."""
+WORSE = "worse than guessing"
+"""How the first of all doubts begins."""
+DEPENDENT = ("says the same as", "follows from", "depend on each other")
+
+
+def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] | None) -> list[str]:
+    """The doubts about a model of known classes; `columns` are notes on columns that depend on each other.
+
+    `losses` are the log-losses, on rows held out, of the model and of saying how frequent the classes are.
+    """
+    sizes = class_notes(fitted)
+    return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
+
+
+def class_notes(fitted: Fitted) -> list[str]:
+    """Classes of which there are too few rows, or as many as rows, or whose name means missing in a text file."""
+    rows, names = fitted.group_rows, fitted.names
+    if len(rows) > 2 and len(rows) >= 0.5 * rows.sum():
+        return [
+            f"the target has {len(rows):,} different values in {rows.sum():,.0f} rows: it may be a number or an "
+            "identifier rather than classes. Name another, or put its values into few classes first."
+        ]
+    single = [names[g] for g in np.flatnonzero(rows <= 1)]
+    few = [names[g] for g in np.flatnonzero((rows > 1) & (rows < FEW_ROWS))]
+    return [
+        *_sized(single, "one row", "nothing of it can be checked on rows held out"),
+        *_sized(few, f"fewer than {FEW_ROWS} rows", "what is said of it rests on those"),
+        *_unknown(fitted),
+    ]
+
+
+def _unknown(fitted: Fitted) -> list[str]:
+    """Labels given apart from the table are classes whatever they say; a table's own cells of that word are missing."""
+    words = [name for name in fitted.names if isinstance(name, str) and name.strip() in fitted.schema.missing]
+    if not words:
+        return []
+    named = f"{and_others(words)} {'is' if len(words) == 1 else 'are'}"
+    return [f"{named} a class here, and means missing in a text file. If it means missing here, give None instead."]
+
+
+def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
+    if not names:
+        return []
+    who = f"class {names[0]!r} has" if len(names) == 1 else f"{len(names)} classes have {'each ' * (size == 'one row')}"
+    listed = "" if len(names) == 1 else f" ({and_others(names)})"
+    return [f"{who.rstrip()} {size}{listed}: {so if len(names) == 1 else so.replace('of it', 'of them')}."]
+
+
+def worse_notes(fitted: Fitted, losses: tuple[float, float] | None, others: Sequence[str]) -> list[str]:
+    """That saying how frequent the classes are does better than the model, why that may be, and what to try."""
+    if losses is None or not losses[0] > losses[1]:
+        return []
+    return [
+        f"{WORSE}: log-loss {losses[0]:.4g} on rows held out, where saying how frequent the classes are has "
+        f"{losses[1]:.4g}. {_cause(fitted, others)}"
+    ]
+
+
+def _cause(fitted: Fitted, others: Sequence[str]) -> str:
+    """The likeliest reason for that, and the remedy."""
+    rows = fitted.group_rows
+    if fitted.pool is not None:
+        return "These columns may not tell the classes at all, or there are too few rows to see how."
+    if rows.sum() < 2 * FEW_ROWS * len(rows):
+        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} for a class. Try {_classifier()}."
+    if any(said in note for note in others for said in DEPENDENT):
+        return (
+            "Likeliest cause: columns that depend on each other (below) are counted as if each were evidence of its "
+            f"own. Try {_classifier()}, or leave some out."
+        )
+    if not any(spec.kind.numeric for spec in fitted.schema.used):
+        return f"Likeliest cause: these columns tell little of the classes. Try {_classifier()}, or others."
+    auto = remedies.either("kinds='auto'", "--kind auto")
+    return f"Likeliest cause: numbers that are not shaped as taken. Try {_classifier()}, or {auto}."
+
+
+def _classifier() -> str:
+    return remedies.either("Classifier", "--model auto")
+
+
+# What naive Bayes gets wrong: columns that depend on each other within the classes, copies among them.
+
+MOST_CELLS = 1_000_000
+"""Of tables with more cells pairs of columns are not looked at: that would take longer than the fit."""
+FEW_CELLS = 200_000
+"""Cells that are enough to find strong pairs."""
+MOST_COLUMNS = 100
+MOST_LEVELS = 64
+"""Columns with more levels are left aside: of them chance alone shows much."""
+INTERVALS = 5
+"""Into which a column of numbers is cut."""
+WORTH_SAYING = 0.05
+"""Nats that two columns must say of each other."""
+CHANCE = 0.001
+"""How often chance may show as much in any pair of the table."""
+STRONG = 0.1
+"""Nats from which on answers about two columns are far off if they are taken as independent: a correlation of 0.43."""
+MOST_PAIRS = 5
+ENOUGH = 10
+"""Rows of every level, or of every class, with which telling the class without a mistake is no chance."""
+REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class DependentColumns:
+    """Two columns and the nats they say of each other within the classes.
+
+    `same` says that each level of one goes with one of the other's, `follows` that the second follows from the first.
+    """
+
+    first: Key
+    second: Key
+    information: float
+    same: bool = False
+    follows: bool = False
+
+    def __str__(self) -> str:
+        if self.same or self.follows:
+            how = "says the same as" if self.same else "follows from"
+            return f"{self.second!r} {how} {self.first!r}, and counts twice in naive Bayes."
+        return (
+            f"{self.first!r} and {self.second!r} depend on each other within the classes ({self.information:.2f} nats)."
+        )
+
+
+def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
+    """The pairs of columns that depend on each other strongly within the classes, by rows evenly spaced.
+
+    None if there are too many columns to look at.
+    """
+    found = _coded(fitted, table, FEW_CELLS)
+    return None if found is None else _strong(_worth_saying(dependent_pairs(found[1], 0), fitted, found[0]), found[0])
+
+
+def _strong(worth: Iterable[Dependence[int]], keys: Sequence[Key]) -> DependentPairs:
+    return tuple((keys[x.a - 1], keys[x.b - 1], x.information) for x in worth if x.information >= STRONG)
+
+
+def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], DependentPairs | None]:
+    """Notes on columns that depend on each other within the classes, and the pairs that do so strongly.
+
+    Of a table of more than `MOST_CELLS` cells the first rows are looked at, and there are no notes. None if the pairs
+    were not looked at.
+    """
+    found = _coded(fitted, table)
+    if found is None:
+        return [], None
+    keys, counting, apart, whole, some = found
+    # A pool says itself what it leaves out, so that only strong pairs are asked for: some rows show them.
+    pairing = counting if fitted.pool is None else some
+    worth = list(_worth_saying(dependent_pairs(pairing, 0), fitted, keys))
+    strong = _strong(worth, keys)
+    if not whole:
+        return [], strong
+    pairs = [] if fitted.pool is not None else _pairs(worth, keys, counting)
+    notes = [*_telling_class(counting, keys, apart), *map(str, pairs), *([_network_remedy()] if pairs else [])]
+    return notes, strong
+
+
+def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
+    """The most dependent pairs; of columns that say the same, each once."""
+    found: list[DependentColumns] = []
+    for pair in worth:
+        told = _pair(counting, keys, pair)
+        if not {x.second for x in found if x.same} & {told.first, told.second}:
+            found.append(told)
+        if len(found) == MOST_PAIRS:
+            break
+    return found
+
+
+def _coded(
+    fitted: Fitted, table: Table, most: int | None = None
+) -> tuple[list[Key], CodeCounts, set[Key], bool, CodeCounts] | None:
+    """Columns, counts of the class (node 0) and of them, and those whose numbers no two classes share a range of.
+
+    Then whether all rows were counted, and counts of some rows, evenly spaced. None where pairs are too many, or there
+    is none. With `most`, all is of rows evenly spaced, of so many cells.
+    """
+    texts = set(fitted.schema.texts)
+    plain = [spec for spec in fitted.schema.used if spec.key not in texts]
+    fields = [spec for spec in plain if spec.kind.numeric or 1 < len(spec.levels) <= MOST_LEVELS]
+    if not 1 <= len(fields) <= MOST_COLUMNS:
+        return None
+    chunks: list[Chunk] = []
+    for task in table.tasks():
+        if sum(chunk.n_rows for chunk in chunks) * len(fields) > MOST_CELLS:
+            whole = False
+            break
+        chunks.append(task())
+    else:
+        whole = True
+    rows = sum(chunk.n_rows for chunk in chunks)
+    some_rows = slice(None, None, 1 if most is None else max(1, -(-rows * len(fields) // most)))
+    labels = np.concatenate([np.asarray(chunk.labels, dtype=np.int64) for chunk in chunks])[some_rows]
+    weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])[some_rows]
+    cells = {spec.key: _cells(fitted, spec, chunks)[some_rows] for spec in fields}
+    codes = np.stack([labels, *(_codes(spec, cells[spec.key], weights) for spec in fields)], axis=1)
+    sizes = [int(column.max(initial=0)) + 1 for column in codes.T]
+    numeric = [spec for spec in fields if spec.kind.numeric and most is None]
+    apart = {spec.key for spec in numeric if _is_apart(cells[spec.key], labels)}
+    step = -(-codes.size // FEW_CELLS)
+    counting = CodeCounts(codes, sizes, weights)
+    some = counting if step == 1 else CodeCounts(codes[::step], sizes, weights[::step])
+    return [spec.key for spec in fields], counting, apart, whole, some
+
+
+def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether each class has a range of numbers to itself, and rows enough for that to be no chance."""
+    there = np.isfinite(cells) & (labels >= 0)
+    order = np.lexsort((labels[there], cells[there]))
+    cells, labels = cells[there][order], labels[there][order]
+    sizes = np.bincount(labels)
+    met = sizes[sizes > 0]
+    changes = np.flatnonzero(np.diff(labels))
+    apart = len(changes) == len(met) - 1 and bool((cells[changes] < cells[changes + 1]).all())
+    return apart and len(met) > 1 and int(met.min()) >= ENOUGH
+
+
+def _network_remedy() -> str:
+    return f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan")
+
+
+def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
+    """Columns that tell the class without a mistake, which may be known only once the class is."""
+    found = []
+    for place, key in enumerate(keys, start=1):
+        pair = dependence(counting, 0, place)
+        sure = pair.copy and pair.p_value * len(keys) < CHANCE
+        forth, back = _follows(counting, 0, place) if sure else (False, False)
+        if key in apart or (back and (forth or counting.sizes[place] * ENOUGH <= pair.weight)):
+            how = "says the same as the class" if forth and back else "gives the class away, without a mistake"
+            found.append(f"{key!r} {how}. If it is not known before: {remedies.kind(key, 'ignore')}")
+    return found
+
+
+def _follows(counting: CodeCounts, a: int, b: int) -> tuple[bool, bool]:
+    """Whether b follows from a, and a from b."""
+    seen = counting.counts((a, b)) > 0
+    return bool(seen.sum(axis=1).max() <= 1), bool(seen.sum(axis=0).max() <= 1)
+
+
+def _cells(fitted: Fitted, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
+    store, slot = fitted.schema.places[spec.key]
+    return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+
+
+def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """A column as numbers of levels, -1 where it is missing or has a level that the model does not know."""
+    if not spec.kind.numeric:
+        own = cells.astype(np.int64)
+        return np.where(own > len(spec.levels), 0, own) - 1
+    there = np.isfinite(cells)
+    edges = equal_count(cells[there], weights[there], INTERVALS)
+    return np.where(there, np.searchsorted(edges, cells), -1)
+
+
+def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]) -> Iterator[Dependence[int]]:
+    """The pairs that say enough of each other, by more than chance; those of one block are modelled together."""
+    block = {column: leaf.key for leaf in fitted.model.leaves for column in leaf.columns}
+    return (
+        pair
+        for pair in pairs
+        if pair.information >= WORTH_SAYING
+        and pair.p_value * len(pairs) < CHANCE
+        and block.get(keys[pair.a - 1]) != block.get(keys[pair.b - 1])
+    )
+
+
+def _pair(counting: CodeCounts, keys: Sequence[Key], pair: Dependence[int]) -> DependentColumns:
+    first, second = keys[pair.a - 1], keys[pair.b - 1]
+    if not pair.copy:
+        return DependentColumns(first, second, pair.information)
+    forth, back = _follows(counting, pair.a, pair.b)
+    if not forth:
+        first, second = second, first
+    return DependentColumns(first, second, pair.information, same=forth and back, follows=True)

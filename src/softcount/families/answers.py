@@ -1,0 +1,393 @@
+"""Answers of a family with parameters: draws, imputed values, densities, divergences, entropies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError
+from softcount.families.capabilities import Capabilities
+from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.table.schema import Key, Kind
+
+if TYPE_CHECKING:
+    from softcount.families.base import Family
+    from softcount.families.text import WordFigures
+
+Columns = list[Sequence[Any] | np.ndarray]
+Rng = np.random.Generator
+NOTHING = 1e-6
+"""Of its spread, below which a mean is said to be 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
+
+
+class Answering(Capabilities):
+    """Parameters are the public ones, in the user's units, unless a method says otherwise.
+
+    Defaults are those of a single column of numbers. `cells` of a block are its columns' codes or numbers as floats,
+    and `want` is the place of one of its columns.
+    """
+
+    in_units: ClassVar[bool] = False
+    """Whether its linear form is of one number in some unit, besides whether it is there."""
+    counted: ClassVar[bool] = False
+    """Whether a row holds counts that are scored one by one: the ways to order them are then no surprise."""
+
+    @property
+    def title(self) -> str:
+        """Its name as a report has it."""
+        return self.name
+
+    @property
+    def whole_numbers(self) -> bool:
+        """Whether its values are 0, 1, 2, ..."""
+        return self.kind is Kind.COUNT
+
+    def as_kind(self) -> str | Family:
+        """What `kinds` takes for it: its name, where all its settings are the usual, or itself."""
+        parts = signature(type(self._core)).parameters.values()
+        usual = all(getattr(self, part.name) == part.default for part in parts)
+        return self.name if usual else self._core
+
+    # -- a column from others
+
+    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
+        """The levels of one of its columns, or of all together; None where it holds numbers or words."""
+        return None
+
+    def refuse_query(self, column: Key) -> None:
+        """Raise where one of its columns cannot be asked for."""
+        if self.counted:
+            raise DataError(
+                f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be asked for."
+            )
+
+    @property
+    def answers(self) -> bool:
+        """Whether its columns can be asked for, one by one."""
+        return not self.counted and self.kind is not Kind.TEXT
+
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        """One column's family and parameters in every group, given the other cells of its block."""
+        return self._core, params
+
+    # -- draws and fills
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        """Each column's values as the user writes them, one for each entry of `groups`.
+
+        Where some `cells` of a block are known, only those that are NaN are drawn, as far as the others tell of them.
+        """
+        return list(np.atleast_2d(self._core.draw(params, groups, rng).T))
+
+    def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> np.ndarray:
+        """The mean, or the likeliest level, of one column in rows that have these `weights` of the groups."""
+        return np.zeros(len(weights)) if self.counted else np.asarray(weights @ self._core.moments(params)[0])
+
+    # -- classes
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        """What is typical of each group: the commonest level, the mean, the median of what spans sizes."""
+        mean, variance = self._core.moments(params)
+        spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
+        found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
+        return found
+
+    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
+        """What the rows alone are like, in counting units: nothing imagined. It is shown, not scored with."""
+        return self._core.estimate(stats, hyper, "ml")
+
+    def pooled_hyper(self, hyper: Hyper) -> Hyper:
+        """The prior of one class where every class has its own counts of levels: what they imagine on average."""
+        alpha = hyper.get("alpha", np.zeros(0))
+        return hyper | {"alpha": alpha.mean(axis=0)} if alpha.ndim > 1 else hyper
+
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        """(groups x features) weights and (groups,) intercepts of log-densities that are linear but for what all
+        groups have in common; None where they are not."""
+        return None
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """The same weights and intercepts from natural parameters, for a family that is linear."""
+        return natural, np.zeros(len(natural))
+
+    def linear_basis(self, setting: Setting) -> np.ndarray | None:
+        """(features x parts) what natural parameters are made of where linear weights vary; None: each by itself."""
+        return None
+
+    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
+        """(groups x columns) means and (groups x columns x columns) covariances of columns that are normal in every
+        group as they stand; None where they are not."""
+        return None
+
+    def closed_form(self, params: Params) -> ClosedForm | None:
+        """Its log-density in every group, up to what no group changes, as a formula that needs no special function.
+
+        It is for places where there is no NumPy: `form` is the formula's name, the rest are its numbers by group. None
+        where there is no such formula.
+        """
+        return None
+
+    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+        """Its features times (groups x features) weights as such a formula; None where there is none."""
+        return None
+
+    # -- surprise
+
+    def own_base(self, column: Any) -> np.ndarray | float:
+        """The part of the log-density that no group changes, as far as it is a surprise."""
+        return 0.0 if self.counted else self._core.base(column)
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """The entropy in every group, from private parameters; of a block, of the columns that are present."""
+        return self._core.entropy(self.public(params, setting))
+
+    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
+        """Which cells are evidence; None where a row holds more than one."""
+        return None if self.alone else np.asarray(~np.isnan(column))
+
+    def present(self, column: np.ndarray) -> np.ndarray:
+        """(rows x columns) which cells of a block are there."""
+        return np.asarray(~np.isnan(column))
+
+    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
+        """How many counts or words each row holds: so many are usual, as their number is not modelled."""
+        return np.ravel(self._core.features(column, setting).sum(axis=1)).astype(np.float64)
+
+    def usual(
+        self, column: Any, params: Params, setting: Setting, weights: np.ndarray, average: np.ndarray
+    ) -> np.ndarray:
+        """The entropy of the cells that each row holds, averaged over the groups by (rows x groups) weights.
+
+        Takes private parameters and their `average_surprise`.
+        """
+        if self.counted:
+            return np.asarray(self.sizes(column, setting) * (weights @ average))
+        there = self.there(column, params, setting)
+        if there is not None:
+            return np.where(there, weights @ average, 0.0)
+        out = np.zeros(len(weights))
+        for rows, present in patterns(self.present(column)):
+            if present.any():
+                out[rows] = weights[rows] @ self.average_surprise(params, setting, present)
+        return out
+
+    def surprise_by_column(
+        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
+    ) -> np.ndarray | None:
+        """(rows x columns) surprise of a block beyond what is usual, from private parameters; None: it is one.
+
+        The density is averaged over the groups by `members`, what is usual by `expected`.
+        """
+        return None
+
+    # -- words
+
+    def words_of(self, setting: Setting) -> WordFigures | None:
+        """What there is to say of its words, where it has any."""
+        return None
+
+    def seen(self, stats: Twofold) -> np.ndarray | None:
+        """Which of its words any group holds; None where it has none."""
+        return None
+
+    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
+        """What a fit that knew only the seen words would give."""
+        return self._core.estimate(stats, hyper, how)
+
+
+# -- blocks whose columns tell of each other
+
+
+def draw_one_by_one(
+    family: Family, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray
+) -> np.ndarray:
+    """(rows x columns) cells of a block: those that are NaN one after another, each given those already known."""
+    start = np.nan_to_num(cells) if family.levels_of(setting) else cells  # an open level has the code 0
+    values = np.tile(start, (len(groups), 1))
+    for want in np.flatnonzero(np.isnan(cells)):
+        # What is still open is open in every row, and NaN would make each row a state of its own.
+        states = np.nan_to_num(np.column_stack([groups, values]))
+        _, first, which = np.unique(states, axis=0, return_index=True, return_inverse=True)
+        for i, row in enumerate(first):
+            here = np.flatnonzero(which.ravel() == i)
+            single, own = family.conditional(params, setting, values[row], int(want))
+            values[here, want] = single.draw(own, np.full(len(here), int(groups[row])), rng)
+    return values
+
+
+def fill_one_by_one(
+    family: Family, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int
+) -> np.ndarray:
+    """Fills of one column of a block, row by row: each given the other cells of its row."""
+    alone, found = replace(setting, levels=family.levels_of(setting, want) or ()), []
+    for row, own in zip(cells, weights, strict=True):
+        single, part = family.conditional(params, setting, row, want)
+        found.append(single.fill(part, alone, own, row, 0))
+    return np.array(found)
+
+
+def patterns(present: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Row numbers that share a pattern of holes, with that pattern (true where present)."""
+    if present.all():
+        yield np.arange(len(present)), np.ones(present.shape[1], dtype=bool)
+        return
+    distinct, which = np.unique(present, axis=0, return_inverse=True)
+    for i, pattern in enumerate(distinct):
+        yield np.flatnonzero(which.ravel() == i), pattern
+
+
+# What follows of a family from what it must say: slopes, divergences, entropies, evidence, what makes no sense.
+
+DRAWS = 4096
+STEP = 1e-3
+"""Of a parameter, by which it is moved: with five points the error is near 1e-12 of the slope."""
+POINTS = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
+"""Where a slope is told from, in steps, and what each place weighs."""
+
+
+def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+    """How `completed` plus `log_prior` rises with each parameter of the chart, from five places around it.
+
+    A parameter that several groups or columns share has its slope divided between them.
+    """
+    chart = {name: np.array(params[name], dtype=float) for name in family.chart}
+    imagined = family.imagined_stats(hyper, how)
+    known = None if imagined is None else stats.value + imagined
+
+    def height(there: Params) -> Any:
+        """What rises: of each group where the whole is a product, or of all of them."""
+        if known is not None:
+            return product(known, family.natural(there))
+        return family.completed(stats, params | there) + np.sum(family.log_prior(params | there, hyper, how))
+
+    found = {}
+    for name, line in family.chart.items():
+        units, apart = _steps(family, chart, name, line), np.ndim(height(chart))
+        found[name] = np.zeros(chart[name].shape)
+        for inner in np.ndindex(*chart[name].shape[apart:]):
+            spot = (*[slice(None)] * apart, *inner)
+            places = [(chart | {name: _moved(chart[name], spot, by * units)}, weight) for by, weight in POINTS]
+            found[name][spot] = sum(weight * height(there) for there, weight in places) / units[spot]
+    return {name: _shared(value) if name in family.shared_by_groups else value for name, value in found.items()}
+
+
+def _moved(value: np.ndarray, spot: Any, by: np.ndarray) -> np.ndarray:
+    moved = value.copy()
+    moved[spot] += by[spot]
+    return moved
+
+
+def product(stats: np.ndarray, natural: np.ndarray) -> np.ndarray:
+    """Statistics times natural parameters, summed over the features; nothing times infinity is nothing."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(stats != 0, stats * natural, 0.0).sum(axis=-1))
+
+
+def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
+    """How far each number of a parameter is moved: little enough to stay where it makes sense."""
+    value = params[name]
+    if line == "plain":
+        return np.broadcast_to(STEP * np.asarray(family.deviation(params)), value.shape)
+    if line == "covariance":
+        wide = np.sqrt(np.diagonal(value, axis1=-2, axis2=-1))
+        return np.asarray(STEP * wide[..., :, None] * wide[..., None, :])
+    room = np.minimum(value, 1.0 - value) if line == "share" else value
+    return np.maximum(STEP * room, SMALLEST)
+
+
+def _shared(slope: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(slope.mean(axis=0), slope.shape)
+
+
+def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
+    """Log marginal likelihood of rows with these statistics, in counting units and without `base`.
+
+    With a proper prior it is the log of the product of one-step-ahead predictions. Where the prior has no say in some
+    parameter, what that parameter's prior would add is left out: only priors of that kind can be compared. Here, where
+    no closed form is given, it is the likelihood at the posterior mean less half the logarithm of the rows for every
+    parameter (Schwarz's approximation to Laplace's).
+    """
+    params = family.estimate(stats, hyper, "mean")
+    size = sum(params[name].size for name in family.chart)
+    rows = family.observed(stats.value)
+    return family.completed(stats, params) - 0.5 * size * float(np.log(max(rows or 1.0, 1.0)))
+
+
+def draws(family: Family, params: Params) -> Any:
+    """(groups x 4,096) values drawn from every group, the same each time."""
+    count = len(next(iter(params.values())))
+    drawn = family.draw(params, np.repeat(np.arange(count), DRAWS), np.random.default_rng(0))
+    return drawn.reshape(count, DRAWS, *drawn.shape[1:])
+
+
+def divergence(family: Family, params: Params, shares: np.ndarray) -> np.ndarray:
+    """How far each group's distribution is from the whole table's, in nats, from public parameters.
+
+    It is E[T] . (eta of the group - eta of the whole), from the mean features.
+    The whole is the member of the family with the mean features of all groups together; of a predictive form the
+    parameters are plugged in. Without mean features it is the mixture of the groups, and divergences are averages
+    over draws.
+    """
+    plain = {name: params[name] for name in family.chart}
+    means = family.mean_features(plain) if family.is_product(plain) else None
+    if means is None:
+        drawn = draws(family, params)
+        scored = family.score(drawn.reshape(-1, *drawn.shape[2:]), params, Setting())
+        return from_mixture(scored.reshape(*drawn.shape[:2], -1), shares)
+    together = Twofold.of((shares @ means)[None])
+    whole = family.natural(family.estimate(together, family.hyper(0.0, together, Setting()), "ml"))
+    return product(means, family.natural(plain) - whole)
+
+
+def entropy(family: Family, params: Params, simple: bool) -> np.ndarray:
+    """How surprising a value is on average in each group: -E[T] . eta where the density is no more (`simple`)."""
+    means = family.mean_features(params) if simple and family.is_product(params) else None
+    if means is not None:
+        return -product(means, family.natural(params))
+    groups = np.repeat(np.arange(len(next(iter(params.values())))), DRAWS)
+    values = family.draw(params, groups, np.random.default_rng(0))
+    scored = family.score(values, params, Setting())[np.arange(len(groups)), groups] + family.base(values)
+    return np.asarray(-scored.reshape(-1, DRAWS).mean(axis=1))
+
+
+def from_mixture(scored: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Divergences from the mixture of all groups: averages of (groups x values x groups) log-densities."""
+    with np.errstate(divide="ignore"):
+        whole = np.logaddexp.reduce(scored + np.log(shares), axis=-1)
+    own = scored[np.arange(len(shares)), :, np.arange(len(shares))]
+    return np.asarray((own - whole).mean(axis=1))
+
+
+def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
+    """What makes parameters senseless, in words, from the lines they are on; None where nothing does."""
+    shares = [name for name, line in chart.items() if line == "shares"]
+    if any(not sums_to_one(params[name]) for name in shares):
+        return f"its {_plural(shares)} do not sum to one"
+    between = [name for name, line in chart.items() if line == "share"]
+    if any(not ((params[name] >= 0) & (params[name] <= 1)).all() for name in between):
+        return f"its {_plural(between)} are not between 0 and 1"
+    positive = [name for name, line in chart.items() if line == "log"]
+    if any(not (params[name] > 0).all() for name in positive):
+        return f"its {_plural(positive)} are not all positive"
+    for name in chart:  # a KeyError names what is missing
+        params[name]
+    return None
+
+
+def sums_to_one(shares: np.ndarray) -> bool:
+    """Whether they are shares of one, in every group; of nothing they always are."""
+    if not shares.shape[-1]:
+        return True
+    return bool((shares >= 0).all() and np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) <= 1e-9)
+
+
+def _plural(names: list[str]) -> str:
+    endings = {"y": "ies", "s": "ses"}
+    return " and ".join(name[:-1] + endings.get(name[-1], f"{name[-1]}s") for name in names)

@@ -1,0 +1,199 @@
+"""Discretised columns: numbers in intervals whose borders follow the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from softcount.core.lazy_scipy import xlogy
+from softcount.core.special import log_rising
+from softcount.core.twofold import Twofold
+from softcount.densities.histogram import equal_count, equal_width
+from softcount.densities.kernels import WeightedPoints
+from softcount.errors import DataError
+from softcount.families.base import Family, register
+from softcount.families.categorical import estimated, imagined_counts, top_levels
+from softcount.families.examples import Cells, example
+from softcount.families.histogram import BinnedCounts
+from softcount.families.point_counts import PointCounts, between, per_cell, place_of, seen_points, steady
+from softcount.families.setting import How, Hyper, Params, Setting
+from softcount.records import dataclass
+from softcount.table.discretise import class_places, interval_names, interval_places
+
+BY_CLASS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mdl": class_places, "modl": interval_places}
+BY_ROWS: dict[str, Callable[[WeightedPoints, int], np.ndarray]] = {"width": equal_width, "count": equal_count}
+PARTS = 32
+"""Parts of equal count in which the rows of all classes lie, where cuts are by class."""
+MOST_NAMED = 8
+"""Cuts that a note names."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Cut(BinnedCounts):
+    """Numbers cut into intervals, each with its share in every class.
+
+    `rule` is "modl" (Boullé's: the likeliest intervals given the classes), "mdl" (Fayyad and Irani's: cut while a cut
+    saves more bits than it costs), or `intervals` of equal "width" or "count", for which classes do not matter. A
+    column that tells nothing of the classes is one interval. Cuts are decided by counts, so those of a fold are decided
+    by the other folds alone. Within an interval that classes made, numbers lie as those of all classes together do:
+    cells are finer than intervals, and `interval` says which each is in.
+    """
+
+    rule: str = "modl"
+    intervals: int = 10
+
+    name = "cut"
+
+    def __post_init__(self) -> None:
+        if self.rule not in (*BY_CLASS, *BY_ROWS):
+            known = ", ".join([*BY_CLASS, *BY_ROWS])
+            raise DataError(f"there is no rule {self.rule!r} to cut numbers by. Give one of: {known}.")
+        if isinstance(self.intervals, bool) or not isinstance(self.intervals, int) or self.intervals < 1:
+            raise DataError(f"numbers are cut into 1, 2, 3, ... intervals, not {self.intervals!r}.")
+
+    @property
+    def needs_classes(self) -> bool:
+        return self.rule in BY_CLASS
+
+    def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        if self.rule in BY_CLASS:
+            return between(points, BY_CLASS[self.rule](steady(counts).T))
+        edges = BY_ROWS[self.rule](WeightedPoints(points, steady(counts.sum(axis=0))), self.intervals)[1:-1]
+        cuts = np.unique(np.searchsorted(points, edges))
+        return between(points, cuts[(cuts > 0) & (cuts < len(points))])
+
+    def meant(self, how: How) -> How:
+        """A cut column is a categorical one of intervals."""
+        return how
+
+    def imagined_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+        return np.full(len(pooled), each)
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        coarse = BinnedCounts.hyper(self, prior, stats, setting)
+        if not self.needs_classes or len(coarse["edges"]) < 2:
+            return coarse
+        points, seen = seen_points(stats, setting)
+        pooled = steady(stats.value.sum(axis=0))
+        edges = np.union1d(coarse["edges"], _parts(points[seen], pooled[seen]))
+        interval, place = place_of(edges[:-1], coarse["edges"]), place_of(points, edges)
+        held, even, starts = (
+            per_cell(pooled[None], place.astype(np.int64), len(interval))[0],
+            np.diff(edges),
+            _starts(interval),
+        )
+        size = np.diff(np.append(starts, len(interval)))
+        rows, wide = (np.repeat(np.add.reduceat(part, starts), size) for part in (held, even))
+        within = (held + even / wide) / (rows + 1.0)
+        alpha = coarse["alpha"][interval.astype(np.int64)] * within
+        finer = {"edges": edges, "place": place, "alpha": alpha, "interval": interval, "within": within}
+        return coarse | finer | {"each": coarse["alpha"]}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        if "interval" not in hyper:
+            return BinnedCounts.estimate(self, stats, hyper, how)
+        held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
+        shares = estimated(_summed(held, hyper), hyper["each"], how, self.name)
+        cells = shares[:, hyper["interval"].astype(np.int64)] * hyper["within"]
+        return self.with_cells(cells, hyper, how) | {"interval": np.tile(hyper["interval"], (len(cells), 1))}
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        if "interval" not in hyper:
+            return PointCounts.log_prior(self, params, hyper, how)
+        imagined = imagined_counts({"alpha": hyper["each"]}, how)
+        return np.asarray(xlogy(imagined, _summed(params["probability"], hyper)).sum(axis=-1))
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        return (Family if "interval" in hyper else PointCounts).slope(self, stats, params, hyper, how)
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of the intervals as they are: their shares unknown, and how numbers lie within them known."""
+        if "interval" not in hyper:
+            return PointCounts.evidence(self, stats, hyper)
+        held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
+        rows, alpha = _summed(held, hyper), hyper["each"]
+        whole = np.asarray(log_rising(np.full(len(rows), alpha.sum()), rows.sum(axis=-1))).sum()
+        shares = np.asarray(log_rising(np.broadcast_to(alpha, rows.shape), rows)).sum() - whole
+        return float(shares + (held * (np.log(hyper["within"]) - np.log(np.diff(hyper["edges"])))).sum())
+
+    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
+        if "interval" not in hyper:
+            return PointCounts.free_under(self, hyper, setting, groups, columns)
+        cells, found = len(hyper["interval"]), len(_starts(hyper["interval"]))
+        return columns * (groups * (found - 1) + cells - found)
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        kept = {"interval": params["interval"]} if "interval" in params else {}
+        return PointCounts.public(self, params, setting) | kept
+
+    def check_hyper(self, hyper: Hyper) -> str | None:
+        wrong = _no_intervals(hyper) or PointCounts.check_hyper(self, hyper)
+        if wrong or "interval" not in hyper:
+            return wrong
+        each, within, found = hyper["each"], hyper["within"], len(_starts(hyper["interval"]))
+        if not within.shape == hyper["interval"].shape == hyper["alpha"].shape or not (within > 0).all():
+            return "its numbers lie nowhere within its intervals"
+        return None if each.shape == (found,) and (each >= 0).all() else "it imagines rows of other intervals"
+
+    def check_params(self, params: Params) -> str | None:
+        return _no_intervals(params) or PointCounts.check_params(self, params)
+
+    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
+        inner = cuts_of(hyper["edges"], hyper.get("interval"))
+        if not len(inner):
+            return "no cut tells its classes apart: it says nothing of them" if self.needs_classes else None
+        named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
+        more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
+        return f"cut into {len(inner) + 1} intervals at {named}{more}"
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        if len(params["edges"][0]) < 2:
+            return ["nothing known"] * len(params["edges"])
+        number = params["interval"][0] if "interval" in params else None
+        edges = cuts_of(params["edges"][0], number).tolist()
+        names = [f"{name}:" for name in interval_names(edges, setting.written)]
+        shares = params["probability"] if number is None else _summed(params["probability"], {"interval": number})
+        return [top_levels(row, names) for row in shares]
+
+
+def cuts_of(edges: np.ndarray, interval: np.ndarray | None) -> np.ndarray:
+    """Where intervals meet, from the edges of cells and the interval of each, or None where every cell is one."""
+    return edges[1:-1] if interval is None else edges[_starts(interval)[1:]]
+
+
+def _parts(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Edges of parts of about equal count, a heavy number being one by itself, as wide as numbers are rounded."""
+    if len(points) < 2:
+        return np.zeros(0)
+    below, half = np.cumsum(rows), float(np.diff(points).min()) / 2
+    cuts = np.unique(np.searchsorted(below, below[-1] * (np.arange(1, PARTS) / PARTS)))
+    heavy = points[rows > below[-1] / PARTS]
+    edges = np.concatenate([between(points, cuts[(cuts > 0) & (cuts < len(points))]), heavy - half, heavy + half])
+    return np.asarray(edges[(edges > points[0]) & (edges < points[-1])])
+
+
+def _starts(interval: np.ndarray) -> np.ndarray:
+    """The first cell of every interval."""
+    return np.flatnonzero(np.diff(interval, prepend=-1.0))
+
+
+def _summed(cells: np.ndarray, hyper: Hyper) -> np.ndarray:
+    """What the cells of every interval have together."""
+    return np.add.reduceat(cells, _starts(hyper["interval"]), axis=-1)
+
+
+def _no_intervals(found: Params) -> str | None:
+    """What makes the numbers of intervals no such, in words, or None."""
+    lines = np.atleast_2d(found.get("interval", np.zeros((1, 1))))
+    steps = np.diff(lines, axis=1, prepend=-1.0)
+    right = lines.shape[1] and ((steps == 0) | (steps == 1)).all() and (lines[:, 0] == 0).all()
+    return None if right and (lines == lines[:1]).all() else "its cells are in no intervals"
+
+
+_AGES = [23.0, 31.5, None, 67.0, 35.0, 64.5, 29.0, 70.0, 33.0]
+EXAMPLES = tuple(
+    example(family, "stay", _AGES, Cells("reals")) for family in (Cut(), Cut("mdl"), Cut("width", 3), Cut("count", 3))
+)

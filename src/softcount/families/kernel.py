@@ -1,0 +1,218 @@
+"""Kernel columns: numbers of any shape, a bump on every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from softcount.core.twofold import Twofold
+from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
+from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
+from softcount.families.base import Family, register, scalar_prior
+from softcount.families.capabilities import FEW_ROWS, NumberFacts
+from softcount.families.examples import Cells, example
+from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
+from softcount.families.setting import How, Hyper, Params, Setting
+from softcount.records import dataclass
+
+AUTO = "auto"
+FACTORS = 2.0 ** np.arange(1, -8, -1)
+"""Of Silverman's bandwidth, those that `auto` tries."""
+FEW_POINTS = 96
+"""Points up to which all pairs of them are looked at in two classes; where there are more, neighbours are joined."""
+ROOT_TWO_PI = sqrt(2 * np.pi)
+FINEST = 1 / 6
+"""Of the smallest bandwidth, how wide cells are near the points."""
+FAR = 4.0
+"""Bandwidths from any point beyond which cells may be wide."""
+WIDEST = 7.0
+"""Bandwidths beyond which a bump has nothing that a number could tell."""
+MOST_CELLS = 1024
+ROUNDED = 0.5
+"""Of the smallest gap between points, the least bandwidth: rounded numbers are no spikes."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class KernelFamily(PointCounts):
+    """Numbers of any shape: in every class a bump on each of its numbers, `bandwidth` wide by a rule of its own.
+
+    Rules and kernels are those of `sc.KernelDensity`; "auto" is Silverman's bandwidth of every class times the factor,
+    from 2 down to 1/128, under which rows tell their own class best when each is left out. Where no number is below
+    zero, what a bump has there is put back above. The density is averaged over cells of a sixth of the smallest
+    bandwidth, wider where that would take more than 1,024. A prior of `a` imagines `a` rows, half of them where all
+    rows together lie and half anywhere between the ends. There is no likelihood to climb: classes must be known.
+    """
+
+    bandwidth: Any = AUTO
+    kernel: str = "gaussian"
+
+    name = "kde"
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls("sj"),) if facts.rows >= FEW_ROWS else ()
+
+    def __post_init__(self) -> None:
+        if self.bandwidth != AUTO:
+            object.__setattr__(self, "bandwidth", checked_rule(self.bandwidth))
+        named_kernel(self.kernel)
+
+    @property
+    def needs_classes(self) -> bool:
+        return True
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        points, seen = seen_points(stats, setting)
+        counts = steady(stats.value)
+        rows, pooled = scalar_prior(prior, self, 1, setting.groups), np.maximum(stats.value, 0.0).sum(axis=0)
+        least = _least(points[seen], float(getattr(setting, "step", 0.0)))
+        hyper = {"points": points, "least": np.array(least), "factor": np.ones(()), "whole": np.array(least)}
+        hyper["beyond"] = np.array(1.0 / (pooled.sum() + 2.0))
+        if not seen.any():
+            return hyper | {"edges": np.zeros(1), "place": np.zeros(len(points)), "alpha": np.zeros(0)}
+        hyper["whole"] = np.array(self._width(points, counts.sum(axis=0), least, least))
+        if self.bandwidth == AUTO:
+            factor = telling_factor(points[seen], counts[:, seen], self._widths(counts, hyper), least)
+            hyper["factor"] = np.array(factor)
+        whole, widths = max(float(hyper["whole"] * hyper["factor"]), least), self._widths(counts, hyper)
+        edges = _cells(points[seen], float(min(whole, *widths)), float(max(whole, *widths)))
+        hyper |= {"edges": edges, "place": place_of(points, edges)}
+        shares = self._smoothed(pooled[None], hyper, np.array([whole]))[0]
+        return hyper | {"alpha": rows * (shares + np.diff(edges) / (edges[-1] - edges[0])) / 2.0}
+
+    def _widths(self, counts: np.ndarray, hyper: Hyper) -> np.ndarray:
+        """The bandwidth of every group; a group of too few numbers has that of all of them."""
+        least, whole = float(hyper["least"]), float(hyper["whole"])
+        widths = np.array([self._width(hyper["points"], own, least, whole) for own in counts])
+        return np.maximum(widths * hyper["factor"], least) if self.bandwidth == AUTO else widths
+
+    def _width(self, points: np.ndarray, rows: np.ndarray, least: float, otherwise: float) -> float:
+        if not isinstance(self.bandwidth, str):
+            return float(self.bandwidth)
+        own = WeightedPoints(points[rows > 0], rows[rows > 0])
+        if len(own.values) < 2 or own.total <= 1 or not SMALLEST < own.deviation < LARGEST:
+            return otherwise
+        rule = "silverman" if self.bandwidth == AUTO else self.bandwidth
+        return max(bandwidth_of(rule, own, named_kernel(self.kernel)), least)
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        """Kernels are what they are under `ml`, `map` and `mean` alike; only `ml` imagines nothing."""
+        counts, edges = np.maximum(stats.value, 0.0), hyper["edges"]
+        widths = self._widths(steady(stats.value), hyper)
+        raw = self._smoothed(counts, hyper, widths) * counts.sum(axis=1, keepdims=True)
+        raw += 0.0 if how == "ml" else hyper["alpha"]
+        total = raw.sum(axis=1, keepdims=True)
+        even = np.diff(edges) / (edges[-1] - edges[0]) if len(edges) > 1 else np.zeros(0)
+        shares = np.where(total > 0, raw / np.where(total > 0, total, 1.0), even)
+        return self.with_cells(shares, hyper, how) | {"bandwidth": widths}
+
+    def _smoothed(self, counts: np.ndarray, hyper: Hyper, widths: np.ndarray) -> np.ndarray:
+        """(groups x cells) shares of the cells under a bump on every point; they sum to one where there is any."""
+        points, edges = hyper["points"], hyper["edges"]
+        kernel, shares = named_kernel(self.kernel), np.zeros((len(counts), len(edges) - 1))
+        for group, (own, h) in enumerate(zip(counts, widths, strict=True)):
+            values, rows = points[own > 0], own[own > 0]
+            if edges[0] >= 0:  # what is below zero comes back as if it were on its other side
+                near = values < WIDEST * h
+                values, rows = np.concatenate([values, -values[near]]), np.concatenate([rows, rows[near]])
+            if len(values):
+                mass = _bumps(values, rows, edges, h, kernel)
+                shares[group] = mass / mass.sum()
+        return shares
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of every row when it is left out: kernels have no marginal likelihood."""
+        counts, place = np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64)
+        if not len(hyper["alpha"]):
+            return 0.0
+        params, widths = self.estimate(stats, hyper, "mean"), np.diff(hyper["edges"])
+        rows, weight = counts.sum(axis=1, keepdims=True), float(hyper["alpha"].sum())
+        own = float(named_kernel(self.kernel).pdf(np.zeros(1))[0]) / params["bandwidth"][:, None]
+        density = params["probability"][:, place] * (rows + weight) / widths[place]
+        without = np.maximum(density - own, (hyper["alpha"] / widths)[place]) / np.maximum(rows + weight - 1.0, 1e-300)
+        return float((counts * np.log(np.maximum(without, 1e-300))).sum())
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        return PointCounts.public(self, params, setting) | {"bandwidth": params["bandwidth"]}
+
+    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
+        """The numbers themselves are the parameters."""
+        return self.free(setting, groups, columns)
+
+
+def _least(points: np.ndarray, step: float) -> float:
+    """The least bandwidth: what rounding alone makes of numbers, or what a number's last digits are."""
+    if len(points) < 2:
+        low, high = ends_of(points, step) if len(points) else (0.0, 1.0)
+        return (high - low) / 2
+    digits = 4.0 * float(np.spacing(np.abs(points[[0, -1]]).max()))
+    return max(ROUNDED * max(step, float(np.diff(points).min())), digits)
+
+
+def _bumps(values: np.ndarray, rows: np.ndarray, edges: np.ndarray, h: float, kernel: SmoothingKernel) -> np.ndarray:
+    """Rows in each cell when each value is a bump of this width; of cells far from a value nothing is asked."""
+    reach = h * min(kernel.support, WIDEST)
+    first = np.maximum(np.searchsorted(edges, values - reach, side="right") - 1, 0)
+    last = np.minimum(np.searchsorted(edges, values + reach), len(edges) - 1)
+    span = int((last - first).max(initial=0)) + 1
+    at = np.minimum(first[:, None] + np.arange(span), last[:, None])
+    below = kernel.cdf((edges[at] - values[:, None]) / h)
+    mass = rows[:, None] * np.diff(below, axis=1)
+    return np.bincount(np.minimum(at[:, :-1], len(edges) - 2).ravel(), mass.ravel(), len(edges) - 1)
+
+
+def telling_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, least: float) -> float:
+    """The factor of all bandwidths under which rows tell their classes best, each left out of its own density."""
+    values, rows = _fewer(points, counts, max(32, int(FEW_POINTS * min(1.0, sqrt(2 / len(counts))))))
+    if len(values) < 2 or len(rows) < 2:
+        return 1.0
+    # In units of all numbers together, whose squares are neither nothing nor infinite.
+    span = max(float(values[-1] / 2 - values[0] / 2), np.finfo(float).tiny) * 2
+    apart, anywhere, told = np.square(values[:, None] / span - values / span), 1.0, []
+    for factor in FACTORS:
+        h = np.maximum(widths * factor, least) / span
+        density = np.stack([np.exp(apart * (-0.5 / (own * own))) @ row for own, row in zip(h, rows, strict=True)])
+        density /= h[:, None] * ROOT_TWO_PI
+        left_out = np.maximum(density - 1.0 / (h[:, None] * ROOT_TWO_PI), 0.0) + anywhere
+        others = (density + anywhere).sum(axis=0) - (density + anywhere)
+        told.append(float((rows * np.log(left_out / (left_out + others))).sum()))
+    return float(FACTORS[int(np.argmax(told))])
+
+
+def _fewer(values: np.ndarray, rows: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """(groups x points) rows at fewer points: neighbours in order are joined."""
+    if len(values) <= most:
+        return values, rows
+    first = np.unique(np.linspace(0, len(values), most, endpoint=False).astype(int))
+    weight = rows.sum(axis=0)
+    return np.add.reduceat(values * weight, first) / np.add.reduceat(weight, first), np.add.reduceat(
+        rows, first, axis=1
+    )
+
+
+def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:
+    """Edges of narrow cells near the points, and of wide ones where there is nothing; none below zero in vain."""
+    width = finest * FINEST
+    while True:
+        low, high = np.floor((points - FAR * widest) / width), np.ceil((points + FAR * widest) / width)
+        new = np.flatnonzero(np.concatenate([[True], low[1:] > np.maximum.accumulate(high)[:-1]]))
+        ends = np.append(new[1:], len(points)) - 1
+        if (np.maximum.accumulate(high)[ends] - low[new] + 1).sum() <= MOST_CELLS:
+            break
+        width *= 2.0
+    last = np.maximum.accumulate(high)[ends]
+    edges = np.concatenate([np.arange(a, b + 1) for a, b in zip(low[new], last, strict=True)]) * width
+    if points[0] >= 0:
+        edges = np.concatenate([[0.0], edges[edges > 0]])
+    return np.unique(edges)
+
+
+_WAITS = [79.0, 54.0, None, 74.0, 62.0, 85.0, 55.0, 88.0, 51.5]
+EXAMPLES = tuple(
+    example(family, "waiting", _WAITS, Cells("reals"))
+    for family in (KernelFamily(), KernelFamily("scott", "epanechnikov"))
+)

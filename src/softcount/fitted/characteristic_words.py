@@ -1,0 +1,252 @@
+"""Words: those that most mark a class, and those that moved one document to its class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.families.base import IMPOSSIBLE
+from softcount.families.text import WordFigures, spoken
+from softcount.fitted.explain import explained
+from softcount.models.nodes import Node
+from softcount.records import dataclass
+from softcount.table import Chunk, Chunks, Key, Table
+from softcount.table.schema import apart, label
+from softcount.text import Reading
+from softcount.text.count_words import Part, Spot, spans_of, spots_of
+
+if TYPE_CHECKING:
+    from softcount.fitted.fitted import Fitted
+
+ABSENT = "(words not there)"
+"""Stands for all words that a document does not hold, where that counts too."""
+WHOLE = "(the text as a whole)"
+"""Stands for what no word of a document adds: how long it is, where that was learned."""
+ROUNDING = 1e-9
+"""Nats that a sum of words may be off without anything else having been added."""
+FEW = 4
+"""Up to this many groups, how often each holds a word is said of all of them."""
+LEAST = 0.5
+"""Nats of evidence above which a word marks a class: chance gives as much to a word in three that tells nothing."""
+
+
+def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
+    """The columns of text, or the one that is named."""
+    found = [leaf for leaf in fitted.model.leaves if leaf.family.words_of(leaf.setting) is not None]
+    if not found:
+        raise DataError("the model has no column of text, so there are no words. Declare one: kinds={'note': 'text'}.")
+    named = [leaf for leaf in found if key is None or leaf.key == key]
+    if not named:
+        raise DataError(f"{key!r} is no column of text. The model has: {', '.join(label(x.key) for x in found)}.")
+    return named
+
+
+def word_figures(leaf: Node) -> WordFigures:
+    """What a column of text has to say of its words."""
+    found = leaf.family.words_of(leaf.setting)
+    assert found is not None
+    return found
+
+
+# -- words that mark a class
+
+
+@dataclass(frozen=True, slots=True)
+class MarkingWord:
+    """A word of a class: its log-odds there against all other classes together, in nats, and how often it occurs.
+
+    `evidence` is how much better the counts are explained, in nats, if the class uses the word at a rate of its own.
+    Where it counts only that a word is there, `count` and `elsewhere` are documents that hold it.
+    """
+
+    word: str
+    log_odds: float
+    evidence: float
+    count: float
+    elsewhere: float
+
+
+def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[MarkingWord]]:
+    """For each group in turn, the words that most mark it: likelier there than elsewhere, by evidence.
+
+    Evidence is the log-likelihood ratio of two rates against one (half of Dunning's G2). A name that one document
+    repeats has little of it and a word used everywhere next to none, where ranking by log-odds puts the first in front
+    and ranking by frequency the second. A single group has its most frequent words, with no odds.
+    """
+    words = leaf.setting.levels
+    for figures in _figures(fitted, leaf):
+        odds, nats, count, _ = figures
+        if fitted.n_groups == 1:
+            chosen = _largest(count, most, 0.0)
+        else:
+            chosen = _largest(np.where(odds > 0, nats, 0.0), most, LEAST)
+        yield [MarkingWord(str(words[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
+
+
+def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
+    """For each group in turn, in a line, the words that most mark it and those that mark all others against it.
+
+    As `marking_words` has them; the words of a single group are its most frequent ones, and its own are those of all.
+    """
+    words = leaf.setting.levels
+    for odds, nats, count, _ in _figures(fitted, leaf):
+        if fitted.n_groups == 1:
+            yield (spoken(words, count),) * 2
+        else:
+            here, there = (np.where(way > 0, nats, 0.0) for way in (odds, -odds))
+            yield spoken(words, here, LEAST), spoken(words, there, LEAST)
+
+
+def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
+    """For each group in turn, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
+    counts, words = fitted.counts.arrays[leaf.key], word_figures(leaf)
+    hyper, how = leaf.family.pooled_hyper(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
+    whole = counts.sum(axis=0, keepdims=True)
+    for g in range(fitted.n_groups):
+        here = counts[g : g + 1]
+        there = whole - here
+        count, rest = here.value[0], there.value[0]
+        if fitted.n_groups == 1:
+            odds = nats = np.zeros(len(count) - 1)
+        else:
+            odds, nats = words.log_odds(here, there, hyper, how), words.evidence(count, rest)
+        yield odds, nats, count[1:], rest[1:]
+
+
+def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
+    """The places of the largest values above the least, largest first; equal ones in the order of the words."""
+    places = np.flatnonzero(values > least)
+    if 0 < most < len(places):
+        enough = np.partition(values[places], len(places) - most)[len(places) - most]
+        places = places[values[places] >= enough]
+    return places[np.lexsort((places, -values[places]))][:most]
+
+
+# -- words that moved a document
+
+Pair = tuple[int, int]
+"""The group of a row, and the one it is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordReason:
+    """A word of a document: how often it occurs, its log-odds of the class against the other, in nats, and `held`.
+
+    `held` is how often the groups of `DocumentWords` hold it, by what was learned.
+    """
+
+    word: str
+    count: float
+    nats: float
+    held: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWords:
+    """The words of one document of one column; their nats add up to `total`, the column's figure in an explanation.
+
+    `groups` are the group of the row, the one it is compared with, and the others where they are few; a model of one
+    class has only the first. With `once` it counts only that a word is there.
+    """
+
+    key: Key
+    reading: Reading
+    once: bool
+    words: list[WordReason]
+    total: float
+    groups: tuple[int, ...]
+
+
+def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
+    """One row of a table, counted from 0, as a chunk of its own."""
+    seen = 0
+    for chunk in fitted.chunks(table):
+        if chunk.start <= row < chunk.start + chunk.n_rows:
+            place = row - chunk.start
+            return replace(chunk.take(slice(place, place + 1)), start=row, labels=None)
+        seen += chunk.n_rows
+    raise DataError(f"there is no row {row}: the table has {seen:,}. Rows are counted from 0.")
+
+
+def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[DocumentWords]:
+    """For each column of text, or the one named, the words of a chunk's only row, the weightiest first."""
+    one: Any = Chunks([chunk])
+    why = explained(fitted, one, against)
+    pair = int(why.chosen[0]), int(why.against[0])
+    if against is not None and pair[0] == pair[1]:
+        raise DataError(
+            f"row {chunk.start} is in class {against!r} itself. "
+            "Give another class for `against`, or none for the runner-up."
+        )
+    figures = {name: float(part[0]) for name, part in why.parts.items()}
+    return [_document_words(fitted, leaf, chunk, pair, figures[leaf.key]) for leaf in text_leaves(fitted, key)]
+
+
+def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
+    bag = chunk.bags[fitted.schema.places[leaf.key].slot]
+    once = word_figures(leaf).once and fitted.pool is None
+    inside = bag.indices > 0
+    places, counts = bag.indices[inside] - 1, bag.data[inside]
+    nats = _nats(fitted, leaf, bag, pair)
+    groups = tuple(dict.fromkeys([*pair, *(range(fitted.n_groups) if fitted.n_groups <= FEW else ())]))
+    held = fitted.counts.arrays[leaf.key][list(groups)][:, places + 1].value.T.tolist()
+    words = [
+        WordReason(str(leaf.setting.levels[place]), count, nat, tuple(own))
+        for place, count, nat, own in zip(places.tolist(), counts.tolist(), nats.tolist(), held, strict=True)
+    ]
+    rest = total - float(nats.sum()) if np.isfinite(nats).all() and np.isfinite(total) else 0.0
+    if len(inside) and (once or abs(rest) > ROUNDING * (1.0 + float(np.abs(nats).sum()))):
+        words.append(WordReason(apart(ABSENT if once else WHOLE, {word.word for word in words}), 0.0, rest, ()))
+    words.sort(key=lambda word: (-abs(word.nats), word.word))
+    return DocumentWords(leaf.key, fitted.schema[leaf.key].reading or Reading(), once, words, total, groups)
+
+
+def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
+    """What each word of a document adds to the log-odds of the pair."""
+    inside = bag.indices > 0
+    if fitted.pool is not None:
+        parts = fitted.pool.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
+        return np.asarray(parts[:, pair[0]] - parts[:, pair[1]])
+    if fitted.linear is not None:
+        own = fitted.linear.weights[leaf.key][list(pair)][:, bag.indices[inside]]
+        return np.asarray((own[0] - own[1]) * leaf.family.features(bag, leaf.setting).data[inside])
+    params = {name: part[list(pair)] for name, part in fitted.estimates[leaf.key].items()}
+    scores = word_figures(leaf).scores(params, bag.indices[inside] - 1, bag.data[inside])
+    scores = np.where(np.abs(scores) > -IMPOSSIBLE, np.copysign(np.inf, scores), scores)
+    if fitted.weights is not None:
+        scores = scores * fitted.weights.weights[fitted.model.leaves.index(leaf)]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
+# -- where they stand
+
+
+def spots(found: DocumentWords, document: str | None) -> list[Spot]:
+    """Where the words stand in the document they were counted in; runs of characters stand nowhere."""
+    there = {word.word for word in found.words if word.count}
+    return [] if document is None else list(spots_of(document, found.reading, there))
+
+
+def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
+    """By word, an (occurrences x 2) array of the places where it begins and ends."""
+    words = [word.word for word in found.words if word.count]
+    return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
+
+
+def weights(found: DocumentWords, places: Iterable[Spot]) -> dict[Part, float]:
+    """The nats of every place in the document: a word's are divided by its occurrences, a run's by its words.
+
+    Where it counts only that a word is there, every occurrence has all of them.
+    """
+    there = [word for word in found.words if word.count]
+    each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in there}
+    out: dict[Part, float] = {}
+    for spot in places:
+        for part in (part for part in spot.parts if part[0] < part[1]):
+            out[part] = out.get(part, 0.0) + each[spot.word] / len(spot.parts)
+    return out

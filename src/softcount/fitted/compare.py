@@ -1,0 +1,233 @@
+"""Differences between two models, and classes of k-means centres."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError
+from softcount.families import Hyper, Normal, Setting
+from softcount.fitted.answers import query
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.network import FittedNet
+from softcount.models.nodes import Imagined, Node
+from softcount.models.stacks import Kernels
+from softcount.models.star import Star
+from softcount.records import dataclass
+from softcount.table.schema import Field, Key, Kind, Schema
+
+if TYPE_CHECKING:
+    from softcount.learn.kmeans.fit import Centres
+
+Model = Fitted | FittedNet
+SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
+"""Between the numbers below which these shares lie, under either model, the line of numbers is cut into so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """A column that both models have: `moved` is the share of its probability that lies elsewhere now.
+
+    Half the sum of what all levels gained and lost; 0 where nothing changed, 1 where the two have nothing in common.
+    `within` is the class in which it moved most, and how far there.
+    """
+
+    column: Key
+    moved: float
+    before: Any
+    after: Any
+    within: tuple[Any, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassChange:
+    """A class and its share before and after; None where one of the models does not have it."""
+
+    name: Any
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanges:
+    """What changed between two models, the columns that moved most first."""
+
+    rows: tuple[float, float]
+    parameters: tuple[int, int]
+    schema: tuple[str, ...]
+    classes: tuple[ClassChange, ...]
+    columns: tuple[ColumnChange, ...]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the two are alike in all of this."""
+        shares = all(line.before == line.after for line in self.classes)
+        alike = self.rows[0] == self.rows[1] and shares and not self.schema
+        return alike and not any(line.moved for line in self.columns)
+
+
+def model_changes(old: Any, new: Any) -> ModelChanges:
+    """What changed from an old model to a new one, of which each is an estimator or what it learned.
+
+    >>> import softcount as sc
+    >>> fruit = [sc.NaiveBayes().fit({"colour": list(c)}, list("aabb")) for c in ("rrgg", "rrgr")]
+    >>> [(change.column, round(change.moved, 3)) for change in model_changes(*fruit).columns]
+    [('colour', 0.125)]
+    """
+    before, after = _learned(old), _learned(new)
+    answers = [_answers(model) for model in (before, after)]
+    both = [key for key in answers[0] if key in answers[1]]
+    names = [name for name in _classes(before) if name in _classes(after)]
+    found = [_column(before, after, key, names, answers) for key in both]
+    return ModelChanges(
+        (before.counts.rows, after.counts.rows),
+        (before.n_parameters, after.n_parameters),
+        tuple(_schema_changes(before, after)),
+        tuple(_class_changes(before, after)),
+        tuple(sorted(found, key=lambda change: -change.moved)),
+    )
+
+
+def _learned(model: Any) -> Model:
+    found = model if isinstance(model, (Fitted, FittedNet)) else getattr(model, "fitted_", None)
+    if not isinstance(found, (Fitted, FittedNet)):
+        raise DataError(f"changes are of two fitted models of a table, not of {type(model).__name__}.")
+    return found
+
+
+def _ask(model: Model, given: Mapping[Key, Any] | None = None) -> dict[Key, Any]:
+    found: dict[Key, Any] = query(model, None, given) if isinstance(model, Fitted) else model.query(None, given)
+    return found
+
+
+def _answers(model: Model) -> dict[Key, Any]:
+    """Every column but the class."""
+    columns = {spec.key for spec in model.schema.used}
+    return {key: answer for key, answer in _ask(model).items() if key in columns and key != model.target}
+
+
+def _classes(model: Model) -> list[Any]:
+    """Classes that have names; those that were looked for have numbers, which mean nothing elsewhere."""
+    if model.target is None or (isinstance(model, FittedNet) and model.is_number(model.target)):
+        return []
+    return list(model.names) if isinstance(model, Fitted) else list(model.levels[model.target])
+
+
+def _column(before: Model, after: Model, key: Key, names: list[Any], answers: list[dict[Key, Any]]) -> ColumnChange:
+    one, other = answers[0][key], answers[1][key]
+    edges, within = _edges(one, other), None
+    if names and before.target == after.target:
+        moved = [(x, _moved(_of_class(before, key, x), _of_class(after, key, x), edges)) for x in names]
+        within = max(moved, key=lambda pair: pair[1])
+    return ColumnChange(key, _moved(one, other, edges), one, other, within)
+
+
+def _edges(one: Any, other: Any) -> np.ndarray:
+    """Where the line of numbers is cut to compare two answers: finer where either has more of its probability."""
+    if isinstance(one, Mapping) or isinstance(other, Mapping):
+        return np.zeros(0)
+    ends = [[answer.quantile(share) for share in SHARES] for answer in (one, other)]
+    cuts = [np.linspace(low, high, PARTS) for own in ends for low, high in pairwise(own)]
+    return np.unique(np.concatenate(cuts))
+
+
+def _of_class(model: Model, key: Key, name: Any) -> Any:
+    given = {model.target: name}
+    return query(model, key, given) if isinstance(model, Fitted) else model.query(key, given)
+
+
+def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
+    """The share of probability that lies elsewhere: over levels, or over small parts of the line of numbers."""
+    levels = [isinstance(answer, Mapping) for answer in (one, other)]
+    if all(levels):
+        every = dict.fromkeys([*one, *other])
+        return float(0.5 * sum(abs(one.get(level, 0.0) - other.get(level, 0.0)) for level in every))
+    if any(levels):
+        return 1.0  # levels and numbers have nothing in common
+    parts = [np.diff([0.0, *(answer.cdf(float(edge)) for edge in edges), 1.0]) for answer in (one, other)]
+    return float(0.5 * np.abs(parts[0] - parts[1]).sum())
+
+
+# -- columns and classes
+
+
+def _schema_changes(before: Model, after: Model) -> Iterable[str]:
+    old, new = ({spec.key: spec for spec in model.schema.fields} for model in (before, after))
+    yield from (f"column {key!r} is new ({_said(spec)})" for key, spec in new.items() if key not in old)
+    yield from (f"column {key!r} is gone (it was {_said(spec)})" for key, spec in old.items() if key not in new)
+    for key in (key for key in old if key in new):
+        if _said(old[key]) != _said(new[key]):
+            yield f"column {key!r} was {_said(old[key])} and is {_said(new[key])}"
+        yield from _level_changes(old[key], new[key])
+    if before.target != after.target:
+        yield f"the class was {before.target!r} and is {after.target!r}"
+
+
+def _said(spec: Field) -> str:
+    return f"{spec.kind}" if spec.used else f"{spec.kind}, left out"
+
+
+def _level_changes(old: Field, new: Field) -> Iterable[str]:
+    if not (old.used and new.used and old.kind.coded and new.kind.coded):
+        return
+    for one, other, how in ((new, old, "new"), (old, new, "gone")):
+        levels = [level for level in one.levels if level not in set(other.levels)]
+        if levels:
+            shown = ", ".join(map(repr, levels[:5])) + (f" and {len(levels) - 5} more" if len(levels) > 5 else "")
+            yield f"column {old.key!r}: {how} {'level' if len(levels) == 1 else 'levels'} {shown}"
+
+
+def _class_changes(before: Model, after: Model) -> Iterable[ClassChange]:
+    if not _classes(before) or not _classes(after):
+        return
+    old, new = (dict(zip(_classes(model), map(float, model.shares), strict=True)) for model in (before, after))
+    for name in dict.fromkeys([*old, *new]):
+        yield ClassChange(name, old.get(name), new.get(name))
+
+
+# k-means as classes that can be asked: the mixture whose memberships, made hard, are the nearest centres.
+
+NOTE = (
+    "k-means has no probabilities of its own: these are of clusters equally frequent and equally wide in every "
+    "direction, of which the likeliest for a whole row is the nearest, as `predict` tells it."
+)
+NARROWEST = 1e-12
+"""The least variance, as a share of that of the centres: where every row lies on its centre."""
+
+
+def centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
+    """The classes of such centres, ready to answer; directions have no distances in some columns alone."""
+    if found.frame.unit:
+        raise DataError(
+            "spherical k-means compares directions, which some columns alone do not have: there is no page of any "
+            "column from any others. Look at its centres: report."
+        )
+    if found.sizes is None:
+        raise DataError("the file is of an earlier version, which kept no sizes of clusters. Fit it again.")
+    groups, columns = found.centres.shape
+    apart = float(found.centres.var(axis=0).mean())
+    width = found.inertia / (float(found.sizes.sum()) * columns)
+    variance = np.full(groups, max(width, NARROWEST * apart, 1e-300))
+    anchors = found.frame.anchor.tolist()
+    schema = Schema(tuple(Field(key, Kind.REAL, "k-means", anchor=a) for key, a in zip(keys, anchors, strict=True)))
+    leaves = tuple(
+        Node(spec.key, (spec.key,), Normal(), Setting((spec.key,), groups, anchor=np.array([spec.anchor])))
+        for spec in schema.fields
+    )
+    star = Star(schema, leaves, groups, Kernels(groups))
+    means = found.centres - found.frame.anchor
+    params = {leaf.key: {"mean": own, "variance": variance} for leaf, own in zip(star.leaves, means.T, strict=True)}
+    arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(found.sizes)}
+    for leaf, own in zip(star.leaves, means.T, strict=True):
+        arrays[leaf.key] = Twofold.of(np.stack([found.sizes, found.sizes * own, found.sizes * (own**2 + variance)], 1))
+    shares = np.full(groups, 1.0 / groups)
+    counts = Counts(arrays, float(found.sizes.sum()))
+    priors = dict.fromkeys([node.key for node in star.nodes], 1.0)
+    known: dict[Key, Hyper] = {ROOT: {"alpha": np.full(groups, 1.0 / groups)}}
+    imagined = Imagined(star.nodes.hypers(counts, priors, known), "ml")
+    return Fitted(star, star.params(shares, params), counts, imagined, estimate="ml", notes=list(found.notes))

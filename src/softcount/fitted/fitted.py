@@ -1,0 +1,522 @@
+"""A fitted model of a table: schema, parameters, and how it scores rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.core.counts import ROOT
+from softcount.core.lazy_scipy import sparse
+from softcount.errors import DataError
+from softcount.families import Family, Params
+from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
+from softcount.fitted.influence import departures, known_influence
+from softcount.learn.record import Learned
+from softcount.models.base import ClassModel
+from softcount.models.nodes import refuse_scores
+from softcount.models.star import LinearStar, Star, WeighedStar
+from softcount.models.tiles import TILE
+from softcount.records import dataclass
+from softcount.run.local import Threads
+from softcount.table import Chunk, Table, open_table
+from softcount.table.schema import Key
+
+if TYPE_CHECKING:
+    from softcount.classify.aode import StarCounts
+    from softcount.classify.ensemble import Pool
+    from softcount.fitted.classes import Card
+
+METHODS = ("temperature", "isotonic")
+BINS = 10
+FARTHEST = 1e30
+"""Log-odds beyond this are as sure as can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Predictions stated with a probability from `low` to `high`: their weight, mean probability and share right."""
+
+    low: float
+    high: float
+    rows: float
+    stated: float
+    right: float
+
+
+def bin_sums(stated: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(bins x 3) weight, weight times stated probability, weight of what was right; sums of parts of a table add."""
+    place = np.minimum((stated * BINS).astype(np.int64), BINS - 1)
+    terms = (weights, weights * stated, weights * right)
+    return np.stack([np.bincount(place, term, minlength=BINS) for term in terms], axis=1)
+
+
+def bins_of(sums: np.ndarray) -> tuple[Bin, ...]:
+    """The bins that hold anything.
+
+    >>> sums = bin_sums(np.array([0.95, 0.97, 0.55]), np.array([1, 0, 1]), np.ones(3))
+    >>> [(b.low, b.rows, round(b.stated, 2), b.right) for b in bins_of(sums)]
+    [(0.5, 1.0, 0.55, 1.0), (0.9, 2.0, 0.96, 0.5)]
+    """
+    return tuple(
+        Bin(k / BINS, (k + 1) / BINS, float(rows), float(stated / rows), float(right / rows))
+        for k, (rows, stated, right) in enumerate(sums)
+        if rows > 0
+    )
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """How far the stated probability is from the share right, averaged over the rows."""
+    return sum(b.rows * abs(b.stated - b.right) for b in bins) / sum(b.rows for b in bins)
+
+
+def overstated(bins: Sequence[Bin]) -> Bin | None:
+    """The bin that claims most too much, if all together claim at least two points more than they keep.
+
+    None also where chance could do it: three standard deviations of how often stated probabilities come true.
+    """
+    total = sum(b.rows for b in bins)
+    excess = sum(b.rows * (b.stated - b.right) for b in bins)
+    chance = sum(b.rows * b.stated * (1.0 - b.stated) for b in bins) ** 0.5
+    if not excess > max(0.02 * total, 3.0 * chance):
+        return None
+    return max(bins, key=lambda b: b.rows * (b.stated - b.right))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A probability that rises with the log-odds: straight between its points, flat beyond them."""
+
+    odds: np.ndarray
+    share: np.ndarray
+
+    def __call__(self, odds: np.ndarray) -> np.ndarray:
+        return np.asarray(np.interp(np.clip(odds, -FARTHEST, FARTHEST), self.odds, self.share))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """How a model's probabilities are corrected, and what that did on rows held out.
+
+    `temperature` divides the log joint; above 1 it makes the model less sure. `curves` are one for each class, against
+    all others, or a single one for the second of two. The log-losses are of rows that neither the model nor the
+    correction had seen, each fold corrected by what the others showed; `before` and `after` are their reliability.
+    """
+
+    method: str
+    rows: int
+    log_loss_before: float
+    log_loss_after: float
+    before: tuple[Bin, ...]
+    after: tuple[Bin, ...]
+    temperature: float | None = None
+    curves: tuple[Curve, ...] = ()
+
+    def proba(self, joint: np.ndarray) -> np.ndarray:
+        """(rows x groups) calibrated probabilities from the log of share times density."""
+        if self.temperature is not None:
+            return softened(joint, self.temperature)
+        return curved(joint, self.curves)
+
+    def log_proba(self, joint: np.ndarray) -> np.ndarray:
+        """Their logarithms, exact where a probability is too small for a float."""
+        if self.temperature is not None:
+            return log_softened(joint, self.temperature)
+        return np.asarray(np.log(curved(joint, self.curves)))
+
+
+def softened(joint: np.ndarray, temperature: float) -> np.ndarray:
+    """Each row's probabilities at this temperature."""
+    return np.asarray(np.exp(log_softened(joint, temperature)))
+
+
+def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
+    """Their logarithms, from the log of share times density."""
+    peaks = joint.max(axis=1, keepdims=True)
+    # The best class is taken off first: 1 / temperature of a difference keeps the digits of near ties.
+    logs = (joint - np.where(np.isfinite(peaks), peaks, 0.0)) / temperature
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    return logs - np.where(np.isfinite(total), total, 0.0)
+
+
+def curved(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
+    """Each row's probabilities by the curves of the classes, made to sum to one."""
+    odds = log_odds(joint)
+    if len(curves) == 1:
+        second = curves[0](odds[:, 1])
+        return np.stack([1.0 - second, second], axis=1)
+    shares = np.stack([curve(odds[:, k]) for k, curve in enumerate(curves)], axis=1)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def log_odds(joint: np.ndarray) -> np.ndarray:
+    """(rows x groups) log-odds of each group against all others together.
+
+    The leading group is set against the others without itself: its probability would round to 1, and rows that are
+    sure would all be alike.
+
+    >>> log_odds(np.log([[0.4, 0.3, 0.3]])).round(4).tolist(), log_odds(np.array([[0.0, -900.0]])).tolist()
+    ([[-0.4055, -0.8473, -0.8473]], [[900.0, -900.0]])
+    """
+    rows, top = np.arange(len(joint)), joint.argmax(axis=1)
+    peak = joint[rows, top]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = joint - peak[:, None]
+        shares = np.exp(relative)
+        odds: np.ndarray = relative - np.log(shares.sum(axis=1, keepdims=True) - shares)
+        relative[rows, top] = -np.inf
+        second = relative.max(axis=1, keepdims=True)
+        rest = second[:, 0] + np.log(np.exp(relative - second).sum(axis=1))
+    odds[rows, top] = np.where(np.isneginf(second[:, 0]), np.inf, -rest)
+    return odds
+
+
+# A fitted model: what the estimators and the command line both wrap.
+
+Finish = Callable[[np.ndarray], np.ndarray]
+"""What becomes of (rows x groups) scores, in place; back comes a number for each row, finite where it is possible."""
+
+DependentPairs = tuple[tuple[Key, Key, float], ...]
+"""Pairs of columns, and the nats they say of each other given the class."""
+
+FEW_ROWS, SMALL_SHARE = 5, 0.01
+"""Rows, and share of all rows, below which a group counts for less where columns are ranked."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted(Learned):
+    """What was learned, and what it says."""
+
+    calibration: Calibration | None = None
+    pool: Pool | None = None
+    """What tells the classes in place of the model, where there is one; the model says everything else."""
+    weights: ColumnWeights | None = None
+    """A weight for every leaf where classes are told, and a bias for every class in place of the shares."""
+    linear: LinearWeights | None = None
+    """Weights of all features where classes are told by logistic regression, and a bias in place of the shares."""
+    stars: StarCounts | None = None
+    """Counts of pairs, where the pool is averaged stars that follow from them."""
+    dependent: DependentPairs | None = None
+    """Pairs that depend on each other strongly given the class, the most dependent first; None if not measured."""
+
+    @classmethod
+    def of(cls, learned: Learned) -> Fitted:
+        """What was learned, ready to answer."""
+        return cls(**{part.name: getattr(learned, part.name) for part in fields(learned)})
+
+    # -- what was learned
+
+    @property
+    def params(self) -> dict[Key, Params]:
+        return self.model.public(self.estimates)
+
+    @property
+    def levels(self) -> dict[Key, Sequence[object]]:
+        """Levels of discrete columns, words of text columns, in the order of their probabilities."""
+        found: dict[Key, Sequence[object]] = {}
+        for leaf in self.model.leaves:
+            levels, words = leaf.family.levels_of(leaf.setting), leaf.family.words_of(leaf.setting)
+            if levels is not None:
+                found[leaf.key] = list(levels)
+            elif words is not None:
+                found[leaf.key] = words.words
+        return found
+
+    @property
+    def families(self) -> dict[Key, Family]:
+        return {x.key: x.family for x in self.model.leaves}
+
+    @property
+    def bag(self) -> bool:
+        """Whether the table is one sparse block of counts."""
+        return any(not leaf.columns for leaf in self.model.leaves)
+
+    @property
+    def texts(self) -> tuple[Key, ...]:
+        """The keys of all bags of words: texts in their order, or the one block of a sparse table."""
+        return tuple(spec.key for spec in self.schema.stored("bags")) or tuple(
+            leaf.key for leaf in self.model.leaves if not leaf.columns
+        )
+
+    @property
+    def n_rows(self) -> float:
+        return self.counts.rows
+
+    @property
+    def group_rows(self) -> np.ndarray:
+        """The rows of each group, as they were counted, whatever share it is given."""
+        return np.asarray(self.counts.arrays[ROOT].value, dtype=float)
+
+    @property
+    def row_shares(self) -> np.ndarray:
+        """The share of the rows that each group has, without a prior."""
+        rows = self.group_rows
+        return rows / rows.sum() if rows.sum() > 0 else self.shares
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0) // (2 if self.half_steps else 1)
+
+    @property
+    def names(self) -> list[Any]:
+        """The groups' names: classes as far as they are known, the others numbered from 0."""
+        known = (self.named or []) if self.classes is None else self.classes
+        names = [name.item() if isinstance(name, np.generic) else name for name in known]
+        while len(names) < self.n_groups:
+            names.append(next(number for number in count(len(names)) if number not in names))
+        return names
+
+    def group_of(self, name: Any) -> int:
+        """The group of this name."""
+        if name not in self.names:
+            raise DataError(f"there is no class {name!r}. The classes are: {', '.join(map(str, self.names))}.")
+        return self.names.index(name)
+
+    def posterior(self, key: Key) -> Any:
+        """The posterior of one column's parameters in every group, as a conjugate object."""
+        leaf = self.model.nodes[key]
+        return leaf.family.posterior(self.counts.arrays[key], self.imagined.hypers[key], leaf.setting)
+
+    def influence(self) -> list[tuple[Key, float]]:
+        """Columns by what they say of the classes; largest first.
+
+        If the classes are known: by how many nats per row each column lowers the log-loss (`known_influence`). If not:
+        by how far the groups depart from the whole table, in nats summed over the groups. There a group of fewer rows
+        than one in a hundred, or than five, counts only as much as its rows do compared with those of an average group:
+        a few rows may lie as far out as they like.
+        """
+        if self.classes is not None:
+            return known_influence(self)
+        rows = self.group_rows
+        tiny = rows < max(FEW_ROWS, SMALL_SHARE * rows.sum())
+        worth = np.where(tiny, np.minimum(1.0, rows / max(rows.mean(), 1e-300)), 1.0)
+        values = [(key, float(far @ worth)) for key, far in departures(self).items()]
+        return sorted(values, key=lambda pair: -pair[1])
+
+    def cards(self, parameters: bool = False) -> list[Card]:
+        """A card for every group: its size, its typical row, and what sets it apart from the whole table.
+
+        Figures are those of the rows or, with `parameters`, those that rows are scored with.
+        """
+        from softcount.fitted.classes import cards_of
+
+        return cards_of(self, parameters)
+
+    def describe(self, key: Key, parameters: bool = False) -> list[str]:
+        """One column in a few words for every group; figures as of `cards`."""
+        from softcount.fitted.classes import describe
+
+        return describe(self, key, parameters)
+
+    # -- scoring
+
+    def table(self, data: Any, **how: Any) -> Table:
+        """Data to be answered for, read under this model's schema."""
+        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
+
+    def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
+        """(rows x groups) log-probability of each group given the row, calibrated where the model is."""
+        if self.pool is not None:
+            return self._pooled(table, threads)
+        return self._each_row(table, threads, self._log_posterior)
+
+    def proba(self, table: Table, threads: Threads) -> np.ndarray:
+        """(rows x groups) probability of each group given the row, calibrated where the model is."""
+        if self.pool is not None:
+            return np.asarray(np.exp(self._pooled(table, threads)))
+        plain = self.calibration is None and self.learned_weights is None
+        return self._each_row(table, threads, self._posterior, plain)
+
+    def _pooled(self, table: Table, threads: Threads) -> np.ndarray:
+        from softcount.classify.ensemble import pooled
+
+        assert self.pool is not None
+        return pooled(self.pool, self.schema, table, threads)
+
+    def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
+        """Log-density of each row, summed over the groups."""
+        refuse_scores(self.model.leaves, "has no density")
+        return self._each_row(table, threads, None)
+
+    @property
+    def telling(self) -> Any:
+        """What tells groups apart: the model, with the weights of its columns or features where it has some."""
+        learned = self.learned_weights
+        return self.model if learned is None else learned.of(self.model)
+
+    @property
+    def learned_weights(self) -> ColumnWeights | LinearWeights | None:
+        """What was learned of columns or features to tell classes by, beside or in place of parameters."""
+        return self.weights if self.linear is None else self.linear
+
+    def compiled(self) -> Any:
+        """The parameters as scoring wants them: all that tells groups apart."""
+        if self.learned_weights is not None:
+            return self.telling.compile(self.estimates)
+        return self.model.compile(self.estimates, contrast=True)
+
+    def joint_of(self, chunk: Chunk, compiled: Any) -> np.ndarray:
+        """(rows x groups) log of share times density of a chunk, up to what no group changes."""
+        found: np.ndarray = self.telling.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
+        return found
+
+    def parts_of(self, chunk: Chunk, compiled: Any) -> tuple[dict[Key, np.ndarray], np.ndarray]:
+        """What each column adds to the scores that tell the groups, and what no column does: the shares."""
+        if self.pool is not None:
+            from softcount.classify.ensemble import pooled_parts
+
+            return pooled_parts(self.pool, self.schema, self.texts, chunk)
+        learned = self.learned_weights
+        with np.errstate(divide="ignore"):
+            shares = np.log(self.shares) if learned is None else learned.bias
+        parts = self.telling.score_parts(compiled, self.model.prepare(chunk, base=False))
+        return parts, np.tile(shares, (chunk.n_rows, 1))
+
+    def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
+        """(rows x groups) log of share times density, up to what no group changes."""
+        return self._each_row(table, threads, lambda joint: np.zeros(len(joint)))
+
+    def _posterior(self, joint: np.ndarray) -> np.ndarray:
+        better = None if self.calibration is None else self.calibration.proba(joint)
+        evidence: np.ndarray = self.model.kernels.normalise(joint)
+        if better is not None:
+            joint[:] = better
+        return evidence
+
+    def _log_posterior(self, joint: np.ndarray) -> np.ndarray:
+        evidence: np.ndarray = self.model.kernels.normalise(joint.copy())
+        if np.isfinite(evidence).all():
+            joint -= evidence[:, None]
+            joint[:] = joint if self.calibration is None else self.calibration.log_proba(joint)
+        return evidence
+
+    def _each_row(self, table: Table, threads: Threads, finish: Finish | None, plain: bool = False) -> np.ndarray:
+        """Score every chunk in tiles and finish each tile in place; without a finish, the log-density of each row.
+
+        `plain` are probabilities as the model gives them, which it may have without scores before them.
+        """
+        compiled = self.model.compile(self.estimates) if finish is None else self.compiled()
+        shape = () if finish is None else (self.n_groups,)
+        whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
+
+        def work(task: Callable[[], Chunk]) -> np.ndarray:
+            chunk = task()
+            room = (
+                np.empty((chunk.n_rows, *shape)) if whole is None else whole[chunk.start : chunk.start + chunk.n_rows]
+            )
+            ready = self.model.prepare(chunk, base=finish is None)
+            evidence = self.model.posterior(ready, compiled, room) if plain else None
+            if evidence is None:
+                return self._in_tiles(chunk, ready, compiled, finish, room)
+            self._refuse_impossible_rows(chunk, evidence)
+            return room
+
+        parts = list(threads.map(work, table.tasks()))
+        if whole is not None:
+            return whole
+        return np.concatenate(parts) if parts else np.empty((0, *shape))
+
+    def _in_tiles(self, chunk: Chunk, ready: Any, compiled: Any, finish: Finish | None, out: np.ndarray) -> np.ndarray:
+        telling = self.model if finish is None else self.telling
+        for a in range(0, chunk.n_rows, TILE):
+            rows = slice(a, min(a + TILE, chunk.n_rows))
+            joint = telling.score(ready, compiled, rows, None if finish is None else out[rows])
+            if finish is None:
+                out[rows] = self.model.kernels.normalise(joint)
+                continue
+            self._refuse_impossible_rows(chunk, finish(joint), a)
+        if finish is None:
+            out += ready.base
+            out[np.isnan(out)] = -np.inf  # of a finite cell near 1e308, whose terms are too large for a float
+        return out
+
+    def _refuse_impossible_rows(self, chunk: Chunk, evidence: np.ndarray, first: int = 0) -> None:
+        possible = np.isfinite(evidence)
+        if not possible.all():
+            raise self._impossible(chunk, first + int(np.argmin(possible)))
+
+    def refuse_impossible(self, chunk: Chunk, joint: np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Raise at the first of these rows that no group can have made."""
+        rows = np.arange(len(joint)) if rows is None else rows
+        possible = np.isfinite(joint[rows]).any(axis=1)
+        if not possible.all():
+            raise self._impossible(chunk, int(rows[np.argmin(possible)]))
+
+    def _impossible(self, chunk: Chunk, row: int) -> DataError:
+        values = chunk.reals[row]
+        if np.isinf(values).any():
+            key = self.schema.stored("reals")[int(np.argmax(np.isinf(values)))].key
+            return DataError(
+                f"column {key!r}, row {chunk.start + row + 1}: Input contains infinity, which no model can score."
+            )
+        return DataError(
+            f"row {chunk.start + row + 1} is impossible under every class (probability zero), so no class can be "
+            f"preferred. Fit with a prior ({remedies.estimate_mean()}) so that nothing is impossible."
+        )
+
+    def chunks(self, table: Table) -> Iterator[Chunk]:
+        for task in table.tasks():
+            yield task()
+
+    def single(self, given: Mapping[Key, Any], ways: Mapping[Key, Sequence[Any]] | None = None) -> Chunk:
+        """One row that holds what is given and misses everything else; a warning of what was never seen.
+
+        With `ways`, so many rows as these columns have cells.
+        """
+        known = [spec.key for spec in self.schema.used]
+        for key in given:
+            if key not in known:
+                raise DataError(f"the model has no column {key!r}. It has: {', '.join(map(str, known))}.")
+        if self.bag:
+            nothing = np.zeros((1, 0))
+            empty = sparse.csr_matrix((1, len(self.model.leaves[0].setting.levels)))
+            return Chunk(0, 1, nothing, nothing.astype(np.uint8), nothing.astype(np.int32), (empty,))
+        refuse_several(self.schema, given)
+        plain = None if ways else plain_row(self.schema, given)
+        if plain is not None:
+            return plain
+        rows = len(next(iter(ways.values()))) if ways else 1
+        table = self.table({key: [given.get(key)] * rows for key in known} | dict(ways or {}))
+        chunk = next(self.chunks(table))
+        warn_of_given(table, given)
+        return chunk
+
+
+# A weight for every column where classes are told.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnWeights:
+    """The weight of every leaf in the order of the model, the bias of every class, and the penalty that was chosen."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    penalty: float
+
+    def of(self, model: ClassModel) -> WeighedStar:
+        """The model with these weights."""
+        assert isinstance(model, Star)
+        return WeighedStar(model, self.weights, self.bias)
+
+
+# Weights of a logistic regression on the features of the families.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearWeights:
+    """By leaf (groups x features) weights, the bias of every class, and the penalty and iterations they took."""
+
+    weights: Mapping[Key, np.ndarray]
+    bias: np.ndarray
+    penalty: float
+    n_iter: int
+
+    def of(self, model: ClassModel) -> LinearStar:
+        """The model with these weights."""
+        assert isinstance(model, Star)
+        return LinearStar(model, self.weights, self.bias)

@@ -1,0 +1,627 @@
+"""A fitted Bayesian network: queries, scores and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property, partial
+from operator import call
+from typing import Any
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError
+from softcount.families import Params as Own
+from softcount.fitted.answers import (
+    Answer,
+    IntervalAnswer,
+    absent_cells,
+    as_written,
+    drawn_within,
+    fill_as_written,
+    levels_as_written,
+)
+from softcount.fitted.conditions import (
+    Condition,
+    Levels,
+    condition_of,
+    evidence_within,
+    is_number,
+    number_of,
+    number_reader,
+    within,
+)
+from softcount.fitted.derived_columns import with_derived, with_derived_fills
+from softcount.fitted.network_numbers import NumberNode
+from softcount.learn.record import Learned
+from softcount.models.network import Net, NetRows, levels_of
+from softcount.models.nodes import Imagined, Node
+from softcount.models.numeric_parts import NumberPart
+from softcount.networks.elimination import ROOM, Evidence
+from softcount.networks.queries import Questions
+from softcount.records import dataclass
+from softcount.sources import wording
+from softcount.table import Chunk, Table, open_table
+from softcount.table.schema import Key, Kind
+from softcount.table.text_columns import Map
+
+LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
+"""By node, type and level, the number of the node among the discrete ones and that of the level."""
+EXACT = (str, bool, int, float)
+"""Types of cells that are a level only where they are the same word for word, or number."""
+SURE = (str, bool, int, float, np.generic)
+
+
+def mapping(given: Any) -> dict[Key, Any]:
+    """What is given, as a dictionary without what is None."""
+    if given is not None and not isinstance(given, Mapping):
+        raise DataError(
+            f"given is a mapping of nodes to what is known of them, such as {{'Rain': 'yes'}}, not {given!r}."
+        )
+    return {key: value for key, value in (given or {}).items() if value is not None}
+
+
+def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key, Any]]:
+    """What is certain, and what is a set, a range or a likelihood; unknown nodes are refused."""
+    sure: dict[Key, Any] = {}
+    soft: dict[Key, Any] = {}
+    for key, value in given.items():
+        net.graph.place(key)
+        (sure if is_sure(value) else soft)[key] = value
+    return sure, soft
+
+
+def is_sure(value: Any) -> bool:
+    """Whether what is given of a node is one level or number."""
+    return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
+
+
+def level_places(net: Net) -> LevelPlaces:
+    """Where every level stands; of numbers that are cut none, because a number can be in any interval."""
+    return {
+        (net.each[place].key, type(level), level): (new, code)
+        for new, place in enumerate(net.places)
+        if net.each[place].key not in net.cuts
+        for code, level in enumerate(levels_of(net.each[place]) or ())
+    }
+
+
+def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.ndarray | None:
+    """One row of codes, where all that is given are levels as they are; None where it must be read as a table is."""
+    found = np.full((1, len(net.places)), -1)
+    for key, value in sure.items():
+        place = places.get((key, type(value), value)) if type(value) in EXACT else None
+        if place is None:
+            return None
+        found[0, place[0]] = place[1]
+    return found
+
+
+def with_certain_levels(net: Net, codes: np.ndarray, sure: Mapping[Key, Any]) -> np.ndarray:
+    """Codes of one row with the levels of hidden nodes and of cut numbers that are given by name."""
+    found = codes.copy()
+    for new, place in enumerate(net.places):
+        node = net.each[place]
+        if node.key in sure and not node.columns and found[0, new] < 0:
+            found[0, new] = level_number(node, sure[node.key])
+    return found
+
+
+def level_number(node: Node, level: Any) -> int:
+    """The number of a level, which must be one of the node's."""
+    return Levels(f"node {node.key!r}", list(levels_of(node) or ())).place(level)
+
+
+def refuse_given(net: Net, table: Table, given: Mapping[Key, Any]) -> None:
+    """Raise where a table, read for one row of what is given, has met a level nobody knows or what is no number."""
+    for key, value in given.items():
+        if table.schema[key].kind.coded and table.unseen[key]:
+            level_number(net.nodes[key], value)
+        if key in table.outside:
+            spec = table.schema[key]
+            raise DataError(f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} says nothing of it.")
+
+
+def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
+    """By number of a discrete node, the likelihood of each level; and conditions on numbers that are leaves."""
+    number = {net.each[place].key: new for new, place in enumerate(net.places)}
+    found: dict[int, np.ndarray] = {}
+    ranges: dict[Key, Condition] = {}
+    for key, value in soft.items():
+        condition = condition_of(value)
+        if key in number:
+            found[number[key]] = _likelihood(net, net.nodes[key], value)[None]
+        elif condition is None:
+            raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {value!r}.")
+        else:
+            ranges[key] = condition
+    return found, ranges
+
+
+def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
+    levels = list(levels_of(node) or ())
+    weights = np.zeros(len(levels))
+    if isinstance(value, Mapping):
+        for level, weight in value.items():
+            weights[level_number(node, level)] = _weight(node.key, weight)
+    else:
+        condition = condition_of(value)
+        assert condition is not None  # it was no single value
+        allowed = condition.allows(Levels(f"node {node.key!r}", levels, net.cuts.get(node.key)))
+        weights[allowed] = 1.0
+        within = _share_within(net, node.key, condition) if node.key in net.cuts else weights
+        weights = within if (within * allowed).any() else weights
+    if not weights.any():
+        raise DataError(f"what is given of {node.key!r} leaves none of its levels possible.")
+    return weights
+
+
+def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
+    """How much of each interval of a cut number a condition allows; nothing if it names intervals or single numbers."""
+    density, half = net.density_within(key), 0.5 if net.schema[key].whole else 0.0
+    try:
+        pieces = condition.pieces(number_of)
+    except DataError:  # it names intervals
+        return np.zeros(len(density.shares))
+    found = np.zeros(len(density.shares))
+    for piece in pieces:
+        low = piece.low - half if piece.low_in else piece.low + half
+        high = piece.high + half if piece.high_in else piece.high - half
+        found += density.share_between(low, max(low, high))
+    return found
+
+
+def _weight(key: Key, weight: Any) -> float:
+    if not is_number(weight) or not 0 <= float(weight) < np.inf:
+        raise DataError(f"the likelihood of a level of {key!r} is a number of 0 or more, not {weight!r}.")
+    return float(weight)
+
+
+def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:
+    """The evidence and what speaks of some nodes together."""
+    key = tuple(scope)
+    before = evidence.factors.get(key, 0.0)
+    return Evidence(evidence.codes, evidence.likelihoods, {**evidence.factors, key: before + logs})
+
+
+# A fitted network: what estimators and the command line ask of it.
+
+Probabilities = dict[Any, float]
+
+
+@dataclass(frozen=True)
+class LikeliestLevels:
+    """The likeliest levels of all nodes together, given what is known, and the logarithm of their probability."""
+
+    levels: dict[Key, Any]
+    log_probability: float
+
+    def _repr_html_(self) -> str:
+        from softcount.pictures.inline_html import boxed, small_table
+
+        said = f"of all nodes together; probability {np.exp(self.log_probability):.4g}"
+        return boxed("The likeliest levels", said, [small_table(("node", "level"), list(self.levels.items()))])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNet(Learned):
+    """What was learned, and what it says; `room` is how many cells the trees of an exact answer may have."""
+
+    room: int = ROOM
+
+    @classmethod
+    def of(cls, learned: Learned) -> FittedNet:
+        """What was learned, ready to answer."""
+        return cls(**{part.name: getattr(learned, part.name) for part in fields(Learned)})
+
+    @property
+    def net(self) -> Net:
+        assert isinstance(self.model, Net)
+        return self.model
+
+    # -- what was learned
+
+    @property
+    def params(self) -> dict[Key, Own]:
+        return {x.key: x.family.public(self.estimates[x.key], x.setting) for x in self.net.each}
+
+    @property
+    def levels(self) -> dict[Key, list[object]]:
+        """Levels of every discrete node, in the order of its table."""
+        found = {node.key: levels_of(node) for node in self.net.each}
+        return {key: list(levels) for key, levels in found.items() if levels is not None}
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The probability of every level of the class."""
+        if self.target is None:
+            raise DataError("the network was learned without a class.")
+        return np.array(list(self.query(self.target).values()))
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0)
+
+    @cached_property
+    def compiled(self) -> tuple[list[np.ndarray], list[Any]]:
+        return self.net.compile(self.estimates)
+
+    @cached_property
+    def questions(self) -> Questions:
+        """The discrete part, ready to be asked; trees that were built for a question are kept."""
+        return Questions(self.net.discrete, self.net.sizes, self.compiled[0], self.room)
+
+    # -- rows
+
+    def table(self, data: Any, **how: Any) -> Table:
+        """Data to be answered for, read under this model's schema."""
+        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
+
+    def rows(self, table: Table, run: Map = map) -> Iterator[tuple[NetRows, Evidence]]:
+        """The rows of a table, read part by part with `run` as the `map`, and what they say of the discrete nodes."""
+        for chunk in run(call, table.tasks()):
+            ready = self.net.prepare(chunk)
+            yield ready, self.evidence(ready)
+
+    def evidence(self, ready: NetRows, but: int | None = None) -> Evidence:
+        """What rows show of the discrete nodes, and what their numbers say of them; one leaf may be left out."""
+        found = Evidence(ready.codes)
+        factors = self.net.factors(self.compiled, ready)
+        for place, (logs, scope) in enumerate(zip(factors, self.net.parents_of_leaves, strict=True)):
+            if scope and place != but:
+                found = with_factors(found, scope, logs)
+        return found
+
+    def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of what each row shows, but for one discrete node."""
+        node, parts = None if but is None else self._discrete(but), []
+        for chunk in map(call, table.tasks()):
+            ready = self.net.prepare(chunk)
+            shown = self.evidence(ready)
+            evidence = shown if node is None else _hiding(shown, node)
+            logs = self.questions.log_evidence(evidence) + ready.base + self.net.log_densities_within(chunk)
+            for own, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
+                logs = logs if scope else logs + own[:, 0]
+            parts.append(logs)
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def proba(self, table: Table, of: Key, run: Map = map) -> np.ndarray:
+        """(rows x levels) probability of each level of a discrete node given the rest of the row."""
+        node = self._discrete(of)
+        parts = [self._posterior(node, ready, evidence) for ready, evidence in self.rows(table, run)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.net.sizes[node]))
+
+    def _posterior(self, node: int, ready: NetRows, evidence: Evidence) -> np.ndarray:
+        found = self.questions.posterior([node], _hiding(evidence, node))
+        return _possible(found, ready.start + np.arange(len(found)))
+
+    def means(self, table: Table, of: Key) -> np.ndarray:
+        """The expected value of a number in each row, given the rest of it."""
+        if of in self.net.cuts:
+            return np.asarray(self.proba(table, of) @ self.net.density_within(of).means)
+        number, parts = self.number(of), []
+        for ready, _ in self.rows(table):
+            shares = self._shares(number, self.evidence(*number.hidden_in(ready)))
+            parts.append((shares * number.means(ready.leaves[number.leaf])).sum(axis=1))
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _shares(self, number: NumberNode, evidence: Evidence) -> np.ndarray:
+        """(rows x configurations) of what the leaf of a number depends on."""
+        if not number.scope:
+            return np.ones((evidence.rows, 1))
+        found = self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1)
+        if (found.sum(axis=1) <= 0).any():
+            raise impossible()
+        return found
+
+    def counted(self, table: Table) -> Counts:
+        """What rows add to the counts, holes shared out as the network says."""
+        total: Counts | None = None
+        for task in table.tasks():
+            ready = self.net.prepare(task())
+            part = self.net.nodes.unstacked(self.net.gathered(self.net.expect(self.compiled, ready)))
+            total = part if total is None else total + part
+        if total is None:
+            raise DataError("the table has no rows.")
+        return total
+
+    # -- which node
+
+    def _discrete(self, of: Key) -> int:
+        place = self.net.graph.place(of)
+        if place not in self.net.places:
+            raise DataError(f"{of!r} is a number, which has no levels. Ask query or predict for its value.")
+        return self.net.places.index(place)
+
+    def number(self, of: Key) -> NumberNode:
+        """A number, to be asked about."""
+        return NumberNode.of(of, self.net, self.estimates, self.compiled)
+
+    def is_number(self, of: Key) -> bool:
+        return self.net.graph.place(of) not in self.net.places
+
+    # -- asking
+
+    def given(self, given: Any) -> Evidence:
+        """What is given says of the discrete nodes, as one row."""
+        return self._shown(given)[1]
+
+    def _shown(self, given: Any) -> tuple[NetRows, Evidence]:
+        """One row that shows what is given, and what it says of the discrete nodes."""
+        known = mapping(given)
+        sure, soft = split(self.net, known)
+        codes = exact_codes(self.net, self._level_places, sure)
+        ready = self._read(sure) if codes is None else self._row_of(codes)
+        found = self.evidence(ready) if codes is None else Evidence(codes)
+        by_level, ranges = likelihoods(self.net, soft)
+        found = replace(found, likelihoods=by_level)
+        for key, condition in ranges.items():
+            number = self.number(key)
+            number.refuse_range_beside(known)
+            pieces = condition.pieces(number_reader(self, key))
+            with np.errstate(divide="ignore"):
+                logs = np.log(evidence_within(key, *number.spread(ready), pieces))
+            if number.scope:
+                found = with_factors(found, number.scope, logs[None])
+        return ready, found
+
+    @cached_property
+    def _level_places(self) -> LevelPlaces:
+        return level_places(self.net)
+
+    def _read(self, sure: Mapping[Key, Any]) -> NetRows:
+        """One row that shows what is certain, read as any table is."""
+        columns = {
+            spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
+            for spec in self.schema.used
+        }
+        table = self.table(columns)
+        chunk: Chunk = next(task() for task in table.tasks())
+        refuse_given(self.net, table, {key: value for key, (value,) in columns.items() if value is not None})
+        ready = self.net.prepare(chunk)
+        return replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
+
+    def _row_of(self, codes: np.ndarray) -> NetRows:
+        """One row that shows these levels, and no number."""
+        return NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
+
+    @cached_property
+    def _unseen_leaves(self) -> list[Any]:
+        """The leaves of one row that shows no number."""
+        return self._read({}).leaves if self.net.stacks else []
+
+    def _is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
+        """Whether a cut number is given by the name of an interval."""
+        return key in self.net.cuts and isinstance(sure.get(key), str)
+
+    def query(self, of: Any = None, given: Any = None, each: bool = False) -> Any:
+        """Level -> probability, an `Answer` for a number; of several nodes jointly, or each by itself, as all are."""
+        known = mapping(given)
+        of, each = (self._askable(known), True) if of is None else (of, each)
+        several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
+        asked = list(of) if several else [of]
+        for name in asked:
+            self.net.graph.place(name)
+            if name in known and not isinstance(known[name], Mapping):
+                raise DataError(f"{name!r} is both asked for and given.")
+        ready, evidence = self._shown(known)
+        for name in known:
+            if self.is_number(name) and not is_sure(known[name]):
+                self.number(name).refuse_range_beside(asked)
+        if not several:
+            return self._one(of, ready, evidence)
+        if each:
+            return self._each(asked, ready, evidence)
+        if any(self.is_number(name) for name in asked):
+            raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
+        nodes = [self._discrete(name) for name in asked]
+        shares = self._sound(self.questions.posterior(nodes, evidence)[0])
+        names = [self.levels[name] for name in asked]
+        return {
+            tuple(own[i] for own, i in zip(names, place, strict=True)): float(share)
+            for place, share in np.ndenumerate(shares)
+        }
+
+    def _askable(self, known: Mapping[Key, Any]) -> list[Key]:
+        """The nodes that are not given and have an answer beside what is."""
+        ranges = [self.number(name) for name in known if self.is_number(name) and not is_sure(known[name])]
+        joined = {node.key for number in ranges for node in number.stack.nodes}
+        return [name for name in self.net.graph.names if name not in known and name not in joined]
+
+    def _each(self, asked: list[Key], ready: NetRows, evidence: Evidence) -> dict[Key, Any]:
+        """Every node by itself, those with levels in one go."""
+        leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
+        shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
+        answers = {name: self._leveled(name, own[0]) for name, own in zip(leveled, shares, strict=True)}
+        return {name: answers[name] if name in answers else self._one(name, ready, evidence) for name in asked}
+
+    def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Probabilities | Answer | IntervalAnswer:
+        if self.is_number(of):
+            number = self.number(of)
+            return Answer(self._shares(number, evidence)[0], *number.spread(ready), self.schema[of].written)
+        return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence)[0])
+
+    def _leveled(self, of: Key, shares: np.ndarray) -> Probabilities | IntervalAnswer:
+        """What the shares of a node's levels say: level -> probability, or a number that is cut into intervals."""
+        shares = self._sound(shares)
+        if of in self.net.cuts:
+            return IntervalAnswer(shares, self.net.density_within(of), self.schema[of].written)
+        return dict(zip(levels_as_written(self.schema, of, self.levels[of]), map(float, shares), strict=True))
+
+    def _sound(self, shares: np.ndarray) -> np.ndarray:
+        if shares.sum() <= 0:
+            raise impossible()
+        return shares
+
+    def log_probability(self, given: Any) -> float:
+        """The logarithm of the probability of what is given."""
+        return float(self.questions.log_evidence(self.given(given))[0])
+
+    def most_probable(self, given: Any = None) -> LikeliestLevels:
+        """The likeliest levels of all nodes together."""
+        codes, logs = self.questions.most_probable(self.given(given))
+        if logs[0] == -np.inf:
+            raise impossible()
+        names = self.net.discrete.names
+        return LikeliestLevels(
+            {name: self.levels[name][code] for name, code in zip(names, codes[0], strict=True)}, float(logs[0])
+        )
+
+    # -- drawing
+
+    def drawn(self, n: int, given: Any, rng: np.random.Generator) -> dict[Key, Any]:
+        """Columns of n new rows, nodes that are hidden among them; what is given is held."""
+        ready, evidence = self._shown(given)
+        if self.questions.log_evidence(evidence)[0] == -np.inf:
+            raise impossible()
+        sure, soft = split(self.net, mapping(given))
+        ranges = likelihoods(self.net, soft)[1]
+        for key in ranges:
+            self.number(key).refuse_draws_in_range()
+        codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
+        found: dict[Key, Any] = {}
+        for new, place in enumerate(self.net.places):
+            key, levels = self.net.each[place].key, list(levels_of(self.net.each[place]) or ())
+            if key in self.net.cuts:
+                found |= self._drawn_within_intervals(key, codes[:, new], soft.get(key), rng)
+            else:
+                found[key] = [levels[code] for code in codes[:, new]]
+        for place, (own, scope) in enumerate(zip(self.net.stacks, self.net.parents_of_leaves, strict=True)):
+            sizes = [self.net.sizes[node] for node in scope]
+            groups = np.ravel_multi_index(tuple(codes[:, scope].T), sizes) if scope else np.zeros(n, dtype=np.int64)
+            if isinstance(own, NumberPart):
+                found |= own.drawn(self.compiled[1][place], groups, ready.leaves[place][0][0], rng)
+                continue
+            key = own.node.key
+            tests = {key: partial(within, ranges[key].pieces(number_reader(self, key)))} if key in ranges else {}
+            found |= drawn_within(partial(self._drawn_numbers, own.node, rng), groups, tests)
+        held = {key: value for key, value in sure.items() if not self._is_named_interval(key, sure)}
+        found |= {key: [value] * n for key, value in held.items()}
+        constants = with_derived(self.schema, {}, n)
+        whole = {name: found[name] for name in self.net.graph.names} | constants
+        return {name: as_written(self.schema, name, cells) for name, cells in whole.items()}
+
+    def _drawn_within_intervals(
+        self, key: Key, intervals: np.ndarray, given: Any, rng: np.random.Generator
+    ) -> dict[Key, np.ndarray]:
+        """Numbers of a column that is cut, one in each of these intervals, and within the range that is given of it."""
+        condition, density = condition_of(given), self.net.density_within(key)
+        tests = {} if condition is None else {key: partial(within, condition.pieces(number_reader(self, key)))}
+        whole = self.schema[key].whole
+        return drawn_within(lambda own: {key: density.draw(own, rng, whole)}, intervals, tests)
+
+    def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
+        """Levels of the discrete nodes, one after another, each given those before it and what is given."""
+        codes = np.repeat(evidence.codes, n, axis=0)
+        for node in self.net.discrete.order:
+            if evidence.codes[0, node] >= 0:
+                continue
+            if conditioned:
+                several = Evidence(
+                    codes,
+                    {place: np.repeat(own, n, axis=0) for place, own in evidence.likelihoods.items()},
+                    {scope: np.repeat(own, n, axis=0) for scope, own in evidence.factors.items()},
+                )
+                shares = self.questions.posterior([node], several)
+            else:
+                parents = self.net.discrete.parents[node]
+                shares = self.compiled[0][node][tuple(codes[:, parents].T)] if parents else self.compiled[0][node][None]
+            edges = np.cumsum(np.broadcast_to(shares, (n, shares.shape[1])), axis=1)
+            codes[:, node] = (rng.random(n)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
+        return codes
+
+    def _drawn_numbers(self, leaf: Node, rng: np.random.Generator, groups: np.ndarray) -> dict[Key, np.ndarray]:
+        """Numbers of a leaf, one for each configuration."""
+        values = np.asarray(leaf.family.draw_columns(self.params[leaf.key], leaf.setting, groups, rng, None)[0])
+        return {leaf.key: values.astype(np.int64) if self.schema[leaf.key].kind is Kind.COUNT else values}
+
+    # -- the same network, changed
+
+    def after_doing(self, set_to: Mapping[Key, Any]) -> FittedNet:
+        """The network once these nodes were set from outside: no arrow runs into them any more."""
+        own = {node.key: self.estimates[node.key] for node in self.net.each}
+        for key, level in set_to.items():
+            node = self.net.each[self.net.places[self._discrete(key)]]
+            shares = np.zeros((1, len(levels_of(node) or ())))
+            shares[0, level_number(node, level)] = 1.0
+            own[key] = {"probability": shares, "unseen": np.zeros(1)}
+        net = replace(self.net, graph=self.net.graph.without_arrows_into(set_to))
+        nothing = {key: Twofold.of(np.zeros_like(own[key]["probability"])) for key in set_to}
+        imagined = {key: {"alpha": own[key]["probability"]} for key in set_to}
+        return replace(
+            self, model=net, estimates=net.nodes.params(own), log_likelihood=None,  # type: ignore[arg-type]
+            counts=replace(self.counts, arrays={**self.counts.arrays, **nothing}),
+            imagined=replace(self.imagined, hypers={**self.imagined.hypers, **imagined}),
+        )  # fmt: skip
+
+    # -- filling
+
+    def fills(self, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
+        """For each column with holes: the rows (from 0) and what to put there, the mean or the likeliest level."""
+        found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for task in table.tasks():
+            chunk = task()
+            ready = self.net.prepare(chunk)
+            evidence = self.evidence(ready)
+            for new, place in enumerate(self.net.places):
+                node = self.net.each[place]
+                if not (node.columns or node.key in self.net.cuts):
+                    continue
+                rows = np.flatnonzero((ready.codes[:, new] < 0) & absent_cells(self.schema, chunk, node.key))
+                if len(rows):
+                    shares = _possible(self.questions.posterior([new], evidence.take(rows)), rows + ready.start)
+                    values = self._likeliest(node, shares)
+                    found.setdefault(node.key, []).append((rows + ready.start, values))
+            for key in self.net.levels_above:
+                number = self.number(key)
+                for place, column in enumerate(number.holes(chunk).T):
+                    rows = np.flatnonzero(column)
+                    if len(rows):
+                        values = number.fill(self._shares(number, evidence.take(rows)), chunk, rows, place)
+                        found.setdefault(number.node.columns[place], []).append((rows + ready.start, values))
+        joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
+        whole = with_derived_fills(self.schema, table, joined, {})
+        return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in whole.items()}
+
+    def _likeliest(self, node: Node, shares: np.ndarray) -> np.ndarray:
+        """What to put where a node with levels is not seen: the likeliest; the mean of a number that is cut."""
+        if node.key in self.net.cuts:
+            return np.asarray(shares @ self.net.density_within(node.key).means)
+        return np.asarray(np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)])
+
+
+def re_estimated(
+    fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Any]
+) -> FittedNet:
+    """A network with other counts, and the parameters that they give with the imagined ones, some of them known."""
+    imagined = Imagined(net.nodes.hypers(counts, priors, known), fitted.imagined.how)
+    params = net.nodes.estimate(net.nodes.stacked(counts), imagined)
+    return replace(
+        fitted, model=net, counts=counts, imagined=imagined, estimates=params, log_likelihood=None,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _hiding(evidence: Evidence, node: int) -> Evidence:
+    """The same without a node: what is asked is not given, even where the row shows it."""
+    codes = evidence.codes.copy()
+    codes[:, node] = -1
+    return replace(evidence, codes=codes)
+
+
+def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The shares, if every row (from 0) leaves some."""
+    bad = shares.sum(axis=1) <= 0
+    if bad.any():
+        raise DataError(
+            f"row {rows[bad][0] + 1} has probability zero under this network, so nothing follows from it. "
+            f"Fit with a prior ({remedies.estimate_mean()}) so that nothing is impossible."
+        )
+    return shares
+
+
+def impossible() -> DataError:
+    """The error where what is given cannot be."""
+    return DataError("what is given has probability zero under this network, so nothing follows from it.")

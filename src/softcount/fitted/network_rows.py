@@ -1,0 +1,255 @@
+"""Rows through a network: predictions, samples, and unusual rows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.core.counts import ROOT
+from softcount.core.lazy_scipy import xlogy
+from softcount.errors import DataError
+from softcount.fitted.classes import Anomaly
+from softcount.fitted.network import FittedNet, impossible, level_number, with_factors
+from softcount.models.network import NetRows, levels_of
+from softcount.models.numeric_parts import NumberPart
+from softcount.networks.elimination import Evidence
+from softcount.networks.large_networks import Estimate, gibbs, weigh_samples
+from softcount.table import Chunk, Table
+from softcount.table.cell_forms import as_cell
+from softcount.table.schema import Key
+from softcount.table.text_columns import Map
+
+
+def step_by_step(
+    fitted: FittedNet, ready: NetRows, but: Key | None = None
+) -> Iterator[tuple[Key, Evidence, np.ndarray]]:
+    """What the first node shows, then the first two, and so on, parents before children; one node may be left out.
+
+    With each comes the log-density of the numbers shown so far that depend on no level.
+    """
+    net = fitted.net
+    number = {net.each[place].key: new for new, place in enumerate(net.places)}
+    factors, shown = net.factors(fitted.compiled, ready), dict[int, np.ndarray]()
+    codes, before = np.full_like(ready.codes, -1), set[Key]()
+    for place in net.graph.order:
+        key = net.each[place].key
+        if key == but:
+            continue
+        before.add(key)
+        if key in number:
+            codes = codes.copy()
+            codes[:, number[key]] = ready.codes[:, number[key]]
+        else:
+            leaf = fitted.number(key).leaf
+            shown[leaf] = _shown_part(fitted, ready, leaf, before, factors[leaf])
+        found, alone = Evidence(codes), np.zeros(ready.n_rows)
+        for leaf, logs in shown.items():
+            scope = net.parents_of_leaves[leaf]
+            found, alone = (with_factors(found, scope, logs), alone) if scope else (found, alone + logs[:, 0])
+        yield key, found, alone
+
+
+def _shown_part(fitted: FittedNet, ready: NetRows, leaf: int, known: set[Key], whole: np.ndarray) -> np.ndarray:
+    """The log-densities of a leaf of which only these numbers are known; `whole` are those of all of it."""
+    own = fitted.net.stacks[leaf]
+    hidden = [place for place, node in enumerate(own.nodes) if node.key not in known]
+    if not hidden or not isinstance(own, NumberPart):
+        return whole
+    found = np.zeros_like(whole)
+    own.score(own.hiding(ready.leaves[leaf], hidden), fitted.compiled[1][leaf], found)
+    return found
+
+
+class ExplainedLevels(NamedTuple):
+    """What each node adds to the log-odds, those of the shares under `ROOT`; the levels compared, and how probable."""
+
+    parts: dict[Hashable, np.ndarray]
+    chosen: np.ndarray
+    against: np.ndarray
+    probability: np.ndarray
+
+
+def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None, run: Map = map) -> ExplainedLevels:
+    """What the shares of a node's levels and every other node add to the log-odds of its likeliest level.
+
+    Levels are told by their numbers.
+    """
+    if fitted.is_number(of):
+        raise DataError(f"{of!r} is a number, which has no levels to be explained.")
+    node = fitted.net.places.index(fitted.net.graph.place(of))
+    pieces = [_explained(fitted, ready, node, of, against) for ready, _ in fitted.rows(table, run)]
+    parts = {key: np.concatenate([x.parts[key] for x in pieces]) for key in (pieces[0].parts if pieces else ())}
+    whole = [np.concatenate([np.zeros(0, np.int64), *(piece[at] for piece in pieces)]) for at in (1, 2, 3)]
+    return ExplainedLevels(parts, *whole)
+
+
+def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> ExplainedLevels:
+    before = Evidence(np.full_like(ready.codes, -1))
+    shares: dict[Hashable, np.ndarray] = {ROOT: fitted.questions.posterior([node], before)}
+    for key, evidence, _ in step_by_step(fitted, ready, but=of):
+        shares[key] = fitted.questions.posterior([node], evidence)
+    last = next(reversed(shares.values()))
+    if (last.sum(axis=1) <= 0).any():
+        raise impossible()
+    chosen = last.argmax(axis=1)
+    other = _runner_up(last, chosen)
+    if against is not None:
+        other = np.full(len(chosen), level_number(fitted.net.each[fitted.net.places[node]], against))
+    rows = np.arange(len(chosen))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = {key: np.log(own[rows, chosen]) - np.log(own[rows, other]) for key, own in shares.items()}
+    found, total = {}, np.zeros(len(chosen))
+    for key, own in odds.items():
+        with np.errstate(invalid="ignore"):
+            found[key] = np.nan_to_num(own - total, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        total = own
+    return ExplainedLevels(found, chosen, other, last[rows, chosen])
+
+
+def _runner_up(shares: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    if shares.shape[1] == 1:
+        return chosen
+    rest = shares.copy()
+    rest[np.arange(len(rest)), chosen] = -1.0
+    return np.asarray(rest.argmax(axis=1))
+
+
+def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
+    """What every node adds to how much less likely a row is than is usual, in nats; nothing where it is not seen."""
+    usual = usual_surprise(fitted)
+    pieces = [_surprises(fitted, ready, usual) for ready, _ in fitted.rows(table)]
+    return {key: np.concatenate([piece[key] for piece in pieces]) for key in (pieces[0] if pieces else ())}
+
+
+def _surprises(fitted: FittedNet, ready: NetRows, usual: dict[Key, float]) -> dict[Key, np.ndarray]:
+    net = fitted.net
+    number = {net.each[place].key: new for new, place in enumerate(net.places)}
+    found, before = {}, np.zeros(ready.n_rows)
+    for key, evidence, alone in step_by_step(fitted, ready):
+        logs = fitted.questions.log_evidence(evidence) + alone
+        with np.errstate(invalid="ignore"):
+            own = np.nan_to_num(before - logs, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        before = logs
+        if key in number:
+            seen = ready.codes[:, number[key]] >= 0
+        else:
+            at = fitted.number(key)
+            own = own - at.stack.base(ready.leaves[at.leaf])
+            seen = at.stack.there(ready.leaves[at.leaf], at.want)
+        found[key] = np.where(seen, own - usual[key], 0.0)
+    return found
+
+
+def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
+    """How surprising each node is on average given its parents: the entropy that is left in it."""
+    net, found = fitted.net, {}
+    nothing = Evidence(np.full((1, len(net.sizes)), -1))
+    for new, place in enumerate(net.places):
+        family = net.discrete.families[new]
+        joint = fitted.questions.posterior(family, nothing)[0]
+        parents = joint.sum(axis=-1, keepdims=True)
+        share = joint / np.where(parents > 0, parents, 1.0)
+        found[net.each[place].key] = float(-xlogy(joint, share).sum())
+    for key, scope in net.levels_above.items():
+        shares = fitted.questions.posterior(scope, nothing)[0].ravel() if scope else np.ones(1)
+        node = net.nodes[key]
+        found[key] = float(shares @ np.asarray(node.family.average_surprise(fitted.estimates[key], node.setting)))
+    return found
+
+
+# Answers of a network by sampling, where exact ones cost too much: each with its error.
+
+METHODS = {"weighting": weigh_samples, "gibbs": gibbs}
+
+
+class SampledAnswer(dict[Any, float]):
+    """Level -> probability, by sampling; `errors` are standard errors, `effective` is the samples that it is worth."""
+
+    def __init__(self, levels: list[Any], found: Estimate) -> None:
+        super().__init__(zip(levels, map(float, found.probabilities.ravel()), strict=True))
+        self.errors = dict(zip(levels, map(float, found.errors.ravel()), strict=True))
+        self.effective = found.effective
+
+
+def sampled_query(
+    fitted: FittedNet, of: Any, given: Any, samples: int, method: str = "weighting", seed: int = 0
+) -> SampledAnswer:
+    """As `query` answers of nodes with levels, from so many samples."""
+    if method not in METHODS:
+        raise DataError(f"method={method!r} is not known. Use one of {', '.join(map(repr, METHODS))}.")
+    several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in fitted.net.graph.number)
+    asked = list(of) if several else [of]
+    if any(fitted.is_number(name) for name in asked):
+        raise DataError("sampling answers for nodes with levels. Ask for a number exactly.")
+    nodes = [fitted.net.places.index(fitted.net.graph.place(name)) for name in asked]
+    evidence = _by_node(fitted, fitted.given(given))
+    found = METHODS[method](fitted.net.discrete, fitted.compiled[0], nodes, evidence, samples, seed)
+    known = [fitted.levels[name] for name in asked]
+    if not several:
+        return SampledAnswer(list(known[0]), found)
+    levels = [tuple(own[i] for own, i in zip(known, at, strict=True)) for at in np.ndindex(*map(len, known))]
+    return SampledAnswer(levels, found)
+
+
+def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
+    """How likely each level of every node makes what is given."""
+    found: dict[int, np.ndarray] = {}
+    for node, size in enumerate(fitted.net.sizes):
+        if evidence.codes[0, node] >= 0:
+            found[node] = (np.arange(size) == evidence.codes[0, node]).astype(float)
+    for node, likelihood in evidence.likelihoods.items():
+        found[node] = found.get(node, 1.0) * likelihood[0]
+    for scope, logs in evidence.factors.items():
+        if len(scope) > 1:
+            names = ", ".join(str(fitted.net.discrete.names[node]) for node in scope)
+            raise DataError(f"a number that depends on {names} together is given, which sampling does not take.")
+        found[scope[0]] = found.get(scope[0], 1.0) * np.exp(logs[0] - logs[0].max())
+    return found
+
+
+# The rows of a table that fit a network worst, and the nodes that make them odd.
+
+
+def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
+    """The rows that fit worst, the oddest first: nats less likely than is usual, and what each node adds to them."""
+    found = surprises(fitted, table)
+    if not found:
+        return []
+    parts = np.stack(list(found.values()), axis=1)
+    score = parts.sum(axis=1)
+    worst = np.argsort(-score, kind="stable")[:most]
+    cells = shown_cells(fitted, table, worst)
+    return [
+        Anomaly(int(row), float(score[row]), float("nan"), 0, 1.0, _largest_first(list(found), parts[row]), cells[row])
+        for row in worst
+    ]
+
+
+def _largest_first(keys: list[Key], parts: np.ndarray) -> dict[Key, float]:
+    return {keys[place]: float(parts[place]) for place in np.argsort(-parts, kind="stable")}
+
+
+def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
+    """What some rows, counted from 0, show of every node."""
+    found: dict[int, dict[Key, Any]] = {}
+    for task in table.tasks():
+        chunk = task()
+        own = rows[(rows >= chunk.start) & (rows < chunk.start + chunk.n_rows)]
+        found |= {int(row): _row(fitted, chunk, int(row) - chunk.start) for row in own}
+    return found
+
+
+def _row(fitted: FittedNet, chunk: Chunk, row: int) -> dict[Key, Any]:
+    net = fitted.net
+    found: dict[Key, Any] = {}
+    codes = net.codes(chunk.take(np.array([row])))[0]
+    for code, place in zip(codes, net.places, strict=True):
+        if code >= 0:
+            found[net.each[place].key] = list(levels_of(net.each[place]) or ())[code]
+    for key in (*net.cuts, *net.levels_above):
+        where = net.schema.places.get(key)
+        if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):
+            found[key] = as_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
+    return found

@@ -1,0 +1,335 @@
+"""A fitted hidden Markov model and its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property, partial
+from itertools import count
+from typing import Any, TypeVar
+
+import numpy as np
+
+from softcount.core.counts import ROOT, Counts
+from softcount.core.lazy_scipy import entr, xlogy
+from softcount.core.twofold import Twofold
+from softcount.families import Params as Own
+from softcount.fitted.answers import Answer
+from softcount.fitted.classes import SurpriseMeter
+from softcount.fitted.fitted import Fitted
+from softcount.learn.record import Learned
+from softcount.models.base import DeadEnd
+from softcount.models.hidden_chain import CompiledChain, HiddenChain
+from softcount.models.nodes import Imagined, Node
+from softcount.models.tiles import PathRows
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.run.rows import runs_of
+from softcount.sequences import Sequences
+from softcount.table import Chunk, Table
+from softcount.table.schema import Key, Kind
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStates(Learned):
+    """What was learned of hidden states, and what it says."""
+
+    @classmethod
+    def of(cls, learned: Learned) -> FittedStates:
+        """What was learned, ready to answer."""
+        return cls(**{part.name: getattr(learned, part.name) for part in fields(Learned)})
+
+    @property
+    def chain(self) -> HiddenChain:
+        assert isinstance(self.model, HiddenChain)
+        return self.model
+
+    # -- what was learned
+
+    @property
+    def n_states(self) -> int:
+        return self.chain.states
+
+    @property
+    def first(self) -> np.ndarray:
+        """The probability of every state to come first."""
+        return self.compiled.first
+
+    @property
+    def transitions(self) -> np.ndarray:
+        """(states x states) probability of the next state."""
+        return self.compiled.following
+
+    @property
+    def names(self) -> list[Any]:
+        """The states' names as far as some steps told, the others numbered from 0."""
+        names = [name.item() if isinstance(name, np.generic) else name for name in self.named or []]
+        while len(names) < self.n_states:
+            names.append(next(number for number in count(len(names)) if number not in names))
+        return names
+
+    @property
+    def durations(self) -> np.ndarray:
+        """How many steps a stay in each state lasts, on average; infinite where it is never left."""
+        leaving = 1.0 - np.diag(self.transitions)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(leaving > 0, 1.0 / np.maximum(leaving, 1e-300), np.inf))
+
+    @property
+    def stationary(self) -> np.ndarray:
+        """The share of steps that each state has in the long run, from the first states on."""
+        return long_run(self.first, self.transitions)
+
+    @property
+    def occupied(self) -> np.ndarray:
+        """How many of the steps that were learned from each state has."""
+        return self.chain.occupied(self.counts)
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0)
+
+    @cached_property
+    def compiled(self) -> CompiledChain:
+        return self.chain.compile(self.estimates)
+
+    @cached_property
+    def shown(self) -> Fitted:
+        """What states show, as classes of single steps that are as frequent as the states are in the long run."""
+        star, arrays = self.chain.star, {leaf.key: self.counts.arrays[leaf.key] for leaf in self.chain.leaves}
+        sizes = self.occupied @ self.chain.sharing
+        shares = np.maximum(self.stationary @ self.chain.sharing, 1e-300)
+        counts = Counts({ROOT: Twofold.of(sizes), **arrays}, self.counts.rows, self.counts.log_likelihood)
+        hypers = {leaf.key: self.imagined.hypers[leaf.key] for leaf in self.chain.leaves}
+        imagined = Imagined({ROOT: {"alpha": np.full(star.groups, 1.0 / star.groups)}, **hypers}, self.imagined.how)
+        leaves = {leaf.key: self.estimates[leaf.key] for leaf in self.chain.leaves}
+        names = self._shown_names if self.named is not None else None
+        return Fitted(
+            model=star, estimates=star.params(shares / shares.sum(), leaves), counts=counts, imagined=imagined,
+            prior=self.prior, estimate=self.estimate, missing=self.missing, named=names,
+        )  # fmt: skip
+
+    @property
+    def _shown_names(self) -> list[Any] | None:
+        """The names of states, where each shows something of its own."""
+        return self.names if self.chain.groups == self.n_states else None
+
+    @property
+    def params(self) -> dict[Key, Own]:
+        """Every column's parameters in the user's units, states first; states that share have the same."""
+        places = list(self.chain.links.shown)
+        own = self.chain.star.public(self.shown.estimates)
+        return {key: {name: part[places] for name, part in values.items()} for key, values in own.items()}
+
+    @property
+    def levels(self) -> dict[Key, Any]:
+        return dict(self.shown.levels)
+
+    # -- sequences
+
+    def table(self, sequences: Sequences) -> Table:
+        """Sequences to be answered for, their steps read under this model's schema."""
+        return sequences.table(schema=self.schema, missing=self.schema.missing)
+
+    def each(
+        self, sequences: Sequences, table: Table, runner: Runner, question: Callable[[PathRows], Result]
+    ) -> list[Result]:
+        """What a question finds in whole sequences, part by part; an impossible step is named."""
+        chunks = sequences.chunks(table, runner.map)
+        parts = [part for chunk in chunks for part in self.chain.arranged([self.chain.prepare(chunk)])]
+        runs = runs_of(parts, runner.n_jobs) if self.chain.worth_threads() else [parts]
+        try:
+            return [found for run in runner.map(partial(_each_of, question), runs) for found in run]
+        except DeadEnd as end:
+            raise end.at(sequences.place(end.row)) from None
+
+    def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
+        """The likeliest path of every sequence of a part, and its log-probability together with what was seen."""
+        own = self.compiled
+        path, logs = self.chain.paths.best_paths(
+            self.chain.scores(own, part, own=False), part.borders, own.first, own.following
+        )
+        self._refuse(part, logs)
+        return path, logs + self._base(part)
+
+    def smoothed(self, part: PathRows) -> np.ndarray:
+        """(steps x states) probability of each state given the whole sequence."""
+        own = self.compiled
+        found = self.chain.scores(own, part)
+        self._refuse(part, self.chain.paths.expect_paths(found, part.borders, None, own.first, own.following)[0])
+        return found
+
+    def filtered(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
+        """(steps x states) probability of each state given the steps so far, and each step's log-probability."""
+        own = self.compiled
+        found = self.chain.scores(own, part)
+        heights = self.chain.paths.filter_paths(found, part.borders, own.first, own.following)
+        self._refuse(part, heights)
+        return found, heights + part.rows.base
+
+    def foretold(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
+        """(steps x states) probability of each state given the steps before."""
+        found = np.empty_like(filtered)
+        found[1:] = filtered[:-1] @ self.transitions
+        found[part.borders[:-1]] = self.first
+        return found
+
+    def sequence_logs(self, part: PathRows) -> np.ndarray:
+        """The log-probability (density, where there are numbers) of every sequence of a part."""
+        return np.add.reduceat(self.filtered(part)[1], part.borders[:-1])
+
+    def _refuse(self, part: PathRows, logs: np.ndarray) -> None:
+        if not np.isfinite(logs).all():
+            raise self.chain.impossible(self.estimates, [part])
+
+    def _base(self, part: PathRows) -> np.ndarray:
+        """What no state changes, sequence by sequence."""
+        return np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
+
+    def counted(self, part: PathRows) -> Counts:
+        """What a part adds to the counts, its states shared out as the model says."""
+        found = self.chain.expect(self.compiled, part)
+        self._refuse(part, np.array([found.log_likelihood]))
+        return self.chain.nodes.unstacked(self.chain.gathered(found))
+
+    def with_counts(self, counts: Counts) -> FittedStates:
+        """The model that these counts and the same priors give."""
+        params = self.chain.nodes.estimate(self.chain.nodes.stacked(counts), self.imagined)
+        return replace(self, counts=counts, estimates=params, log_likelihood=counts.log_likelihood)
+
+
+def _each_of(question: Callable[[PathRows], Result], parts: Sequence[PathRows]) -> list[Result]:
+    return [question(part) for part in parts]
+
+
+def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
+    """The share of steps that each state has in the long run, also where states come in turn.
+
+    A chain that stays every other time has the same long run and forgets its turns; 2^40 steps of it.
+    """
+    states = len(first)
+    away = 0.5 * (following + np.eye(states))
+    for _ in range(40):
+        away = away @ away
+        away /= away.sum(axis=1, keepdims=True)
+    return np.asarray(first @ away)
+
+
+# What a fitted hidden chain says of steps: why a state, what is odd, what comes next, and new sequences.
+
+BEFORE, AFTER, STATE = "(before)", "(after)", "(state)"
+"""What the steps before and those after say of a state, and what is odd about a state itself."""
+
+
+def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict[Any, np.ndarray]:
+    """What makes each step's likeliest state likelier than another: the steps before, each column, the steps after.
+
+    They add up exactly to the log-odds of the two states given the whole sequence.
+    """
+    members = fitted.smoothed(part)
+    foretold = fitted.foretold(part, fitted.filtered(part)[0])
+    rows, state = np.arange(part.n_rows), members.argmax(axis=1)
+    others = members.copy()
+    others[rows, state] = -1.0
+    other = others.argmax(axis=1) if against is None else np.full(part.n_rows, against)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(members[rows, state]) - np.log(members[rows, other])
+        before = np.log(foretold[rows, state]) - np.log(foretold[rows, other])
+    found: dict[Any, np.ndarray] = {"state": state, "against": other, BEFORE: before}
+    shown, chain = np.array(fitted.chain.links.shown), fitted.chain
+    for key, own in chain.star.score_parts(fitted.compiled.emissions, part.rows).items():
+        found[key] = own[rows, shown[state]] - own[rows, shown[other]]
+    seen = sum(value for key, value in found.items() if key not in ("state", "against"))
+    with np.errstate(invalid="ignore"):
+        found[AFTER] = odds - seen
+    return found
+
+
+def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: PathRows) -> dict[Any, np.ndarray]:
+    """How many nats less likely each step is, after those before it, than is usual: by column, and by its state.
+
+    With r the states' probabilities up to the step and f those foretold, the step's surprise splits exactly into
+    KL(r || f) and what each column adds in its states; from each, its entropy averaged over f is subtracted.
+    """
+    members, _ = fitted.filtered(part)
+    foretold = fitted.foretold(part, members)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rare = np.where(members > 0, xlogy(members, members) - xlogy(members, foretold), 0.0).sum(axis=1)
+    found: dict[Any, np.ndarray] = {STATE: rare - entr(foretold).sum(axis=1)}
+    shown, expected = members @ fitted.chain.sharing, foretold @ fitted.chain.sharing
+    scores = fitted.chain.star.score_parts(fitted.compiled.emissions, part.rows)
+    for leaf in fitted.chain.leaves:
+        column = fitted.chain.star.column(leaf, chunk)
+        found |= meter.reasons_of(leaf, column, scores[leaf.key], shown, expected)
+    return found
+
+
+# -- what comes next
+
+
+def coming_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarray:
+    """(sequences x steps x states) probability of each state in the steps to come."""
+    here = fitted.filtered(part)[0][part.borders[1:] - 1]
+    found = np.empty((len(here), steps, fitted.n_states))
+    for step in range(steps):
+        here = here @ fitted.transitions
+        found[:, step] = here
+    return found
+
+
+def coming_values(fitted: FittedStates, states: np.ndarray, level: float) -> dict[str, list[Any]]:
+    """Columns of what is expected under (steps x states) probabilities: a number's mean and where it lies with
+    probability `level`; the likeliest level of a discrete column, and its probability."""
+    shares, found = states @ fitted.chain.sharing, dict[str, list[Any]]()
+    for leaf in fitted.chain.leaves:
+        for place, column in enumerate(leaf.columns):
+            found |= _coming(fitted, leaf, place, str(column), shares, level)
+    return found
+
+
+def _coming(
+    fitted: FittedStates, leaf: Node, place: int, name: str, shares: np.ndarray, level: float
+) -> dict[str, list[Any]]:
+    own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
+    levels = leaf.family.levels_of(leaf.setting, place)
+    nothing = np.zeros(len(leaf.columns)) if levels is not None else np.full(len(leaf.columns), np.nan)
+    family, params = leaf.family.conditional(own, leaf.setting, nothing, place)
+    if levels is not None:
+        odds = shares @ params["probability"]
+        best = odds.argmax(axis=1)
+        return {name: [levels[at] for at in best], f"{name} p": odds.max(axis=1).tolist()}
+    answers = [Answer(row / row.sum(), family, params) for row in shares]
+    tail = 0.5 * (1 - level)
+    return {
+        name: [answer.mean for answer in answers],
+        f"{name} low": [answer.quantile(tail) for answer in answers],
+        f"{name} high": [answer.quantile(1 - tail) for answer in answers],
+    }
+
+
+# -- new sequences
+
+
+def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, state: int | None = None) -> np.ndarray:
+    """States of a new sequence, or of one that goes on from a state."""
+    edges, path = np.cumsum(fitted.transitions, axis=1), np.empty(length, dtype=int)
+    first = np.cumsum(fitted.first)
+    for step, luck in enumerate(rng.random(length)):
+        row = first if state is None else edges[state]
+        state = min(int(np.searchsorted(row, luck * row[-1], side="right")), fitted.n_states - 1)
+        path[step] = state
+    return path
+
+
+def drawn_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator) -> Mapping[Key, Any]:
+    """What these states show: a value of every column at each step."""
+    groups, found = np.array(fitted.chain.links.shown)[path], dict[Key, Any]()
+    for leaf in fitted.chain.leaves:
+        own = leaf.family.public(fitted.estimates[leaf.key], leaf.setting)
+        values = leaf.family.draw_columns(own, leaf.setting, groups, rng, None)
+        for column, part in zip(leaf.columns, values, strict=True):
+            whole = fitted.schema[column].kind is Kind.COUNT
+            found[column] = np.asarray(part, np.int64) if whole else part
+    return {spec.key: found[spec.key] for spec in fitted.schema.used if spec.key in found}

@@ -1,0 +1,529 @@
+"""Forward-backward on hidden states, compiled: scaled probabilities, logarithms, and eight sequences at a time."""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Any
+
+import numpy as np
+
+from softcount.kernels.jit import register_jitable
+from softcount.kernels.lanes import (
+    WIDTH,
+    aligned_zeros,
+    fill,
+    fused,
+    larger,
+    largest_of,
+    load,
+    load_part,
+    padded,
+    store,
+    store_part,
+    sum_of,
+    where_above,
+    where_leading,
+)
+from softcount.kernels.posterior import SCRATCH, exp_lanes, log_lanes
+
+NOTHING = 1e-300
+"""What is foretold with less than this is taken as impossible."""
+
+
+@register_jitable
+def read_row(scores: np.ndarray, row: int, out: np.ndarray, at: int, beyond: float) -> float:
+    """A row into whole registers, with this beyond its end; its largest entry."""
+    states = scores.shape[1]
+    top = fill(-np.inf)
+    for g in range(0, states, WIDTH):
+        part = load_part(scores, row * states + g, states - g)
+        store(out, at + g, where_leading(states - g, part, fill(beyond)))
+        top = larger(top, where_leading(states - g, part, fill(-np.inf)))
+    return float(largest_of(top))
+
+
+@register_jitable
+def write_row(scores: np.ndarray, row: int, values: np.ndarray, at: int, factor: float) -> None:
+    """Whole registers, times a factor, into a row."""
+    states = scores.shape[1]
+    for g in range(0, states, WIDTH):
+        store_part(scores, row * states + g, load(values, at + g) * fill(factor), states - g)
+
+
+@register_jitable
+def row_times(shares: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
+    """Eight entries of a row times a square table; four sums at a time, or each addition would wait for the last."""
+    room = padded(states)
+    one, two = fill(0.0), fill(0.0)
+    three, four = fill(0.0), fill(0.0)
+    for i in range(0, states, 4):
+        row = base + i * room + g
+        one = one + fill(shares[at + i]) * load(table, row)
+        two = two + fill(shares[at + i + 1]) * load(table, row + room)
+        three = three + fill(shares[at + i + 2]) * load(table, row + 2 * room)
+        four = four + fill(shares[at + i + 3]) * load(table, row + 3 * room)
+    return (one + two) + (three + four)
+
+
+@register_jitable
+def log_row_times(logs: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
+    """The same of logarithms: each of eight sums around its own largest term, so that none is lost."""
+    room = padded(states)
+    top = fill(-np.inf)
+    for i in range(states):
+        top = larger(top, fill(logs[at + i]) + load(table, base + i * room + g))
+    shift = where_above(top, fill(-np.inf), top)
+    total = fill(0.0)
+    for i in range(states):
+        total = total + exp_lanes(fill(logs[at + i]) + load(table, base + i * room + g) - shift)
+    return where_finite(top, shift + log_lanes(larger(total, fill(NOTHING))))
+
+
+@register_jitable
+def where_finite(top: Any, value: Any) -> Any:
+    """The value, or minus infinity where the largest term was."""
+    return where_above(top, fill(-np.inf), value) + where_above(fill(-1e300), top, fill(-np.inf))
+
+
+@register_jitable
+def sum_of_logs(sizes: np.ndarray, count: int) -> float:
+    """The sum of the logarithms of the first numbers; there are as many more as fill a register."""
+    total = fill(0.0)
+    for at in range(0, count, WIDTH):
+        total = total + where_leading(count - at, log_lanes(load(sizes, at)), fill(0.0))
+    return float(sum_of(total))
+
+
+# Hidden paths in probabilities that are scaled at every step.
+
+CALM = 32
+"""Steps back after which probabilities are made to add up to one again."""
+
+
+@fused
+def filter_scaled(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, heights: np.ndarray) -> None:
+    """Scores to probabilities up to each step, and the log-probability of each step given those before."""
+    room = table.shape[1]
+    tile = max(SCRATCH // room, 1)
+    rows, sizes = aligned_zeros((tile + 1) * room), aligned_zeros(tile + WIDTH)
+    for s in range(borders.size - 1):
+        for start in range(borders[s], borders[s + 1], tile):
+            stop = min(start + tile, borders[s + 1])
+            _forward_tile(scores, start, stop, start == borders[s], table, (rows, sizes, heights))
+
+
+@register_jitable
+def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, held: Any) -> float:
+    """Some steps of a sequence forward; the log-likelihood of these steps.
+
+    A row is read before any is written: a load beside a fresh masked store waits for it. The row before the first is
+    at the start of the scratch, and so is the last one in the end.
+    """
+    rows, sizes, heights = held
+    states, room = scores.shape[1], table.shape[1]
+    total, inverse, possible = 0.0, 1.0, True
+    for t in range(start, stop):
+        at = (t - start + 1) * room
+        peak = read_row(scores, t, rows, at, -inf)
+        heights[t] = peak
+        total += peak
+        shift = fill(peak if peak > -inf else 0.0)
+        size = fill(0.0)
+        for g in range(0, states, WIDTH):
+            own = exp_lanes(load(rows, at + g) - shift)
+            if t > start or not begins:
+                own = own * row_times(rows, at - room, states, table, 0, g) * fill(inverse)
+            store(rows, at + g, own)
+            size = size + own
+        whole = sum_of(size)
+        possible = possible and whole > 0.0
+        # The next row's product starts from this one as it is, and is scaled when this division is done.
+        inverse = 1.0 / whole if whole > 0.0 else 0.0
+        sizes[t - start] = whole
+    for t in range(start, stop):
+        whole = sizes[t - start]
+        write_row(scores, t, rows, (t - start + 1) * room, 1.0 / whole if whole > 0.0 else 0.0)
+        heights[t] += log(whole) if whole > 0.0 else -inf
+    last = (stop - start) * room
+    for g in range(0, room, WIDTH):
+        store(rows, g, load(rows, last + g) * fill(inverse))
+    return total + sum_of_logs(sizes, stop - start) if possible else -inf
+
+
+@fused
+def expect_scaled(
+    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
+) -> None:
+    """Forward, then backward, sequence by sequence, so that short ones stay in the cache."""
+    firsts, nexts = sums
+    states, room = scores.shape[1], table.shape[1]
+    tile = max(SCRATCH // room, 1)
+    rows, sizes, heights = aligned_zeros((tile + 1) * room), aligned_zeros(tile + WIDTH), np.empty(len(scores))
+    pairs, ahead = aligned_zeros(room * room), aligned_zeros(2 * room)
+    for s in range(borders.size - 1):
+        first, end = borders[s], borders[s + 1]
+        for start in range(first, end, tile):
+            stop = min(start + tile, end)
+            logs[s] += _forward_tile(scores, start, stop, start == first, table, (rows, sizes, heights))
+        if not logs[s] > -inf:
+            logs[s] = -inf
+            scores[first:end] = 0.0
+            continue
+        tiles = (end - first + tile - 1) // tile
+        for number in range(tiles - 1, -1, -1):
+            start = first + number * tile
+            stop = min(start + tile, end)
+            _backward_tile(scores, start, stop, stop == end, table, (rows, pairs, ahead, weights[s]))
+            _add_pairs(nexts, pairs, table, weights[s])
+        for g in range(states):
+            firsts[g] += scores[first, g]
+
+
+@register_jitable
+def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
+    """Some steps of a sequence backward; `pairs` add up what, times the table, are the expected transitions.
+
+    `ahead` is first the row one step on, then that row divided by what the row before it foretold.
+    """
+    rows, pairs, ahead, weight = held
+    states, room = scores.shape[1], table.shape[1]
+    for t in range(start, stop):
+        read_row(scores, t, rows, (t - start) * room, 0.0)
+    for t in range(stop - 1, start - 1, -1):
+        at = (t - start) * room
+        if t == stop - 1 and ends:
+            for g in range(0, room, WIDTH):
+                store(ahead, g, load(rows, at + g))
+            continue
+        _step_back(rows, at, states, table, pairs, ahead)
+        if t % CALM == 0:
+            _to_one(ahead, rows, at, room)
+    for t in range(start, stop):
+        write_row(scores, t, rows, (t - start) * room, weight)
+
+
+@register_jitable
+def _step_back(rows: np.ndarray, at: int, states: int, table: np.ndarray, pairs: np.ndarray, ahead: np.ndarray) -> None:
+    """One step backward: the row at `at`, and `ahead`, become the probabilities of its step given all others."""
+    room = table.shape[1]
+    for g in range(0, states, WIDTH):
+        foretold = row_times(rows, at, states, table, 0, g)
+        store(ahead, room + g, load(ahead, g) * where_above(foretold, fill(NOTHING), fill(1.0) / foretold))
+    for i in range(states):
+        for g in range(0, states, WIDTH):
+            place = i * room + g
+            store(pairs, place, load(pairs, place) + fill(rows[at + i]) * load(ahead, room + g))
+    for g in range(0, states, WIDTH):
+        own = load(rows, at + g) * row_times(ahead, room, states, table, room * room, g)
+        store(ahead, g, own)
+        store(rows, at + g, own)
+
+
+@register_jitable
+def _to_one(ahead: np.ndarray, rows: np.ndarray, at: int, room: int) -> None:
+    """Make a row of probabilities add up to one again."""
+    total = fill(0.0)
+    for g in range(0, room, WIDTH):
+        total = total + load(ahead, g)
+    factor = fill(1.0 / sum_of(total))
+    for g in range(0, room, WIDTH):
+        store(ahead, g, load(ahead, g) * factor)
+        store(rows, at + g, load(ahead, g))
+
+
+@register_jitable
+def _add_pairs(nexts: np.ndarray, pairs: np.ndarray, table: np.ndarray, weight: float) -> None:
+    """Add the expected transitions of a tile, and begin anew."""
+    states, room = len(nexts), table.shape[1]
+    for i in range(states):
+        for j in range(states):
+            nexts[i, j] += weight * pairs[i * room + j] * table[0, i, j]
+    pairs[:] = 0.0
+
+
+# Hidden paths in logarithms, each sum around its own largest term: nothing is lost, whatever the transitions.
+
+
+@register_jitable
+def _forward_log(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray) -> float:
+    """One step forward in logarithms: `rows` are the row before, then this one; the log-probability of the step."""
+    states, room = scores.shape[1], table.shape[1]
+    peak = read_row(scores, t, rows, room, -inf)
+    if not begins:
+        top = fill(-inf)
+        for g in range(0, states, WIDTH):
+            own = load(rows, room + g) + log_row_times(rows, 0, states, table, 0, g)
+            store(rows, room + g, own)
+            top = larger(top, own)
+        peak = largest_of(top)
+    shift, size = fill(peak if peak > -inf else 0.0), fill(0.0)
+    for g in range(0, states, WIDTH):
+        size = size + exp_lanes(load(rows, room + g) - shift)
+    height = peak + log(sum_of(size)) if peak > -inf else -inf
+    for g in range(0, states, WIDTH):
+        store(rows, g, load(rows, room + g) - fill(height if height > -inf else 0.0))
+    write_row(scores, t, rows, 0, 1.0)
+    return height
+
+
+@fused
+def filter_logged(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, heights: np.ndarray) -> None:
+    """As `_filter_scaled`, but the probabilities stay logarithms."""
+    rows = aligned_zeros(2 * table.shape[1])
+    for s in range(borders.size - 1):
+        for t in range(borders[s], borders[s + 1]):
+            heights[t] = _forward_log(scores, t, t == borders[s], table, rows)
+
+
+@fused
+def expect_logged(
+    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
+) -> None:
+    """As `_expect_scaled`, in logarithms."""
+    firsts, nexts = sums
+    states, room = scores.shape[1], table.shape[1]
+    rows, pairs, ahead = aligned_zeros(2 * room), aligned_zeros(room * room), aligned_zeros(2 * room)
+    for s in range(borders.size - 1):
+        first, end = borders[s], borders[s + 1]
+        for t in range(first, end):
+            logs[s] += _forward_log(scores, t, t == first, table, rows)
+        if not logs[s] > -inf:
+            logs[s] = -inf
+            scores[first:end] = 0.0
+            continue
+        for t in range(end - 1, first - 1, -1):
+            read_row(scores, t, rows, 0, -inf)
+            _backward_log(rows, t == end - 1, table, pairs, ahead)
+            for g in range(0, states, WIDTH):
+                store(rows, g, exp_lanes(load(ahead, g)))
+            write_row(scores, t, rows, 0, weights[s])
+        for i in range(states):
+            firsts[i] += scores[first, i]
+            for j in range(states):
+                nexts[i, j] += weights[s] * pairs[i * room + j]
+        pairs[:] = 0.0
+
+
+@register_jitable
+def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.ndarray, ahead: np.ndarray) -> None:
+    """One step backward in logarithms: `ahead` is the row one step on, then this one."""
+    room = table.shape[1]
+    other = room * room
+    states = room
+    if ends:
+        for g in range(0, room, WIDTH):
+            store(ahead, g, load(rows, g))
+        return
+    for g in range(0, room, WIDTH):
+        foretold = log_row_times(rows, 0, states, table, 0, g)
+        there = load(ahead, g)
+        store(ahead, room + g, where_finite(there, there - where_above(foretold, fill(-inf), foretold)))
+    for i in range(states):
+        for g in range(0, room, WIDTH):
+            place = i * room + g
+            both = exp_lanes(fill(rows[i]) + load(table, place) + load(ahead, room + g))
+            store(pairs, place, load(pairs, place) + both)
+    for g in range(0, room, WIDTH):
+        own = load(rows, g) + log_row_times(ahead, room, states, table, other, g)
+        store(ahead, g, own)
+
+
+# Hidden paths of eight sequences abreast, one in each lane: a step of one need not wait for the step before it.
+
+MOST_ROOM = 1 << 18
+"""Numbers of one kind that eight sequences may need: 2 MB."""
+
+
+def groups_of(borders: np.ndarray, states: int) -> np.ndarray | None:
+    """(groups x 8) numbers of sequences of about one length, -1 for none; None where they are few, or too long."""
+    lengths = np.diff(borders)
+    if len(lengths) < WIDTH // 2 or lengths.max() * states * WIDTH > MOST_ROOM:
+        return None
+    order = np.argsort(-lengths, kind="stable")
+    padded = np.full(-(-len(order) // WIDTH) * WIDTH, -1, dtype=np.int64)
+    padded[: len(order)] = order
+    return padded.reshape(-1, WIDTH)
+
+
+@register_jitable
+def begin_group(group: np.ndarray, borders: np.ndarray, weights: np.ndarray, sides: Any) -> int:
+    """First rows, lengths and weights of a group's sequences, lane by lane; the number of steps of the longest."""
+    starts, lengths, heavy = sides
+    longest = 0
+    for lane in range(WIDTH):
+        s = group[lane]
+        starts[lane] = borders[s] if s >= 0 else 0
+        lengths[lane] = borders[s + 1] - borders[s] if s >= 0 else 0.0
+        heavy[lane] = weights[s] if s >= 0 else 0.0
+        longest = max(longest, int(lengths[lane]))
+    return longest
+
+
+@register_jitable
+def gathered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, out: np.ndarray) -> None:
+    """All scores of a group, states before sequences; zeros of one that has ended.
+
+    All steps before any is read again: a register that was just written number by number is waited for.
+    """
+    states = scores.shape[1]
+    flat = scores.ravel()
+    for t in range(steps):
+        at = t * states * WIDTH
+        for lane in range(WIDTH):
+            row = (starts[lane] + t) * states
+            if t < lengths[lane]:
+                for k in range(states):
+                    out[at + k * WIDTH + lane] = flat[row + k]
+            else:
+                for k in range(states):
+                    out[at + k * WIDTH + lane] = 0.0
+
+
+@fused
+def expect_abreast(
+    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
+) -> None:
+    """Forward and backward, group by group."""
+    firsts, nexts, groups = sums
+    states = scores.shape[1]
+    lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
+    starts, step = np.zeros(WIDTH, np.int64), states * WIDTH
+    longest = 0
+    for s in range(borders.size - 1):
+        longest = max(longest, borders[s + 1] - borders[s])
+    alpha, shown = aligned_zeros(longest * step), aligned_zeros((longest + 1) * step)
+    beta = aligned_zeros((CALM + 1) * step)
+    for group in groups:
+        steps = begin_group(group, borders, weights, (starts, lengths, heavy))
+        gathered(scores, starts, lengths, steps, shown)
+        store(heights, 0, fill(0.0))
+        for t in range(steps):
+            _forward(t, table, lengths, heights, alpha, shown)
+        for lane in range(WIDTH):
+            if group[lane] >= 0:
+                logs[group[lane]] = heights[lane]
+            heavy[lane] = heavy[lane] if heights[lane] > -inf else 0.0
+        for start in range((steps - 1) // CALM * CALM, -1, -CALM):
+            stop = min(start + CALM, steps)
+            for t in range(stop - 1, start - 1, -1):
+                _backward(t, table, lengths, shown, beta, (t - start) * step)
+            _add_pairs_of_lanes(nexts, table, alpha, shown, heavy, (start, stop))
+            _finished(alpha, beta, heavy, start, stop, states)
+        for k in range(states):
+            firsts[k] += sum_of(load(alpha, k * WIDTH))
+        _scattered(scores, starts, lengths, steps, alpha)
+
+
+@register_jitable
+def _forward(
+    t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, alpha: np.ndarray, shown: np.ndarray
+) -> None:
+    """One step on: `alpha` has the states' probabilities so far, `shown` what the step says, scaled alike."""
+    states = len(table)
+    at = t * states * WIDTH
+    before = at - states * WIDTH
+    top = fill(-inf)
+    for k in range(states):
+        top = larger(top, load(shown, at + k * WIDTH))
+    shift = where_above(top, fill(-inf), top)
+    size = fill(0.0)
+    for j in range(states):
+        own = exp_lanes(load(shown, at + j * WIDTH) - shift)
+        store(shown, at + j * WIDTH, own)
+        if t > 0:
+            one, two = fill(0.0), fill(0.0)
+            for i in range(0, states - 1, 2):
+                one = one + load(alpha, before + i * WIDTH) * fill(table[i, j])
+                two = two + load(alpha, before + (i + 1) * WIDTH) * fill(table[i + 1, j])
+            if states % 2:
+                one = one + load(alpha, before + (states - 1) * WIDTH) * fill(table[states - 1, j])
+            own = own * (one + two)
+        store(alpha, at + j * WIDTH, own)
+        size = size + own
+    inverse = where_above(size, fill(0.0), fill(1.0) / size)
+    for j in range(states):
+        store(alpha, at + j * WIDTH, load(alpha, at + j * WIDTH) * inverse)
+        store(shown, at + j * WIDTH, load(shown, at + j * WIDTH) * inverse)
+    told = top + log_lanes(larger(size, fill(NOTHING))) + where_above(fill(NOTHING), size, fill(-inf))
+    store(heights, 0, load(heights, 0) + where_above(load(lengths, 0), fill(t + 0.0), told))
+
+
+@register_jitable
+def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray, beta: np.ndarray, at: int) -> None:
+    """One step back: `beta` at `at` is what later steps say of each state, from what they say of the next.
+
+    `shown` of the next step becomes what it and all later ones say; nothing where a sequence ends.
+    """
+    states = len(table)
+    step = states * WIDTH
+    ahead, ends = (t + 1) * step, load(lengths, 0)
+    for j in range(states):
+        said = load(shown, ahead + j * WIDTH) * load(beta, at + step + j * WIDTH)
+        store(shown, ahead + j * WIDTH, where_above(ends, fill(t + 1.0), said))
+    last = where_above(fill(t + 1.5), ends, fill(1.0))
+    for i in range(states):
+        one, two = last, fill(0.0)
+        for j in range(0, states - 1, 2):
+            one = one + fill(table[i, j]) * load(shown, ahead + j * WIDTH)
+            two = two + fill(table[i, j + 1]) * load(shown, ahead + (j + 1) * WIDTH)
+        if states % 2:
+            one = one + fill(table[i, states - 1]) * load(shown, ahead + (states - 1) * WIDTH)
+        store(beta, at + i * WIDTH, one + two)
+
+
+@register_jitable
+def _add_pairs_of_lanes(
+    nexts: np.ndarray, table: np.ndarray, alpha: np.ndarray, shown: np.ndarray, heavy: np.ndarray, span: Any
+) -> None:
+    """Add the expected transitions of some steps: from states up to each step to what all later ones say."""
+    states = len(table)
+    step, weight = states * WIDTH, load(heavy, 0)
+    for i in range(states):
+        for j in range(0, states, 4):
+            one, two = fill(0.0), fill(0.0)
+            three, four = fill(0.0), fill(0.0)
+            for t in range(span[0], span[1]):
+                own, place = load(alpha, t * step + i * WIDTH), (t + 1) * step + j * WIDTH
+                one = one + own * load(shown, place)
+                if j + 1 < states:
+                    two = two + own * load(shown, place + WIDTH)
+                if j + 2 < states:
+                    three = three + own * load(shown, place + 2 * WIDTH)
+                if j + 3 < states:
+                    four = four + own * load(shown, place + 3 * WIDTH)
+            nexts[i, j] += table[i, j] * sum_of(one * weight)
+            if j + 1 < states:
+                nexts[i, j + 1] += table[i, j + 1] * sum_of(two * weight)
+            if j + 2 < states:
+                nexts[i, j + 2] += table[i, j + 2] * sum_of(three * weight)
+            if j + 3 < states:
+                nexts[i, j + 3] += table[i, j + 3] * sum_of(four * weight)
+
+
+@register_jitable
+def _finished(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
+    """Some steps' probabilities given all others, times the weight; of the first, made to add up to one again."""
+    step, weight = states * WIDTH, load(heavy, 0)
+    for t in range(start, stop):
+        for k in range(states):
+            place = t * step + k * WIDTH
+            store(alpha, place, load(alpha, place) * load(beta, (t - start) * step + k * WIDTH) * weight)
+    size = fill(0.0)
+    for k in range(states):
+        size = size + load(alpha, start * step + k * WIDTH)
+    factor = where_above(size, fill(0.0), weight / size)
+    for k in range(states):
+        store(alpha, start * step + k * WIDTH, load(alpha, start * step + k * WIDTH) * factor)
+        store(beta, CALM * step + k * WIDTH, load(beta, k * WIDTH) * factor)
+
+
+@register_jitable
+def _scattered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
+    """Back from lanes to rows."""
+    states = scores.shape[1]
+    for t in range(steps):
+        for lane in range(WIDTH):
+            if t < lengths[lane]:
+                row = starts[lane] + t
+                for k in range(states):
+                    scores[row, k] = alpha[(t * states + k) * WIDTH + lane]

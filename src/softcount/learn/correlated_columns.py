@@ -1,0 +1,407 @@
+"""Columns that repeat or determine each other, and blocks of correlated columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.families import FAMILIES
+from softcount.families.multinormal import Multinormal, PriorScale
+from softcount.learn.initialise import Sketch
+from softcount.learn.prepare import Prepared, prepare
+from softcount.learn.record import Learned
+from softcount.learn.settings import Plan
+from softcount.models.nodes import Node
+from softcount.networks.scores import CodeCounts, dependent_pairs, informations
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.run.rows import HeldRows, Rows
+from softcount.table import Chunk
+from softcount.table.schema import Derived, Field, Key, Kind, Schema
+
+MOST_CELLS = 4_000_000
+MOST_COLUMNS = 200
+MOST_LEVELS = 64
+"""Tables that are larger, and columns with more levels, are not looked at."""
+ENOUGH = 5
+"""Rows that two levels of a column that follows must have, and rows for every level of the one it follows from."""
+ROUNDING = 1e-10
+"""How far from 1 the correlation of two columns of numbers that repeat each other may be."""
+
+
+def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
+    """The table prepared without the columns that repeat others, and a note on each; declared ones stay."""
+    found = repeated_columns(prepared.settled.schema, prepared.chunks, plan)
+    if not found:
+        return prepared
+    table = prepared.table
+    schema, chunks = prepared.settled.schema, prepared.chunks
+    assert isinstance(chunks, HeldRows)  # no other rows are looked at
+    plans = {
+        spec.key: (
+            replace(spec, field=replace(spec.field, used=False, derived=_rule(schema, chunks, spec.key, lead))),
+            f"{spec.field.why}; follows from {lead!r}",
+        )
+        for spec in table.plans
+        if (lead := found.get(spec.key)) is not None
+    }
+    fewer = table.chosen(plans)
+    fewer.notes.append(_describe_repeats(found, table.schema))
+    return prepare(fewer, plan, runner)
+
+
+def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Derived:
+    """How a column follows from another: level by level, or along the line through the two numbers farthest apart."""
+    own, other = (column_of(schema, schema[name], chunks) for name in (key, lead))
+    if not schema[key].kind.numeric:
+        both = (own > 0) & (other > 0)
+        pairs = np.unique(np.stack([other[both], own[both]], axis=1).astype(np.int64), axis=0)
+        levels, leads = schema[key].levels, schema[lead].levels
+        return Derived(lead, tuple((leads[a - 1], levels[b - 1]) for a, b in pairs.tolist()))
+    there = np.flatnonzero(np.isfinite(own) & np.isfinite(other))
+    low, high = there[other[there].argmin()], there[other[there].argmax()]
+    slope = (own[high] - own[low]) / (other[high] - other[low])
+    return Derived(lead, slope=float(slope), intercept=float(own[low] - slope * other[low]))
+
+
+def _describe_repeats(found: Mapping[Key, Key], schema: Schema) -> str:
+    """Which columns are left out, all in one note."""
+    key, lead = next(iter(found.items()))
+    kept = remedies.kind(key, str(schema[key].kind))
+    if len(found) == 1:
+        same = "so that both would tell the classes the same"
+        return f"column {key!r} follows from {lead!r}, {same}: left out ({kept} to keep it)"
+    told = ", ".join(f"{key!r} from {lead!r}" for key, lead in found.items())
+    return f"columns that follow from others would tell the classes the same twice: left out {told} ({kept} keeps one)"
+
+
+def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
+    """By column that is a copy or a function of another, that other; where each is one of the other's, the first."""
+    if plan.declared.everything is not None or chunks.n_rows * len(schema.used) > MOST_CELLS:
+        return {}
+    if not isinstance(chunks, HeldRows):
+        return {}
+    free = [spec for spec in schema.used if is_free(spec, plan)]
+    if len(free) > MOST_COLUMNS:
+        return {}
+    levels = [spec for spec in free if schema.places[spec.key].store == "codes" and 1 < len(spec.levels) <= MOST_LEVELS]
+    numbers = [spec for spec in free if spec.kind.numeric]
+    codes = {spec.key: column_of(schema, spec, chunks).astype(np.int64) for spec in levels}
+    return _functions(codes, levels) | _proportional({x.key: column_of(schema, x, chunks) for x in numbers})
+
+
+def is_free(spec: Field, plan: Plan) -> bool:
+    """Whether nobody said what a column is."""
+    declared = plan.declared
+    return not spec.declared and spec.key not in declared.families and not any(spec.key in x for x in declared.blocks)
+
+
+def column_of(schema: Schema, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
+    """A column's codes or numbers in every row."""
+    store, slot = schema.places[spec.key]
+    return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+
+
+def _functions(codes: Mapping[Key, np.ndarray], levels: Sequence[Field]) -> dict[Key, Key]:
+    """Columns of levels that follow from another."""
+    found: dict[Key, Key] = {}
+    for place, first in enumerate(levels):
+        for second in levels[place + 1 :]:
+            if first.key in found or second.key in found:
+                continue
+            both = _table(codes[first.key], codes[second.key], len(first.levels) + 2, len(second.levels) + 2)
+            if _follows(both):
+                found[second.key] = first.key
+            elif _follows(both.T):
+                found[first.key] = second.key
+    return found
+
+
+def _table(first: np.ndarray, second: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """How often levels are met together, those of missing cells left out."""
+    both = np.bincount(first * columns + second, minlength=rows * columns).reshape(rows, columns)
+    return both[1:, 1:]
+
+
+def _follows(both: np.ndarray) -> bool:
+    """Whether the column of a table follows from its row, by more than chance."""
+    seen = both > 0
+    often = np.count_nonzero(both.sum(axis=0) >= ENOUGH) >= 2
+    enough = both.sum() >= ENOUGH * np.count_nonzero(seen.any(axis=1))
+    return bool(often and enough and (seen.sum(axis=1) <= 1).all())
+
+
+def _proportional(numbers: Mapping[Key, np.ndarray]) -> dict[Key, Key]:
+    """Columns of numbers that are another in other units."""
+    keys = list(numbers)
+    if len(keys) < 2:
+        return {}
+    block = np.stack([numbers[key] for key in keys], axis=1)
+    block = block[np.isfinite(block).all(axis=1)]
+    if len(block) < 2 * ENOUGH:
+        return {}
+    alike = np.triu(np.abs(correlations(block)) >= 1.0 - ROUNDING, 1)
+    found: dict[Key, Key] = {}
+    for first, second in np.argwhere(alike).tolist():
+        if keys[first] not in found:
+            found.setdefault(keys[second], keys[first])
+    return found
+
+
+def correlations(block: np.ndarray) -> np.ndarray:
+    """Correlations of the columns of complete rows; 0 with one that does not vary."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        off = block - block.mean(axis=0)
+        off = off / np.abs(off).max(axis=0)
+        off = off / np.sqrt((off * off).sum(axis=0))
+        return np.asarray(np.nan_to_num(off.T @ off))
+
+
+# Columns that depend on each other within classes: in blocks, where independent ones ask for many classes.
+
+FEW_CLASSES = 5
+"""Classes that a person can look at: where independent columns ask for more, blocks are tried."""
+CORRELATED = 0.3
+"""The correlation within classes from which on two columns of numbers go into a block."""
+DEPENDENT = 0.1
+"""Nats that two columns of levels must say of each other within classes."""
+CHANCE = 0.001
+"""How often chance may show as much in any pair of the table."""
+MOST_COMBINED = 64
+ROWS_EACH = 10
+"""Combinations of levels of a block at most, and rows of the table for each of them."""
+MOST_WORK = 2_000_000
+"""Rows times squared columns of a block of numbers up to which it is tried."""
+MOST_PATTERNS = 32
+"""Patterns of missing cells in blocks of numbers up to which these are tried: each takes about 1 ms per EM step."""
+NAMED = 3
+"""Pairs that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelatedBlocks:
+    """Columns to be modelled together, by the kind of block, and how much the most dependent pairs are, in words."""
+
+    blocks: Mapping[tuple[Key, ...], str]
+    pairs: tuple[str, ...]
+
+    @property
+    def columns(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def prior_scales(self, plan: Plan) -> tuple[PriorScale, ...]:
+        """The scales to try: with the table's correlations only if there are numbers and a prior."""
+        correlated = plan.estimate != "ml" and Multinormal.name in self.blocks.values()
+        return ("table", "columns") if correlated else ("columns",)
+
+    def prepared(self, before: Prepared, plan: Plan, runner: Runner, scale: PriorScale) -> tuple[Prepared, Plan]:
+        """The same table, ready for these blocks; `scale` is the prior's for the covariances of numbers."""
+        families = {
+            block: Multinormal(prior_scale=scale) if kind == Multinormal.name else FAMILIES[kind]().for_key(block)
+            for block, kind in self.blocks.items()
+        }
+        plan = replace(plan, declared=replace(plan.declared, families=plan.declared.families | families))
+        found, ranges = prepare(before.table, plan, runner), before.settled.schema.by_key
+        columns = (replace(x, bounds=ranges[x.key].bounds) for x in found.settled.schema.fields)
+        schema = replace(found.settled.schema, fields=tuple(columns))
+        model = found.one.with_leaves(found.one.leaves, schema=schema)
+        return replace(found, settled=replace(found.settled, schema=schema), one=model), plan
+
+
+def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:
+    """Blocks of columns that depend on each other within the classes of a fit; None where there are none."""
+    if plan.declared.everything is not None or prepared.table.bag_width is not None:
+        return None
+    if not isinstance(prepared.chunks, HeldRows):
+        return None
+    classes = classes_of(prepared, fitted)
+    numbers, correlated = _of_numbers(prepared, plan, classes)
+    levels, dependent = _of_levels(prepared, plan, classes)
+    blocks = {block: "multinormal" for block in numbers} | {block: "categorical" for block in levels}
+    return CorrelatedBlocks(blocks, (*correlated[:NAMED], *dependent[:NAMED])) if blocks else None
+
+
+def has_missing_in_blocks(prepared: Prepared) -> bool:
+    """Whether a block of correlated numbers has missing cells, each pattern of which EM works out by itself."""
+    return bool(_worked_out_by_pattern(prepared))
+
+
+def _worked_out_by_pattern(prepared: Prepared) -> list[Node]:
+    """Blocks of numbers with missing cells."""
+    leaves = [leaf for leaf in prepared.one.leaves if leaf.setting.blank is not None]
+    return [leaf for leaf in leaves if leaf.family.hidden(leaf.key, True) != leaf.family.hidden(leaf.key, False)]
+
+
+def complete_in_blocks(prepared: Prepared) -> Sketch | None:
+    """The sketched rows without missing cells in blocks of numbers; None if no cell is missing or few are complete.
+
+    Few are less than half of the rows, or more patterns of missing cells than there is time for.
+    """
+    if not has_missing_in_blocks(prepared):
+        return None
+    rows, schema = prepared.sketch, prepared.settled.schema
+    slots = [schema.places[column].slot for leaf in _worked_out_by_pattern(prepared) for column in leaf.columns]
+    missing = np.isnan(rows.chunk.reals[:, slots])
+    whole = np.flatnonzero(~missing.any(axis=1))
+    if 2 * len(whole) < len(missing) or len(np.unique(missing, axis=0)) > MOST_PATTERNS:
+        return None
+    points, present = rows.points[whole], rows.present[whole]
+    return replace(rows, chunk=rows.chunk.take(whole), points=points, present=present)
+
+
+def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
+    """The likeliest class of every row."""
+    compiled = fitted.model.compile(fitted.estimates)
+    found = [
+        fitted.model.memberships(part, compiled, rows).argmax(axis=1)
+        for part in prepared.ready.here
+        for rows in part.tiles()
+    ]
+    return np.concatenate(found)
+
+
+# -- numbers
+
+
+def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
+    """Plain numbers that are correlated within classes, and their pairs, most correlated first."""
+    schema = prepared.settled.schema
+    specs = [spec for spec in schema.used if spec.kind is Kind.REAL and is_free(spec, plan)]
+    if len(specs) < 2:
+        return [], []
+    keys = [spec.key for spec in specs]
+    values = np.stack([column_of(schema, spec, prepared.chunks.here) for spec in specs], axis=1)
+    within = np.abs(_within(values, classes))
+    blocks = [block for block in _joined(within, keys) if len(block) > 1]
+    if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
+        # Small blocks beside one that is too large change little: on digits a search of half a minute for two pixels.
+        return [], []
+    inside = {key for block in blocks for key in block}
+    pairs = [(within[a, b], keys[a], keys[b]) for a, b in np.argwhere(np.triu(within >= CORRELATED, 1)).tolist()]
+    pairs = sorted((pair for pair in pairs if pair[1] in inside and pair[2] in inside), key=lambda pair: -pair[0])
+    return blocks, [f"{a!r} and {b!r} (correlation {r:.2f})" for r, a, b in pairs]
+
+
+def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Correlations of complete rows around the means of their classes."""
+    there = np.isfinite(values).all(axis=1)
+    values, classes = values[there], classes[there]
+    if len(values) < 2 * values.shape[1]:
+        return np.zeros((values.shape[1], values.shape[1]))
+    centred = values.copy()
+    for group in np.unique(classes):
+        centred[classes == group] -= values[classes == group].mean(axis=0)
+    return correlations(centred)
+
+
+def _joined(within: np.ndarray, keys: Sequence[Key]) -> list[tuple[Key, ...]]:
+    """Columns that correlated pairs connect, in the order of the table."""
+    near = within >= CORRELATED
+    left, found = list(range(len(keys))), []
+    while left:
+        reached = {left[0]}
+        while more := {b for a in reached for b in np.flatnonzero(near[a]).tolist()} - reached:
+            reached |= more
+        found.append(tuple(keys[place] for place in sorted(reached)))
+        left = [place for place in left if place not in reached]
+    return found
+
+
+# -- levels
+
+
+def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
+    """Columns of few levels, without holes, that say enough of each other within classes; and their pairs."""
+    schema, chunks = prepared.settled.schema, prepared.chunks.here
+    specs = [spec for spec in schema.stored("codes") if is_free(spec, plan) and 2 <= len(spec.levels) <= MOST_COMBINED]
+    codes = [column_of(schema, spec, chunks).astype(np.int64) - 1 for spec in specs]
+    whole = [place for place, column in enumerate(codes) if (column >= 0).all()]
+    specs, codes = [specs[place] for place in whole], [codes[place] for place in whole]
+    if len(specs) < 2:
+        return [], []
+    weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
+    sizes = [int(classes.max()) + 1, *(len(spec.levels) for spec in specs)]
+    pairs = dependent_pairs(CodeCounts(np.stack([classes, *codes], axis=1), sizes, weights), 0)
+    told = [x for x in pairs if x.information >= DEPENDENT and x.p_value * len(pairs) < CHANCE]
+    blocks = _combined([(x.a - 1, x.b - 1) for x in told], specs, len(classes))
+    inside = {spec.key for block in blocks for spec in block}
+    keys = [(specs[x.a - 1].key, specs[x.b - 1].key, x.information) for x in told]
+    said = [f"{a!r} and {b!r} ({nats:.2f} nats)" for a, b, nats in keys if a in inside and b in inside]
+    return [tuple(spec.key for spec in block) for block in blocks], said
+
+
+def _combined(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: int) -> list[list[Field]]:
+    """Blocks that pairs join, the most dependent first, as long as combinations of levels have rows enough."""
+    most = min(MOST_COMBINED, rows // ROWS_EACH)
+    blocks = [[spec] for spec in specs]
+    for a, b in pairs:
+        first = next(block for block in blocks if specs[a] in block)
+        second = next(block for block in blocks if specs[b] in block)
+        if first is not second and prod(len(spec.levels) for spec in (*first, *second)) <= most:
+            first += second
+            blocks = [block for block in blocks if block is not second]
+    order = {spec.key: place for place, spec in enumerate(specs)}
+    return [sorted(block, key=lambda spec: order[spec.key]) for block in blocks if len(block) > 1]
+
+
+# Pairs of columns that depend on each other within a few classes: what more classes are found for.
+
+PARTS = 4
+"""Intervals of about equal count that the numbers of a class are cut into."""
+MOST_FORCING_COLUMNS = 40
+MOST_FORCING_LEVELS = 32
+"""Columns and levels up to which pairs are looked at."""
+WORTH_SAYING = 0.03
+"""Nats beyond what chance shows that two columns must say of each other."""
+
+
+def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
+    """Pairs that say most of each other within the classes of a fit, in words; numbers in four intervals each."""
+    if not isinstance(prepared.chunks, HeldRows):
+        return []
+    schema, chunks = prepared.settled.schema, prepared.chunks.here
+    specs = [spec for spec in schema.used if is_free(spec, plan) and (spec.kind.numeric or spec.kind.coded)]
+    specs = [spec for spec in specs if spec.kind.numeric or 2 <= len(spec.levels) <= MOST_FORCING_LEVELS]
+    rows = sum(chunk.n_rows for chunk in chunks)
+    if not 2 <= len(specs) <= MOST_FORCING_COLUMNS or rows * len(specs) > MOST_CELLS:
+        return []
+    classes = classes_of(prepared, fitted)
+    codes = {spec.key: _codes(spec, column_of(schema, spec, chunks), classes) for spec in specs}
+    found = [(_nats(classes, codes[a], codes[b]), a, b) for a, b in combinations(codes, 2)]
+    told = sorted((pair for pair in found if pair[0] >= WORTH_SAYING), key=lambda pair: -round(pair[0], 9))
+    return [_describe_pair(*pair) for pair in told[:NAMED]]
+
+
+def _describe_pair(nats: float, a: Key, b: Key) -> str:
+    return f"{a!r} and {b!r} ({nats:.2f} nats)"
+
+
+def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The level of every row, or the part of its class's numbers that its number is in; -1 where there is none."""
+    if not spec.kind.numeric:
+        return np.where(column <= len(spec.levels), column.astype(np.int64) - 1, -1)
+    codes = np.full(len(column), -1)
+    for group in np.unique(classes):
+        there = (classes == group) & np.isfinite(column)
+        if there.any():
+            edges = np.unique(np.quantile(column[there], np.arange(1, PARTS) / PARTS))
+            codes[there] = np.searchsorted(edges, column[there])
+    return codes
+
+
+def _nats(classes: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """What two columns say of each other within classes, less what chance would have them say."""
+    both = (a >= 0) & (b >= 0)
+    if not both.any():
+        return 0.0
+    groups, of_a, of_b = (int(x.max()) + 1 for x in (classes, a, b))
+    place = (classes[both] * of_a + a[both]) * of_b + b[both]
+    table = np.bincount(place, minlength=groups * of_a * of_b).reshape(groups, of_a, of_b)
+    seen_a, seen_b = (table.sum(axis=2) > 0).sum(axis=1), (table.sum(axis=1) > 0).sum(axis=1)
+    by_chance = (np.maximum(seen_a - 1, 0) * np.maximum(seen_b - 1, 0)).sum() / (2 * both.sum())
+    return float(informations(table, [of_b])[0][0] - by_chance)

@@ -1,0 +1,598 @@
+"""Initial parameters for EM: seeds from a sketch of the rows, and memberships given by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import pairwise
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from softcount.core.counts import ROOT, Counts
+from softcount.core.lazy_scipy import sparse
+from softcount.errors import DataError
+from softcount.learn.checkpoints import ClimbLog
+from softcount.models.base import ClassModel
+from softcount.models.nodes import Imagined, Params
+from softcount.models.stacks import one_hot
+from softcount.records import dataclass
+from softcount.run.rows import Rows, Step
+from softcount.table.chunk import Chunk
+
+SKETCH_ROWS = 4096
+"""Distinct rows that starts are drawn from; a larger table is sampled by a hash of each row's content."""
+
+
+LARGEST = np.uint64(2**64 - 1)
+FEW_TIMES = 2
+"""So many times the rows of a sketch are told apart first, of those with the smallest hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """Distinct rows in sorted order with their weights, and coordinates in which they can be compared.
+
+    `texts` has a point of length one for each row's document, or sparse block. `mass` is the weight of all rows of the
+    table, also of those the sketch passed over.
+    """
+
+    chunk: Chunk
+    points: np.ndarray
+    present: np.ndarray
+    mass: float = 0.0
+    whole: bool = True
+    texts: tuple[Any, ...] = ()
+
+    @property
+    def blank(self) -> np.ndarray:
+        """Rows that hold nothing at all: as far from all others as from none."""
+        cells = [self.present.sum(axis=1), *(np.diff(text.indptr) for text in self.texts)]
+        return np.asarray(sum(cells) == 0)
+
+    @property
+    def weights(self) -> np.ndarray:
+        assert self.chunk.weights is not None
+        return self.chunk.weights
+
+    def as_heavy_as_the_table(self) -> Chunk:
+        """The rows with weights that sum to the table's, so that priors weigh as much against them."""
+        return replace(self.chunk, weights=self.weights * (self.mass / self.weights.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """How numbers are compared, by their places: `logged` ones by their logarithms, each lot of those `in_one_unit` as
+    they are beside each other, all others in deviations of their own column."""
+
+    logged: Sequence[int] = ()
+    in_one_unit: Sequence[Sequence[int]] = ()
+
+
+AS_THEY_ARE = Measures()
+
+
+def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
+    """The table's distinct rows, or a sample of them that no order of rows can change.
+
+    Rows of different known classes are distinct. Where
+    sparse blocks are `marked`, they are text, and their first column says whether there is a document.
+    """
+    if not isinstance(chunks, Sequence):
+        return _sketched(chunks.total(Step(f"{__name__}:sample")), measures)
+    if chunks[0].bags:
+        return _bag_sketch(chunks, measures, marked)
+    found = LightRows.none(chunks[0])
+    for chunk in chunks:
+        found = found.with_rows(chunk)
+    return _sketched(found, measures)
+
+
+def _sketched(found: LightRows, measures: Measures) -> Sketch:
+    if not len(found.rows):
+        raise DataError("the table has no rows with weight.")
+    chunk = _decoded(found.rows, found.weights, found.like)
+    return Sketch(chunk, *_coordinates(chunk, measures), found.mass, found.limit == LARGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class LightRows:
+    """The distinct rows of the smallest hashes among some, as bytes: of two sets of rows they add up to those of both.
+
+    `like` is a chunk of the same columns, `mass` the weight of all rows, and no row has a hash above `limit`.
+    """
+
+    like: Chunk
+    rows: np.ndarray
+    weights: np.ndarray
+    mass: float = 0.0
+    limit: np.uint64 = LARGEST
+
+    @classmethod
+    def none(cls, chunk: Chunk) -> LightRows:
+        return cls(chunk, _as_bytes(chunk)[:0], np.zeros(0))
+
+    def with_rows(self, chunk: Chunk) -> LightRows:
+        """With those of a chunk."""
+        rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
+        marks, limit = _hash(rows), self.limit
+        light = (marks <= limit) & (extra > 0)
+        lightest = _smallest(marks[light])
+        if len(lightest) > SKETCH_ROWS:
+            limit = lightest[SKETCH_ROWS - 1]
+            light &= marks <= limit
+        return self._joined(rows[light], extra[light], float(extra.sum()), limit)
+
+    def __add__(self, other: LightRows) -> LightRows:
+        return self._joined(other.rows, other.weights, other.mass, min(self.limit, other.limit))
+
+    def _joined(self, rows: np.ndarray, weights: np.ndarray, mass: float, limit: np.uint64) -> LightRows:
+        merged = _merged(np.concatenate([self.rows, rows]), np.append(self.weights, weights), limit)
+        return LightRows(self.like, *merged[:2], self.mass + mass, merged[2])
+
+
+def _smallest(marks: np.ndarray) -> np.ndarray:
+    """The distinct marks in order, or the smallest of them, more than `SKETCH_ROWS`: all take 20 times as long.
+
+    >>> _smallest(np.array([3, 1, 3], dtype=np.uint64)).tolist()
+    [1, 3]
+    """
+    if len(marks) > FEW_TIMES * SKETCH_ROWS:
+        found = np.unique(np.partition(marks, FEW_TIMES * SKETCH_ROWS)[: FEW_TIMES * SKETCH_ROWS])
+        if len(found) > SKETCH_ROWS:
+            return found
+    return np.unique(marks)
+
+
+def sample(_: None) -> Callable[[Chunk], LightRows]:
+    """The rows of the smallest hashes in a chunk."""
+    return _light_rows
+
+
+def _light_rows(chunk: Chunk) -> LightRows:
+    if chunk.bags:
+        raise DataError("classes of texts, or of sparse rows, are found on one machine. Leave the engine out.")
+    return LightRows.none(chunk.take(slice(0, 1))).with_rows(chunk)
+
+
+def _as_bytes(chunk: Chunk) -> np.ndarray:
+    reals = np.ascontiguousarray(chunk.reals, dtype=np.float64) + 0.0
+    reals[np.isnan(reals)] = np.nan
+    wide = chunk.wide if chunk.labels is None else np.column_stack([chunk.wide, chunk.labels.astype(np.int32)])
+    parts = [reals, np.ascontiguousarray(wide), np.ascontiguousarray(chunk.codes)]
+    flat = [part.view(np.uint8).reshape(chunk.n_rows, -1) for part in parts if part.shape[1]]
+    if not flat:
+        return np.zeros((chunk.n_rows, 1), dtype="V1").ravel().view("V1")
+    joined = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
+    return joined.view(f"V{joined.shape[1]}").ravel()
+
+
+def _merged(rows: np.ndarray, weights: np.ndarray, limit: np.uint64) -> tuple[np.ndarray, np.ndarray, np.uint64]:
+    """Distinct rows with the smallest hashes, their weights added up, and the hash that no row may exceed."""
+    distinct, which = np.unique(rows, return_inverse=True)
+    summed = np.bincount(which, weights, minlength=len(distinct))
+    if len(distinct) <= SKETCH_ROWS:
+        return distinct, summed, limit
+    marks = _hash(distinct)
+    chosen = np.sort(np.argsort(marks, kind="stable")[:SKETCH_ROWS])
+    return distinct[chosen], summed[chosen], marks[chosen].max()
+
+
+def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sketch:
+    """Distinct rows that hold sparse blocks, in the order of a hash of their content."""
+    marks = np.concatenate([_content(chunk) for chunk in chunks])
+    weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
+    _, first, which = np.unique(marks, return_index=True, return_inverse=True)
+    summed = np.bincount(which, weights, minlength=len(first))
+    heavy = np.flatnonzero(summed > 0)
+    if not len(heavy):
+        raise DataError("the table has no rows with weight.")
+    keep = heavy[:SKETCH_ROWS]
+    chunk = _taken(chunks, first[keep], summed[keep])
+    texts = tuple(_roots(bag, marked) for bag in chunk.bags)
+    return Sketch(chunk, *_coordinates(chunk, measures), float(weights.sum()), len(keep) == len(heavy), texts)
+
+
+def _content(chunk: Chunk) -> np.ndarray:
+    """A number for each row that depends on what its columns, blocks and label hold, and on nothing else."""
+    plain = chunk.reals.shape[1] + chunk.codes.shape[1] + chunk.wide.shape[1] == 0 and chunk.labels is None
+    marks = np.zeros(chunk.n_rows, dtype=np.uint64) if plain else _hash(_as_bytes(chunk))
+    with np.errstate(over="ignore"):
+        for bag in chunk.bags:
+            marks = (marks * np.uint64(11400714819323198485)) ^ _bag_hash(_clean(bag))
+    return marks
+
+
+def _clean(bag: sparse.csr_matrix) -> sparse.csr_matrix:
+    """The same counts, each once and none of them zero."""
+    if bag.data.dtype == np.float64 and bag.has_canonical_format and bag.data.all():
+        return bag
+    bag = bag.astype(np.float64)
+    bag.sum_duplicates()
+    bag.eliminate_zeros()
+    return bag
+
+
+def _taken(chunks: Sequence[Chunk], rows: np.ndarray, weights: np.ndarray) -> Chunk:
+    """These rows of all chunks, numbered through, as one chunk in this order."""
+    ends = np.cumsum([chunk.n_rows for chunk in chunks])
+    order = np.argsort(rows, kind="stable")
+    edges = np.searchsorted(rows[order], [0, *ends])
+    own = [rows[order[a:b]] - (end - c.n_rows) for (a, b), end, c in zip(pairwise(edges), ends, chunks, strict=True)]
+    back = np.argsort(order, kind="stable")
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(c, name)[part] for c, part in zip(chunks, own, strict=True)])[back]
+
+    def stacked(slot: int) -> sparse.csr_matrix:
+        parts = [_clean(c.bags[slot][part]) for c, part in zip(chunks, own, strict=True) if len(part)]
+        return sparse.vstack(parts, format="csr")[back]
+
+    labels = None if chunks[0].labels is None else joined("labels")
+    bags = tuple(stacked(slot) for slot in range(len(chunks[0].bags)))
+    return Chunk(0, len(rows), joined("reals"), joined("codes"), joined("wide"), bags, labels, weights)
+
+
+def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
+    """Roots of each row's relative counts: points of length one, or nothing where there are no counts."""
+    counts = bag[:, 1:] if marked else bag
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    return (sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ counts).sqrt().tocsr()
+
+
+def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
+    """A number per row that depends on its counts alone."""
+    with np.errstate(over="ignore"):
+        cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
+        cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
+        cells ^= cells >> np.uint64(31)
+        cells *= np.uint64(10723151780598845931)
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
+        return np.asarray(sums[bag.indptr[1:]] - sums[bag.indptr[:-1]])
+
+
+def _hash(rows: np.ndarray) -> np.ndarray:
+    """A number for each row that depends on its bytes alone, eight of them at a time."""
+    octets = rows.view(np.uint8).reshape(len(rows), -1)
+    short = -octets.shape[1] % 8
+    words = (np.pad(octets, [(0, 0), (0, short)]) if short else octets).view(np.uint64)
+    mixed = np.full(len(rows), 14695981039346656037, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in words.T:
+            mixed = (mixed ^ column) * np.uint64(1099511628211)
+            mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(11400714819323198485)
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
+    """The rows as a chunk again, sorted."""
+    known = like.labels is not None
+    p, q, r = like.reals.shape[1], like.codes.shape[1], like.wide.shape[1] + known
+    octets = np.frombuffer(rows.tobytes(), np.uint8).reshape(len(rows), -1)
+    ends = np.cumsum([8 * p, 4 * r, q])
+    reals = np.ascontiguousarray(octets[:, : ends[0]]).view(np.float64).reshape(len(rows), p)
+    wide = np.ascontiguousarray(octets[:, ends[0] : ends[1]]).view(np.int32).reshape(len(rows), r)
+    codes = np.ascontiguousarray(octets[:, ends[1] : ends[2]]).reshape(len(rows), q)
+    order = np.lexsort([*wide.T, *codes.T, *reals.T]) if p + q + r else np.arange(len(rows))
+    labels = wide[order, -1] if known else None
+    wide = wide[:, :-1] if known else wide
+    return Chunk(
+        0, len(rows), reals[order], codes[order], np.ascontiguousarray(wide[order]), (), labels, weights[order]
+    )
+
+
+def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised numbers beside level codes (compared as equal or not), and where they are present."""
+    reals = chunk.reals.copy()
+    logged = list(measures.logged)
+    reals[:, logged] = np.log(reals[:, logged])
+    assert chunk.weights is not None
+    there = ~np.isnan(reals)
+    weight = np.where(there, chunk.weights[:, None], 0.0)
+    mass = np.maximum(weight.sum(axis=0), 1e-300)
+    middle = np.where(there.any(axis=0), np.nanmin(np.where(there, reals, np.inf), axis=0, initial=np.inf), 0.0)
+    moved = np.where(there, reals - np.where(np.isfinite(middle), middle, 0.0), 0.0)
+    top = np.abs(moved).max(axis=0, initial=0.0)
+    moved = moved / np.where(top > 0, top, 1.0)
+    mean = (weight * moved).sum(axis=0) / mass
+    spread = np.sqrt((weight * (moved - mean) ** 2).sum(axis=0) / mass)
+    for lot in map(list, measures.in_one_unit):
+        spread[lot] = _together(spread[lot], top[lot])
+    points = np.where(there, (moved - mean) / np.where(spread > 0, spread, 1.0), 0.0)
+    codes = np.concatenate([chunk.codes.astype(float), chunk.wide.astype(float)], axis=1)
+    return np.concatenate([points, codes], axis=1), np.concatenate([there, codes > 0], axis=1)
+
+
+def _together(spread: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """What columns that are so many units of their own wide are divided by where all are to be measured alike."""
+    largest = units.max()
+    share = units / largest if largest > 0 else np.ones(len(units))
+    whole = np.sqrt(np.mean((spread * share) ** 2))
+    return np.asarray(whole / np.where(share > 0, share, 1.0))
+
+
+def distances(sketch: Sketch, seed: int) -> np.ndarray:
+    """Squared distance of every row to one."""
+    return np.asarray(far_from(sketch, np.array([seed]))[0])
+
+
+def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
+    """(seeds x rows) squared distances of every row to some: standardised numbers, two for each level that differs.
+
+    Two texts are as far apart as they have words that the other has not: at most two.
+    Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
+    """
+    p = sketch.chunk.reals.shape[1]
+    points, codes, here = sketch.points[:, :p], sketch.points[:, p:], sketch.present
+    if here[:, :p].all():
+        squares = (points * points).sum(axis=1)
+        far = squares[seeds, None] + squares - 2.0 * points[seeds] @ points.T
+        spare = squares[seeds, None] + squares
+    else:
+        there = here[:, :p].astype(float)  # a missing cell's point is 0
+        squares = points * points
+        spare = squares[seeds] @ there.T + there[seeds] @ squares.T
+        far = spare - 2.0 * points[seeds] @ points.T
+        far += 2.0 * (there[seeds].sum(axis=1, keepdims=True) - there[seeds] @ there.T)
+    far = np.where(far > 1e-13 * spare, far, 0.0)  # rows that are alike but for rounding
+    if codes.shape[1]:
+        there = here[:, p:]
+        for place, seed in enumerate(seeds):
+            apart = (codes != codes[seed]) | ~there
+            far[place] += 2.0 * (apart & there[seed]).sum(axis=1)
+    for text in sketch.texts:
+        for place, seed in enumerate(seeds):
+            if text.indptr[seed] < text.indptr[seed + 1]:
+                far[place] += 2.0 - 2.0 * (text @ text[[seed]].toarray().ravel())
+    return far
+
+
+def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
+    """The rows as points in a space where squared distance is that of `distances`: a coordinate for every level.
+
+    Of a column's levels, or a sparse block's words, only the commonest get one; a missing number is the average.
+    """
+    p = sketch.chunk.reals.shape[1]
+    codes = sketch.points[:, p:]
+    room = max(2, widest // max(1, codes.shape[1]))
+    parts = [sketch.points[rows, :p]]
+    for column in codes.T:
+        levels, which = np.unique(column, return_inverse=True)
+        common = np.argsort(-np.bincount(which, sketch.weights), kind="stable")[:room]
+        parts.append((column[rows, None] == levels[np.sort(common)]).astype(float))
+    for text in sketch.texts:
+        words = np.sort(np.argsort(-np.asarray(text.sum(axis=0)).ravel(), kind="stable")[:widest])
+        parts.append(text[rows][:, words].toarray())
+    return np.concatenate(parts, axis=1)
+
+
+# Where EM starts: seeds drawn from the distinct rows, so that row order and repetition cannot matter.
+
+INITS = ("k-means++", "k-means", "random", "agglomerative")
+LLOYD_STEPS = 10
+LINKED_ROWS = 1000
+"""Rows that agglomerative starts link: all pairs of them are compared."""
+NEAREST_SHARE = 0.95
+"""Of a row, in the group it is nearest to: a little of the whole table in every group, so that no level starts at zero
+and no variance at nothing."""
+
+
+def seeds(
+    sketch: Sketch, groups: int, rngs: Sequence[np.random.Generator], weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows drawn as seeds for several starts at once (k-means++), and (groups x starts x rows) distances to them.
+
+    Each is drawn with probability by its weight times its squared distance to the nearest of its start so far. The
+    first groups are those of known classes: a known row of each is its seed. With (starts x rows) `weights` every start
+    has its own, and nothing is known of classes.
+    """
+    labels, blank = sketch.chunk.labels if weights is None else None, sketch.blank
+    heavy = sketch.weights if weights is None else weights
+    nearest = np.tile(np.ones(len(blank)) if blank.all() else (~blank).astype(float), (len(rngs), 1))
+    chosen, far = np.empty((groups, len(rngs)), dtype=int), []
+    for group in range(groups):
+        known = 0.0 if labels is None else sketch.weights * (labels == group)
+        mass = np.cumsum(np.atleast_2d(known) if np.any(known) else nearest * heavy, axis=1)
+        chosen[group] = [_drawn_row(mass[place % len(mass)], rng) for place, rng in enumerate(rngs)]
+        far.append(np.maximum(far_from(sketch, chosen[group]), 0.0))
+        nearest = far[-1] * ~blank if group == 0 else np.minimum(nearest, far[-1])
+    return chosen.T, np.array(far)
+
+
+def _drawn_row(mass: np.ndarray, rng: np.random.Generator) -> int:
+    """A row drawn by the steps of a rising mass; any row where it does not rise."""
+    if not mass[-1] > 0:
+        return int(rng.integers(len(mass)))
+    return min(int(mass.searchsorted(rng.random() * mass[-1], side="right")), len(mass) - 1)
+
+
+def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int]:
+    """The rows drawn as seeds for one start."""
+    return [int(row) for row in seeds(sketch, groups, [rng])[0][0]]
+
+
+def drawn_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    """(groups x starts x rows) memberships to start from; rows of known class belong to it whatever was drawn."""
+    if init not in ("k-means++", "k-means"):
+        one_by_one = [drawn_memberships(sketch, groups, init, rng) for rng in rngs]
+        return np.ascontiguousarray(np.stack(one_by_one).transpose(2, 0, 1))
+    far = seeds(sketch, groups, rngs)[1]
+    members = nearest_members(far if init == "k-means++" else moved_centres(sketch, far))
+    labels = sketch.chunk.labels
+    if labels is not None:
+        known = labels >= 0
+        members[:, :, known] = np.eye(groups)[:, None, labels[known]]
+    return members
+
+
+def nearest_members(far: np.ndarray) -> np.ndarray:
+    """Mostly the nearest group, and a little of every other; groups first."""
+    nearest = far == far.min(axis=0)
+    return np.asarray(NEAREST_SHARE * nearest / nearest.sum(axis=0) + (1 - NEAREST_SHARE) / len(far))
+
+
+def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
+    """Memberships to start from; rows of known class belong to it whatever was drawn."""
+    if init not in INITS:
+        words = ", ".join(repr(name) for name in INITS)
+        raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
+    if init == "random":
+        members = rng.dirichlet(np.ones(groups), len(sketch.weights))
+    elif init == "agglomerative":
+        members = mostly(linked(sketch, groups, rng), groups)
+    elif init == "k-means":
+        members = nearest_members(moved_centres(sketch, seeds(sketch, groups, [rng])[1])[:, 0]).T
+    else:
+        members = nearest_members(seeds(sketch, groups, [rng])[1][:, 0]).T
+    return pinned(members, sketch.chunk.labels)
+
+
+def mostly(labels: np.ndarray, groups: int) -> np.ndarray:
+    """Memberships of rows with these labels, a little of each row in every group; unknown ones (-1) in all alike."""
+    members = np.full((len(labels), groups), (1 - NEAREST_SHARE) / groups)
+    members[np.flatnonzero(labels >= 0), labels[labels >= 0]] += NEAREST_SHARE
+    members[labels < 0] = 1.0 / groups
+    return members
+
+
+def pinned(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+    """The memberships, with rows of known class in it alone."""
+    if labels is not None:
+        members[labels >= 0] = np.eye(members.shape[1])[labels[labels >= 0]]
+    return members
+
+
+def moved_centres(sketch: Sketch, far: np.ndarray) -> np.ndarray:
+    """(groups x starts x rows) distances to seeds that a few steps of k-means have moved, but for a number that all
+    groups share; the distances `far` to the seeds tell where the steps begin."""
+    points, weights = flat_points(sketch, np.arange(len(sketch.weights))), sketch.weights
+    groups, starts, n = far.shape
+    nearest = far.argmin(axis=0)
+    centres = np.zeros((groups, starts, points.shape[1]))
+    for _ in range(LLOYD_STEPS):
+        members = (nearest == np.arange(groups)[:, None, None]) * weights
+        mass = members.sum(axis=2)[..., None]
+        sums = (members.reshape(-1, n) @ points).reshape(centres.shape)
+        centres = np.where(mass > 0, sums / np.where(mass > 0, mass, 1.0), centres)
+        far = _far(points, centres.reshape(-1, points.shape[1])).T.reshape(far.shape)
+        before, nearest = nearest, far.argmin(axis=0)
+        if (before == nearest).all():
+            break
+    return far
+
+
+def _far(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return np.asarray((centres * centres).sum(axis=1) - 2.0 * points @ centres.T)
+
+
+def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
+    """Each row's cluster when the rows of a sample, joined two by two as Ward says, have become so many.
+
+    Rows outside the sample go to the nearest cluster's mean; clusters take the numbers of the known classes they hold.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.optimize import linear_sum_assignment
+
+    count = min(LINKED_ROWS, len(sketch.weights))
+    sample = np.sort(rng.choice(len(sketch.weights), count, replace=False, p=sketch.weights / sketch.weights.sum()))
+    points = flat_points(sketch, np.arange(len(sketch.weights)))
+    tree = linkage(points[sample], "ward") if count > 1 else np.zeros((0, 4))
+    found = fcluster(tree, groups, "maxclust") - 1 if count > 1 else np.zeros(1, dtype=int)
+    held = np.eye(groups)[found] * sketch.weights[sample, None]
+    mass = held.sum(axis=0)[:, None]
+    centres = np.where(mass > 0, held.T @ points[sample] / np.maximum(mass, 1e-300), np.inf)
+    far = np.where(mass.T > 0, _far(points, np.where(mass > 0, centres, 0.0)), np.inf)
+    nearest = far.argmin(axis=1)
+    labels = sketch.chunk.labels
+    if labels is None:
+        return np.asarray(nearest)
+    known = labels >= 0
+    overlap = np.zeros((groups, groups))
+    np.add.at(overlap, (nearest[known], labels[known]), sketch.weights[known])
+    return np.asarray(np.argsort(linear_sum_assignment(-overlap.T)[1])[nearest])
+
+
+def mended_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Memberships without the bad groups, whose places are taken by halves of the largest of the others.
+
+    `joint` are the sketched rows' (rows x groups) logs of share times density.
+    """
+    groups = joint.shape[1]
+    if bad.all():
+        return drawn_memberships(sketch, groups, "random", rng)
+    joint = np.where(bad, -np.inf, joint)
+    joint[np.isneginf(joint).all(axis=1)] = np.where(bad, -np.inf, 0.0)
+    members = np.exp(joint - joint.max(axis=1, keepdims=True))
+    members /= members.sum(axis=1, keepdims=True)
+    for group in np.flatnonzero(bad):
+        largest = int(np.argmax(sketch.weights @ members))
+        share = members[:, largest] * sketch.weights
+        # By weight alone: drawn by distance, the second seed would be the very outlier that a spike had sat on.
+        near, far = rng.choice(len(share), 2, p=share / share.sum())
+        leaving = distances(sketch, int(far)) < distances(sketch, int(near))
+        members[:, group] = members[:, largest] * leaving
+        members[:, largest] *= ~leaving
+    return pinned(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / groups, sketch.chunk.labels)
+
+
+def start_params(model: ClassModel, imagined: Imagined, sketch: Sketch, memberships: np.ndarray) -> Params:
+    """The parameters these memberships imply."""
+    counts = model.tally_members(model.prepare(sketch.chunk, base=False), memberships)
+    return model.nodes.estimate(model.gathered(counts), imagined)
+
+
+def members_counts(model: ClassModel, ready: Sequence[Any], memberships: np.ndarray) -> Counts:
+    """The counts, by bundle, that memberships of every row of the table imply."""
+    parts = [model.tally_members(part, memberships[part.start : part.start + part.n_rows]) for part in ready]
+    return model.gathered(reduce(add, parts))
+
+
+def open_counts(model: ClassModel, ready: Rows) -> Counts:
+    """Counts, by bundle, of every row, those of unknown class in all classes alike."""
+    return model.gathered(ready.total(Step(f"{__name__}:count_open", model)))
+
+
+def count_open(model: ClassModel) -> Callable[[Any], Counts]:
+    """Such counts of a prepared part, under the model's own names."""
+    return partial(_open, model)
+
+
+def _open(model: ClassModel, ready: Any) -> Counts:
+    members = one_hot(ready.labels, None, model.groups)
+    members[ready.labels < 0] = 1.0 / model.groups
+    return model.tally_members(ready, members)
+
+
+def entropy(seed: Any, log: ClimbLog | None = None) -> Any:
+    """What a `random_state` gives to draw from: a number, or None for something new each time.
+
+    Where nobody gave one, a fit that goes on draws by what it began with.
+    """
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(0, 2**31 - 1))
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**62))
+    if seed is None:
+        return None if log is None else log.seed
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise DataError(f"random_state must be None, a whole number of at least 0, or a generator, not {seed!r}.")
+    return int(seed)
+
+
+def twins(model: ClassModel, params: Params) -> np.ndarray:
+    """Which groups are copies of an earlier one in every column: EM keeps them alike for ever (a saddle)."""
+    rows = model.by_group(params)[:, 1:]  # whatever their shares
+    found = np.zeros(len(rows), dtype=bool)
+    for group in range(1, len(rows)):
+        gap = np.abs(rows[:group] - rows[group]) <= 1e-9 * (np.abs(rows[group]) + 1e-300)
+        found[group] = (gap | (rows[:group] == rows[group])).all(axis=1).any()
+    return found
+
+
+def nudged(model: ClassModel, params: Params, which: np.ndarray, rng: np.random.Generator) -> Params:
+    """The same parameters with some groups moved a little."""
+    moved = {leaf.key: leaf.family.nudged(params[leaf.key], which, rng) for leaf in model.leaves}
+    return model.nodes.params({ROOT: params[ROOT], **moved})

@@ -1,0 +1,623 @@
+"""k-means over initialisations: seeds, descent and improvement by moving centres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.core.lazy_scipy import sparse
+from softcount.errors import DataError
+from softcount.kernels.nearest import PointRows, squared_norms, squares
+from softcount.learn.kmeans.descend import (
+    DTYPE,
+    AskedCentres,
+    Descent,
+    Ends,
+    Engine,
+    FarRows,
+    KMeansStop,
+    Walk,
+    Walker,
+    assigning,
+    descend,
+    finding_ends,
+    finding_far,
+    looking,
+    means_of,
+    placing,
+    sampling,
+)
+from softcount.learn.kmeans.points import (
+    COMFORTABLE,
+    SAMPLE,
+    Draws,
+    FewRows,
+    Frame,
+    Points,
+    SmallEnd,
+    StartStack,
+    descend_together,
+    drawn,
+    ended,
+    frame_of,
+    frame_within,
+    in_parts,
+    most_sampled,
+    not_finite,
+    spacing,
+    unit_rows,
+)
+from softcount.records import dataclass
+from softcount.run.local import Runner, Threads, one_blas_thread
+from softcount.run.rows import Rows
+
+SAME = 1e-9
+"""Costs that differ by less than this, relative to the best, are one optimum."""
+
+PLACES = 2
+"""Rows that are drawn as new places for each centre."""
+
+TRIED = 3
+"""Moves tried at once for each failure allowed: those after which the cost is least before anything else moves."""
+
+ALONE_AFTER = 4
+"""Updates after which it is seen which of the moves is worth following."""
+
+FAILURES = 2, 6
+"""How often in a row no move may help before the search ends: at least, on larger tables, and at most."""
+
+AFFORDED = 1_100_000
+"""The work of one assignment that decides between the two: iris in ten clusters is 54,000, digits 1,725,000."""
+
+TOO_MUCH = 10_000_000
+"""The work of one assignment beyond which no centre is moved: a descent of all starts takes half a second there."""
+
+ALONE = 1e-12
+"""What is left of a cluster without a row, relative to the row, that is nothing."""
+
+SWEEPS, LAST_SWEEPS = 4, 100
+"""Times that rows may be exchanged after one descent, and at the end: in noise the first four bring most of it."""
+
+EXCHANGED = 2
+"""Different ends of starts whose rows are exchanged."""
+
+
+def best_exchanged(few: FewRows, ends: list[SmallEnd]) -> list[SmallEnd]:
+    """Ends of starts, best first, the best few after rows were exchanged; equal ones are taken for one."""
+    found: list[SmallEnd] = []
+    before, different = -1.0, 0
+    for end in sorted(ends, key=lambda end: end.cost):
+        is_new = not found or end.cost > before * (1 + SAME)
+        different += is_new
+        before = end.cost
+        found.append(found[-1] if not is_new else exchanged(few, end) if different <= EXCHANGED else end)
+    return found
+
+
+def exchanged(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd:
+    """The end after single rows went where that lowers the cost although their nearest centre is their own.
+
+    Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Where no row gains any more, every row's
+    own centre is its nearest too.
+    """
+    if few.unit or not end.converged or not few.has_room(len(end.centres)):
+        return end
+    now = weigh_moves(few, end.labels, end.centres)
+    for _ in range(sweeps):
+        gaining = np.flatnonzero(now.gain > SAME * now.cost)
+        if not len(gaining):
+            break
+        labels = now.labels.copy()
+        labels[gaining] = now.target[gaining]
+        again = weigh_moves(few, labels, now.centres)
+        if not again.cost < now.cost * (1 - SAME):  # each would gain alone, not all of them together
+            again = weigh_moves(few, one_by_one(few, now, gaining), now.centres)
+            if not again.cost < now.cost * (1 - SAME):
+                break
+        now = again
+    return SmallEnd(now.centres, now.labels, now.cost, True)
+
+
+class Moves(NamedTuple):
+    """Clusters, their cost, and for each row how far it would fall by moving the row to where that is most."""
+
+    labels: np.ndarray
+    centres: np.ndarray
+    mass: np.ndarray
+    cost: float
+    target: np.ndarray
+    gain: np.ndarray
+
+
+def weigh_moves(few: FewRows, labels: np.ndarray, before: np.ndarray) -> Moves:
+    """The centres of such clusters, and what moving single rows would bring."""
+    rows, weights = np.arange(len(few)), few.weights
+    own = labels == np.arange(len(before))[:, None]
+    mass = own @ weights
+    centres = few.means(few.sums(own), mass, before)
+    squares = few.squares(centres)
+    here, rest = squares[labels, rows], mass[labels] - weights
+    alone = rest <= ALONE * weights
+    leaving = np.where(alone, 0.0, here * mass[labels] / np.where(alone, 1.0, rest))
+    squares *= mass[:, None] / np.maximum(mass[:, None] + weights, 1e-300)
+    squares[labels, rows] = np.inf
+    target = squares.argmin(axis=0)
+    return Moves(labels, centres, mass, float(here @ weights), target, weights * (leaving - squares[target, rows]))
+
+
+def one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
+    """Labels after each of some rows, the most gaining first, went where it costs least, the centres following."""
+    rows = gaining[np.argsort(-now.gain[gaining], kind="stable")]
+    labels, centres, mass = now.labels.copy(), now.centres.copy(), now.mass.copy()
+    for row, weight, cells in zip(rows.tolist(), few.weights[rows].tolist(), few.cells(rows), strict=True):
+        old = labels[row]
+        rest = mass[old] - weight
+        if rest <= ALONE * weight:
+            continue
+        differences = centres - cells
+        costs = np.einsum("kj,kj->k", differences, differences) * mass
+        here = costs[old] / rest
+        costs /= mass + weight
+        costs[old] = np.inf
+        new = int(costs.argmin())
+        if costs[new] < here:
+            labels[row], mass[old], mass[new] = new, rest, mass[new] + weight
+            centres[old] += differences[old] * (weight / mass[old])
+            centres[new] -= differences[new] * (weight / mass[new])
+    return labels
+
+
+def moved_elsewhere(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> SmallEnd:
+    """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
+    work = len(best.centres) * few.work
+    if work > TOO_MUCH:
+        return best
+    failures, failed = int(np.clip(AFFORDED // work, *FAILURES)), 0
+    while failed < failures and len(best.centres) > 1 and best.cost > 0:
+        moves = in_parts(few, promising(few, best, rng, failures * TRIED))
+        ends = [end for part in moves for end in ended(StartStack.near(few, best, part), most, best.cost, ALONE_AFTER)]
+        again = exchanged(few, min(ends, key=lambda end: end.cost)) if ends else best
+        failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
+        best = best if failed else again
+    return exchanged(few, best, LAST_SWEEPS)
+
+
+def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> np.ndarray:
+    """(moves x clusters x columns) centres, one of each set put on a row drawn by weight times squared distance.
+
+    Of the places drawn for each centre the best ones come first, and of these the best moves.
+    """
+    clusters, rows = np.arange(len(best.centres)), np.arange(len(few))
+    squares = few.squares(best.centres)
+    first = squares[best.labels, rows]
+    squares[best.labels, rows] = np.inf
+    second = squares.min(axis=0)
+    places = few.cells(drawn(few.weights * first, rng.random(len(clusters) * PLACES)))
+    there = few.squares(places)
+    with_it = np.minimum(first, there)
+    # Rows of the centre that goes have their second nearest, or the new one.
+    more = ((np.minimum(second, there) - with_it) * few.weights).reshape(len(clusters), PLACES, -1)
+    costs = (with_it @ few.weights).reshape(len(clusters), PLACES)
+    costs = costs + np.einsum("kpn,kn->kp", more, best.labels == clusters[:, None])
+    rank = np.argsort(np.argsort(costs, axis=1), axis=1)
+    chosen = np.lexsort((costs.ravel(), rank.ravel()))[:most]
+    centres = np.repeat(best.centres[None], len(chosen), axis=0)
+    centres[np.arange(len(chosen)), chosen // PLACES] = places[chosen]
+    return centres
+
+
+# k-means: starts, descents, and the best of them as centres that can be asked.
+
+WORTH_COMPILING = 1_000_000
+"""Distances per round of assignments, over all starts, from which compiled kernels repay the second of their import."""
+
+ROUNDS = 16
+"""Assignments that a fit takes at least, where a prediction takes one."""
+
+FINALISTS = 2
+"""Starts of a large table that go on from the sample to all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for: how many clusters, from where, how often, and when to stop."""
+
+    clusters: int
+    init: Any = "k-means++"
+    n_init: int = 10
+    stop: KMeansStop = field(default_factory=lambda: KMeansStop(300, 1e-4))
+    seed: int = 0
+    unit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Centres:
+    """Centres in the table's units, the frame that distances are taken in, and how they were found.
+
+    `sizes` are the weights of the rows nearest to each; None in files of earlier versions.
+    """
+
+    centres: np.ndarray
+    frame: Frame
+    inertia: float
+    trace: list[float]
+    converged: bool
+    agreed: tuple[int, int]
+    notes: list[str]
+    sizes: np.ndarray | None = None
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.trace) // 2
+
+    def assign(self, X: PointRows, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest centre of each row, and the squared distance to it in the table's units."""
+        inner = self.frame.inside(self.centres)
+        engine = Engine(Points.of(self.frame.bring(X), None), kernels_for(X, len(inner) // ROUNDS), threads)
+        walk = Walk(engine, inner)
+        walk.assign()
+        with np.errstate(over="ignore"):  # in the table's units a square may be more than float64 holds
+            apart = engine.spread(walk.labels, inner) / self.frame.ruler / self.frame.ruler
+        if not self.frame.unit:
+            return walk.labels, apart
+        there = squared_norms(engine.points.rows) > 0  # zeros have no direction: the first label, and no cost
+        return np.where(there, walk.labels, 0), np.where(there, apart, 0.0)
+
+    def distances(self, X: PointRows, threads: Threads) -> np.ndarray:
+        """(rows x centres) distances."""
+        rows = self.frame.bring(X)
+        goal = Walk(Engine(Points.of(rows, None), kernels_for(X, 0), threads), self.frame.inside(self.centres)).goal
+        parts = threads.map(lambda span: np.sqrt(squares(rows[span], goal)), _short(rows, len(self.centres)))
+        apart = np.concatenate(list(parts)) / self.frame.ruler
+        if self.frame.unit:
+            apart[squared_norms(rows) == 0] = 1.0  # equally far from all, without the rounding of each centre's length
+        return apart
+
+
+def _short(rows: PointRows, clusters: int) -> list[slice]:
+    """Slices whose distances, and dense cells, take some megabytes."""
+    step = max(1, (1 << 20) // max(clusters, rows.shape[1] if sparse.issparse(rows) else 1))
+    return [slice(start, start + step) for start in range(0, rows.shape[0], step)]
+
+
+def kernels_for(X: PointRows, distances: int) -> ModuleType:
+    """The compiled kernels where there are many distances to take; by the size alone."""
+    compiled = not sparse.issparse(X) and X.shape[0] * distances >= WORTH_COMPILING
+    return import_module("softcount.kernels.bounded" if compiled else "softcount.kernels.nearest")
+
+
+def fit_kmeans(
+    X: PointRows,
+    weights: np.ndarray | None,
+    wish: Wish,
+    threads: Threads,
+    names: Sequence[Any] | None = None,
+    *,
+    owned: bool = False,
+) -> tuple[Centres, np.ndarray]:
+    """Centres and labels of the best start; rows that are `owned` may be changed."""
+    with one_blas_thread():
+        frame = frame_of(X, names, wish.unit, threads)
+        heavy = 1.0 if weights is None else weight_unit(weights)
+        weights = None if weights is None else weights / heavy
+        kernel = kernels_for(X, distances_of(wish))
+        placed = frame.place_here(X) if owned else frame.place(X)
+        found, labels = walked(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
+        assert labels is not None
+        return replace(in_units(found, heavy), sizes=None if found.sizes is None else found.sizes * heavy), labels
+
+
+def distances_of(wish: Wish) -> int:
+    """Distances per row in a round of assignments, over all starts."""
+    return wish.clusters * (wish.n_init if isinstance(wish.init, str) else 1)
+
+
+def walked(engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None) -> tuple[Centres, np.ndarray | None]:
+    """Centres of the best start, costs as the kernels see them, and labels where the rows are here."""
+    if isinstance(wish.init, str):
+        best, agreed, notes = best_drawn(engine, wish)
+        best = largest_first(best)
+    else:
+        centres = frame.inside(given(wish, len(frame.anchor), names))
+        refuse_far(centres, engine.dtype)
+        best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
+    return settled(engine, frame, best, agreed, notes)
+
+
+def weight_unit(weights: np.ndarray) -> float:
+    """One, or the power of two next to the largest weight where sums of weights times squares might overflow."""
+    power = int(np.frexp(weights.max())[1])
+    return 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
+
+
+def in_units(found: Centres, heavy: float) -> Centres:
+    """The costs in the table's units and weights; where they are more than float64 holds, a word on that."""
+    with np.errstate(over="ignore"):
+        trace = [float(value) for value in np.array(found.trace) / found.frame.ruler * heavy / found.frame.ruler]
+    said = [] if np.isfinite(trace[0]) else ["The cost is more than 1.8e308: in smaller units it would be a number."]
+    return replace(found, trace=trace, inertia=trace[-1], notes=found.notes + said)
+
+
+def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
+    """The user's own centres, checked."""
+    try:
+        centres = np.array(wish.init, dtype=np.float64)
+    except (TypeError, ValueError):
+        centres = np.zeros(0)
+    if centres.shape != (wish.clusters, columns):
+        raise DataError(
+            f"init must be 'k-means++', 'random' or {wish.clusters} centres of {columns} columns, "
+            f"not {f'an array of shape {centres.shape}' if centres.size else repr(wish.init)}."
+        )
+    if not np.isfinite(centres).all():
+        k, j = np.argwhere(~np.isfinite(centres))[0]
+        raise DataError(
+            f"init: centre {k}, column {j if names is None else names[j]!r} is {centres[k, j]}; give a number."
+        )
+    if wish.unit:
+        if (nowhere := ~centres.any(axis=1)).any():
+            raise DataError(f"init: centre {int(nowhere.argmax())} is all zeros and has no direction.")
+        centres = unit_rows(centres)
+    return centres
+
+
+def refuse_far(centres: np.ndarray, dtype: np.dtype) -> None:
+    """Raise where a given centre is so far from the rows that its square would overflow."""
+    far = (np.abs(centres) > 4.0 ** COMFORTABLE[dtype.itemsize]).any(axis=1)
+    if far.any():
+        raise DataError(
+            f"init: centre {int(far.argmax())} is too far from every row to have any. Start among the rows."
+        )
+
+
+def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
+    """The best of several drawn starts, how many reached it, and what is to be said."""
+    sample, whole = engine.sample(wish.clusters)
+    few, starts, rng = drawn_starts(FewRows.of(sample, wish.unit), wish)
+    if wish.n_init == 1:
+        return descend(engine, starts[0], wish.stop), (1, 1), []
+    # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
+    most = wish.stop.max_iter
+    ended = best_exchanged(few, all_ended(engine.over(sample), few, starts, most))
+    best = min(ended, key=lambda end: end.cost)
+    better = moved_elsewhere(few, best, rng, most)
+    agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
+    notes = [f"{agreed[0]} of {agreed[1]} starts reached the best."]
+    if better is not best:
+        notes.append("The best was found by moving a centre of the best start elsewhere.")
+    if whole:
+        order = np.argsort(-np.bincount(better.labels, few.weights, wish.clusters), kind="stable")
+        return descend(engine, better.centres[order], KMeansStop(most, 0.0)), agreed, notes
+    notes.append(f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine):,}.")
+    return finalists(engine, [better, *ended], wish), agreed, notes
+
+
+def drawn_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
+    """Centres of all starts, drawn again by differences where products cannot tell the rows apart."""
+    rng = np.random.default_rng(wish.seed)
+    starts = Draws(few, rng).starts(wish.init, wish.clusters, wish.n_init)
+    return (few, starts, rng) if few.is_clear(starts[0]) else drawn_starts(few.by_differences(), wish)
+
+
+def all_ended(small: Engine, few: FewRows, starts: np.ndarray, most: int) -> list[SmallEnd]:
+    """Where every start ends on few rows: together, or one by one where kernels are compiled or rows are too many."""
+    if not small.kernel.BLOCKED and few.has_room(starts.shape[1]):
+        return descend_together(few, starts, most)
+    ends = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
+    return [SmallEnd(end.centres, end.labels_here, end.cost, end.converged) for end in ends]
+
+
+def finalists(engine: Walker, ended: list[SmallEnd], wish: Wish) -> Descent:
+    """The best on all rows of the few best on the sample that differ."""
+    chosen: list[SmallEnd] = []
+    for end in sorted(ended, key=lambda end: end.cost):
+        if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
+            chosen.append(end)
+    return min((descend(engine, end.centres, wish.stop) for end in chosen), key=lambda end: end.cost)
+
+
+def largest_first(end: Descent) -> Descent:
+    """Clusters by falling weight, then by their centres: what was drawn first means nothing."""
+    order = np.lexsort([*end.centres.T[::-1], -end.sizes])
+    if (order[1:] > order[:-1]).all():
+        return end
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    labels = None if end.labels is None else places[end.labels]
+    members, sizes = end.members[order], end.sizes[order]
+    return replace(end, centres=end.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
+
+
+def settled(
+    engine: Walker, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
+) -> tuple[Centres, np.ndarray | None]:
+    """Centres in the table's units, costs in the frame's; labels are those of the centres as they are handed out."""
+    centres = frame.outside(end.centres)
+    inner = frame.inside(centres)
+    if end.ordered or not np.array_equal(inner, end.centres):
+        walk = engine.walk(inner)
+        walk.assign()
+        trace = end.trace + (walk.cost() - end.cost)
+        end = replace(end, trace=trace, labels=walk.labels, members=walk.members, sizes=walk.sizes())
+    said = notes + _said(end)
+    return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, said, end.sizes), end.labels
+
+
+def _said(end: Descent) -> list[str]:
+    notes = []
+    if end.repaired:
+        notes.append(f"{end.repaired} empty clusters were moved to the row farthest from its centre.")
+    empty = int((end.members == 0).sum())
+    if empty:
+        why = ": there are fewer distinct rows than clusters." if end.converged else "."
+        notes.append(f"{empty} of {len(end.members)} clusters have no rows{why}")
+    if not end.converged:
+        notes.append(f"Stopped after {end.n_iter} updates with rows still changing; raise max_iter.")
+    return notes
+
+
+def lloyd(
+    points: np.ndarray, weights: np.ndarray | None, centres: np.ndarray, max_iter: int = 100
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centres and labels after Lloyd's steps on a small dense array, until no row changes or `max_iter`.
+
+    >>> lloyd(np.array([[0.0], [1.0], [9.0]]), None, np.array([[0.0], [1.0]]))
+    (array([[0.5],
+           [9. ]]), array([0, 0, 1]))
+    """
+    rows = np.ascontiguousarray(points)
+    with one_blas_thread(), Threads(1) as threads:
+        engine = Engine(Points.of(rows, weights), import_module("softcount.kernels.nearest"), threads)
+        end = descend(engine, np.array(centres, dtype=np.float64), KMeansStop(max_iter, 0.0))
+    return end.centres, end.labels_here
+
+
+# k-means of rows that are elsewhere: the same frame, sample and starts, and Lloyd's steps by totals of every pass.
+
+
+@dataclass(frozen=True, slots=True)
+class RowsElsewhere:
+    """Placed rows, and the kernel that finds their nearest centres where they are."""
+
+    rows: Rows
+    n_rows: int
+    kernel: Any
+    runner: Runner
+    unit: bool
+    dtype: np.dtype = DTYPE
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def mass(self) -> float:
+        return float(self.n_rows)
+
+    def walk(self, centres: np.ndarray) -> RowWalk:
+        """Steps from these centres."""
+        return RowWalk(self, centres)
+
+    def sample(self, clusters: int) -> tuple[Points, bool]:
+        """The distinct rows of least hash, and whether they are all of the table's."""
+        found = self.rows.total(sampling(most_sampled(clusters), self.kernel.__name__))
+        return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
+
+    def over(self, points: Points) -> Engine:
+        """The same over a few rows that are here."""
+        return Engine(points, self.kernel, self.runner, self.unit)
+
+    def asked(self, centres: np.ndarray) -> AskedCentres:
+        """What a pass is told of the centres."""
+        return AskedCentres(centres, self.kernel.__name__)
+
+
+class RowWalk:
+    """Centres on their way down, by totals of every pass."""
+
+    labels = None
+
+    def __init__(self, engine: RowsElsewhere, centres: np.ndarray) -> None:
+        self.engine, self.centres = engine, centres
+        self.sums, self.mass = np.zeros(centres.shape), np.zeros(len(centres))
+        self.members = np.zeros(len(centres), np.int64)
+        self.repaired, self._cost = 0, 0.0
+
+    def assign(self) -> tuple[float, int]:
+        """Every row to its nearest centre: how far that lowers the cost, and whether any row changed."""
+        found = self.engine.rows.total(assigning(self.engine.asked(self.centres)))
+        changed = not (np.array_equal(found.members, self.members) and np.array_equal(found.sums, self.sums))
+        fell = self._cost - found.cost
+        self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, found.cost
+        return fell, int(changed)
+
+    def update(self) -> tuple[float, float]:
+        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
+        gained = self.repair()
+        centres, weights = means_of(self, self.engine.unit)
+        squares = ((centres - self.centres) ** 2).sum(axis=1)
+        self.centres = centres
+        gained += float(weights @ squares)
+        self._cost -= gained
+        return gained, float(squares.sum())
+
+    def repair(self) -> float:
+        """Give every empty cluster the row farthest from its centre; how far that lowers the cost comes back."""
+        empty = np.flatnonzero(self.members == 0)
+        if not len(empty):
+            return 0.0
+        # A cluster's only row stays, so that as many more rows than empty clusters are needed as there are others.
+        step = finding_far(self.engine.asked(self.centres), len(self.members))
+        far = FarRows(*(np.concatenate(found) for found in zip(*self.engine.rows.each(step), strict=True)))
+        apart, labels, centres = far.apart.copy(), far.labels.copy(), self.centres.copy()
+        nowhere = (8 * float(np.finfo(DTYPE).eps)) ** 2 if self.engine.unit else 0.0
+        gained = 0.0
+        for k in empty:
+            reached = np.where(self.members[labels] > 1, apart, 0.0)
+            at = int(reached.argmax())
+            if reached[at] <= nowhere:
+                break
+            old, cells = labels[at], far.rows[at]
+            self.sums[old] -= cells
+            self.mass[old] -= 1.0
+            self.members[old] -= 1
+            self.sums[k], self.mass[k], self.members[k] = cells, 1.0, 1
+            gained += float(reached[at])
+            centres[k], apart[at], labels[at] = cells, 0.0, k
+            self.repaired += 1
+        self.centres = centres
+        return gained
+
+    def confirm(self) -> tuple[float, int]:
+        """Nothing to do: rows are counted anew in every pass."""
+        return 0.0, 0
+
+    def cost(self) -> float:
+        """The sum of squared distances in the last assignment."""
+        return self._cost
+
+    def sizes(self) -> np.ndarray:
+        """How many rows every centre had in the last assignment."""
+        return self.mass
+
+
+def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, names: Sequence[Any]) -> Centres:
+    """Centres of the columns at these places of a table's chunks, which are read where they are."""
+    with one_blas_thread():
+        if not rows.n_rows:
+            raise DataError("the table has no rows.")
+        ends: Ends = rows.total(finding_ends(places))
+        if ends.bad is not None:
+            raise not_finite(*ends.bad, names)
+        refuse_few(ends.n_rows, wish.clusters)
+        frame, kept = _frame(rows, places, ends, wish.unit), ends.n_rows - wish.unit * ends.zeros
+        notes = without_direction(ends.n_rows - kept, kept)
+        kernel = kernels_for(np.empty((kept, 0)), distances_of(wish))
+        placed = rows.made(placing(places, frame))
+        found, _ = walked(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
+        found.notes.extend(notes)
+        return in_units(found, 1.0)
+
+
+def _frame(rows: Rows, places: Sequence[int], ends: Ends, unit: bool) -> Frame:
+    if unit:
+        return Frame(np.zeros(len(places)), 1.0, unit)
+    looked_at = np.concatenate(list(rows.each(looking(places, spacing(ends.n_rows)))))
+    return frame_within(ends.low, ends.high, looked_at)
+
+
+def without_direction(zeros: int, others: int) -> list[str]:
+    """What is said of rows of zeros; an error where there are no others."""
+    if not others:
+        raise DataError("every row is all zeros, so none has a direction. Use KMeans for rows compared by distance.")
+    return [f"{zeros:,} rows of zeros have no direction: they were left out of the fit."] if zeros else []
+
+
+def refuse_few(rows: int, clusters: int) -> None:
+    """Raise where there are fewer rows than clusters: a centre would have no row to be near to."""
+    if rows < clusters:
+        raise DataError(f"n_samples={rows} should be >= n_clusters={clusters}: ask for fewer clusters.")

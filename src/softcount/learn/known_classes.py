@@ -1,0 +1,456 @@
+"""Learning with known classes: one pass of counting, updates, merges and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError
+from softcount.families import How, Hyper
+from softcount.families import Params as Own
+from softcount.learn.em import Climb, climb
+from softcount.learn.initialise import open_counts
+from softcount.learn.prepare import (
+    LABELLED_FLOOR,
+    check_reach,
+    count_labelled,
+    recoded_chunks,
+    tallied_beside,
+    weight_lift,
+    with_blanks,
+)
+from softcount.learn.record import Learned
+from softcount.learn.settings import (
+    Plan,
+    absent,
+    cells_of,
+    climb_facts,
+    climb_note,
+    degenerate_notes,
+    holding,
+    plug,
+    retyping,
+    state_notes,
+    stopped_notes,
+)
+from softcount.models.align import (
+    Older,
+    aligned,
+    chosen_notes,
+    grown,
+    outgrown,
+    refuse_overdrawn,
+    sorted_levels,
+    united,
+    widened,
+)
+from softcount.models.base import ClassModel, Problem, expected, preparing, tallying, weighing
+from softcount.models.declare import priors_of
+from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, refuse_scores, refuse_unknown
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.run.rows import Rows
+from softcount.table import Chunk, Table, wording
+from softcount.table.cell_values import missing_notes
+from softcount.table.schema import Key, Schema
+
+
+def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
+    """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
+    try:
+        return retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
+    except InfiniteSums:
+        # Cells are infinite, or too far from the first ones: read again, checking each, to name it or count anew.
+        wider = retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
+        return retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
+
+
+class InfiniteSums(DataError):
+    """Sums of some column that are no numbers."""
+
+    def __init__(self) -> None:
+        said = "the numbers of some column are too large to be squared and added. Divide the column by its scale."
+        super().__init__(said)
+
+
+def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
+    plan = plan.for_labels(table)
+    found = tallied_beside(table, plan, runner, classes, count_labelled)
+    if not found.total.finite:
+        raise InfiniteSums
+    settled, names = found.settled, found.settled.classes
+    counts = found.total if found.in_order else found.model.in_order(found.total, settled, len(names))
+    if counts.rows <= 0:
+        raise DataError(
+            "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
+        )
+    groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
+    cells = cells_of(table)
+    model = found.model
+    if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
+        model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
+    model, counts = grown(model, model.named(counts), plan.prior)
+    imagined = imagine_classes(model, counts, plan)
+    counts, imagined = with_older(model, counts, imagined, plan, names)
+    notes = [*table.told, *settled.notes, *auto_prior_notes(model, counts, plan)]
+    params = estimated(model, counts, imagined.using(plug(plan.how)))
+    hidden = what_is_hidden(table, model, plan)
+    reached = None
+    if hidden:
+        _refuse_hidden(model, plan, hidden, known=not table.unknown_labels)
+        notes += _swamped_notes(model, counts, imagined)
+        kept = recoded_chunks(table, settled, runner) if found.chunks is None else found.chunks
+        check_reach(table, kept)
+        reached, imagined = climb_labelled(model, kept, plan, runner)
+        counts, params = model.nodes.unstacked(reached.counts), reached.params
+        notes.append(climb_note(hidden, reached))
+    if table.unknown_labels:
+        notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
+    if plan.estimate == "predictive" or plan.how != plug(plan.how):
+        params = estimated(model, counts, imagined)
+    notes += state_notes(model, params, imagined, names)
+    return Learned(
+        model=model, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
+        notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
+        missing=absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
+        **climb_facts(reached, plan, counts),
+    )  # fmt: skip
+
+
+def _unlabelled_notes(
+    table: Table, weight: float, names: Sequence[Any], labelled: np.ndarray, counted: np.ndarray
+) -> list[str]:
+    """What became of rows without a label: that they are not used, or the class that grew most by them."""
+    if not weight:
+        use = remedies.setting("unlabelled_weight", 1)
+        rows = f"{table.unknown_labels:,} rows" if table.unknown_labels > 1 else "1 row"
+        return [f"{rows} without a label not used. To learn from unlabelled rows by EM: {use}"]
+    grown = int(np.argmax(counted / np.maximum(labelled, 1.0)))
+    before, after = float(labelled[grown]), float(counted[grown])
+    if after <= 1.1 * before:
+        return []
+    leave = remedies.setting("unlabelled_weight", 0)
+    return [
+        f"class {wording.cell(names[grown])} has {before:,.0f} labelled rows and counts as {after:,.0f} with the "
+        f"unlabelled ones (to leave those out: {leave})."
+    ]
+
+
+def estimated(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
+    """The parameters that counts by node give."""
+    return model.nodes.estimate(model.nodes.stacked(counts), imagined)
+
+
+def _refuse_hidden(model: ClassModel, plan: Plan, hidden: str, known: bool) -> None:
+    """Raise where a column cannot do without what is hidden; `known` are the classes of all rows."""
+    why = f"is not for what is hidden ({hidden})"
+    refuse_scores(model.leaves, why)
+    if not known:
+        refuse_unknown(model.leaves, why, ", or leave those rows out (unlabelled_weight=0)")
+    if isinstance(plan.prior, Older):
+        raise DataError(
+            f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
+            "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
+        )
+
+
+def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
+    """What is hidden that one pass cannot count, in words, or nothing: labels, or the first such column or block."""
+    if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
+        return f"{table.unknown_labels:,} rows without a label used as unlabelled"
+    for leaf in model.leaves:
+        if not leaf.family.hidden(leaf.key, holes=True):
+            continue  # counting the holes of an array that was not read cell by cell takes longer than the fit
+        hidden = leaf.family.hidden(leaf.key, any(table.missing.get(c) for c in leaf.columns))
+        if hidden:
+            return hidden
+    return ""
+
+
+def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -> tuple[Climb, Imagined]:
+    """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block.
+
+    It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
+    """
+    lift = weight_lift(kept, plan.how)
+    kept = kept if lift == 1.0 else kept.made(weighing(lift))
+    if not all(leaf.family.exact for leaf in model.leaves):
+        model = with_blanks(model, kept.here)
+    ready = kept.made(preparing(model))
+    rows, told = open_counts(model, ready), model.named(ready.total(tallying(model)))
+    plan = _decided(plan, model, told)
+    decided = _from_classes(model, told, plan)
+    first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
+    params = estimated(model, told, first)
+    everything = expected(model, params, ready, runner)
+    if np.isneginf(everything.log_likelihood):
+        # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
+        params = model.nodes.estimate(rows, first)
+        everything = expected(model, params, ready, runner)
+    imagined = imagine_classes(model, model.nodes.unstacked(everything), plan, decided)
+    # Hidden weights of rows are found slowly: 40 rows of a student column took 378 plain steps.
+    weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
+    stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
+    problem = Problem(model, imagined.using(plug(plan.how)), ready, runner)
+    reached = climb(problem, params, stop, plan.watching())
+    if lift != 1.0:
+        trace = [height / lift for height in reached.trace]
+        reached = replace(reached, counts=reached.counts * (1.0 / lift), trace=trace)
+    return reached, imagined
+
+
+def _swamped_notes(model: ClassModel, counts: Counts, imagined: Imagined) -> list[str]:
+    """Columns of which the prior imagines more than the labelled rows have: EM then learns less."""
+    if imagined.how == "ml":
+        return []
+    said = [x.family.swamped(counts.arrays[x.key], imagined.hypers[x.key], x.setting) for x in model.leaves]
+    return [note for note in said if note is not None]
+
+
+def _decided(plan: Plan, model: ClassModel, told: Counts) -> Plan:
+    """The plan with what `"auto"` stands for. Labelled rows choose: before EM the others are in all classes alike."""
+    priors = priors_of(plan.prior, model.leaves, 1.0)
+    auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}
+    return replace(plan, prior=priors | chosen) if auto else plan
+
+
+def _from_classes(model: ClassModel, told: Counts, plan: Plan) -> dict[Any, Hyper]:
+    """What is decided by known classes alone: where numbers are cut, how wide their kernels are."""
+    leaves = [leaf for leaf in model.leaves if leaf.family.needs_classes]
+    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    return {leaf.key: node_hyper(leaf, priors[leaf.key], told.arrays[leaf.key]) for leaf in leaves}
+
+
+def imagine_classes(
+    model: ClassModel, counts: Counts, plan: Plan, known: Mapping[Any, Hyper] | None = None
+) -> Imagined:
+    """Priors of a model whose classes are known: the scalar prior is for columns, class shares are as counted.
+
+    Where complements of classes are all that is scored, classes are equally likely before, as in scikit-learn: how
+    often each occurs is in the words of the others already.
+    """
+    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    alike = all(leaf.family.equal_classes for leaf in model.leaves)
+    shares = "uniform" if plan.class_prior is None and alike else plan.class_prior
+    root, how, fixed = _class_prior(shares, model.groups)
+    return Imagined(model.nodes.hypers(counts, {ROOT: root, **priors}, known), plan.how, {ROOT: how}, fixed)
+
+
+def auto_prior_notes(model: ClassModel, counts: Counts, plan: Plan) -> list[str]:
+    """What `"auto"` chose, column by column."""
+    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    return [
+        f"column {leaf.key!r}: a prior of {best_evidence(leaf, counts.arrays[leaf.key]):.4g} has the best evidence."
+        for leaf in auto
+    ]
+
+
+def _class_prior(class_prior: Any, groups: int) -> tuple[float, How, dict[Any, Own]]:
+    """Counts imagined of every class, how they are used, and the shares where they are given."""
+    if class_prior is None:
+        return 0.0, "ml", {}
+    if isinstance(class_prior, str) and class_prior == "uniform":
+        return 0.0, "ml", {ROOT: {"probability": np.full((1, groups), 1.0 / groups)}}
+    try:
+        shares = np.asarray(class_prior, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"class_prior={class_prior!r} is not known. Use None, 'uniform', a number, or one share per class."
+        ) from None
+    if shares.ndim == 0:
+        return float(shares), "mean", {}
+    if shares.shape != (groups,) or not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-8:
+        raise DataError(f"class_prior must be {groups} shares, one per class in sorted order, that sum to one.")
+    return 0.0, "ml", {ROOT: {"probability": shares[None]}}
+
+
+def _own_prior(prior: Any) -> Any:
+    return prior.prior if isinstance(prior, Older) else prior
+
+
+def with_older(
+    model: ClassModel, counts: Counts, imagined: Imagined, plan: Plan, names: Sequence[Any]
+) -> tuple[Counts, Imagined]:
+    """The older model's counts, times its weight, added to what was observed."""
+    if not isinstance(plan.prior, Older):
+        return counts, imagined
+    both = counts + aligned(plan.prior.model, model, names) * plan.prior.weight
+    return both, imagine_classes(model, both, plan)
+
+
+# Fits of known classes joined: counts added or taken away, and what follows from them worked out anew.
+
+Fit = TypeVar("Fit", bound=Learned)
+FADED = "older rows count for less"
+
+
+def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
+    """The model of both tables, or of the left one without the rows of the right; `grow` as `united` has it."""
+    model, classes = united(left, right, grow)
+    mine, theirs = aligned(left, model, classes), aligned(right, model, classes)
+    if isinstance(right.prior, Older):
+        # An older model stands behind each part; in the whole it counts once.
+        theirs = theirs - aligned(right.prior.model, model, classes) * right.prior.weight
+    counts = mine + theirs if sign > 0 else mine - theirs
+    if sign < 0:
+        refuse_overdrawn(model, mine, counts)
+    imagined = imagine_classes(model, counts, plan)
+    missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
+    estimates = estimated(model, counts, imagined)
+    before = state_notes(left.model, left.estimates, left.imagined, left.classes or [])
+    before += outgrown(left.notes, model.leaves)
+    notes = [note for note in left.notes if note not in before]
+    more = state_notes(model, estimates, imagined, classes)
+    more += chosen_notes(left.schema, right.schema, merged=grow is None)
+    more += missing_notes(right.notes) if sign > 0 else []
+    notes += [note for note in more if note not in notes]
+    return replace(
+        left, model=model, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing,
+        notes=notes, record=None,
+    )  # fmt: skip
+
+
+def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
+    """The same model with room for classes that may come."""
+    names = sorted_levels(classes)
+    model = fitted.model.with_leaves(fitted.model.leaves, len(names))
+    counts = aligned(fitted, model, names)
+    imagined = imagine_classes(model, counts, plan)
+    estimates = estimated(model, counts, imagined)
+    return replace(
+        fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates, record=None
+    )
+
+
+def faded(learned: Fit, rows: float, half_life: float | None) -> Fit:
+    """What was learned with its counts faded, as so many more rows come; as it was without a half-life."""
+    if half_life is None:
+        return learned
+    kept = 0.5 ** (rows / half_life)
+    missing = {key: kept * n for key, n in learned.missing.items()}
+    notes = [*(note for note in learned.notes if not note.startswith(FADED)), faded_note(half_life)]
+    return replace(learned, counts=learned.counts * kept, missing=missing, notes=notes)
+
+
+def faded_note(half_life: float) -> str:
+    """What is said where older rows count for less."""
+    return f"{FADED}: half as much after {half_life:,.6g} others."
+
+
+# Stepwise EM: groups learned batch by batch, each batch seen once.
+
+STEPWISE = (
+    "learned in parts by stepwise EM, so this is near to what EM on all rows at once would find, not quite there."
+)
+CHOSEN_EARLY = "the number of classes was chosen by the first part alone."
+
+
+@dataclass(frozen=True, slots=True)
+class StepSize:
+    """How fast a batch is learned from: by the rate `step`, or so that rows count half after `half_life` others."""
+
+    step: float = 0.6
+    half_life: float | None = None
+
+    def weigh(self, before: float, rows: float) -> tuple[float, float]:
+        """What the counts of earlier rows, and those of a batch, are multiplied by."""
+        if self.half_life is not None:
+            return 0.5 ** (rows / self.half_life), 1.0
+        eta = (before / rows + 2.0) ** -self.step
+        both = before + rows
+        return (1.0 - eta) * both / before, eta * both / rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Rows under a schema that has room for all of their levels, and how many cells of each column are missing."""
+
+    chunks: Sequence[Chunk]
+    schema: Schema
+    missing: dict[Key, float]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row says anything."""
+        return all(_says_nothing(chunk) for chunk in self.chunks)
+
+
+def stepped(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
+    """The mixture after one more batch."""
+    model, counts, problem = _at(learned, batch, plan, runner)
+    found = model.nodes.unstacked(problem.expected(problem.estimate(model.nodes.stacked(counts))))
+    old, new = steps.weigh(counts.rows, found.rows)
+    counts = counts * old + found * new
+    imagined = _imagined(model, counts, plan).using(plan.how)
+    params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
+    kept = old if steps.half_life is not None else 1.0
+    missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
+    return replace(
+        learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=missing, trace=[],
+        converged=False, log_likelihood=None, objective="", agreed=None, undecided=None, record=None,
+        notes=_notes(learned, steps, degenerate_notes(model, params, imagined)),
+    )  # fmt: skip
+
+
+def finished(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> Learned:
+    """The mixture that batch EM climbs to on these rows, from where the stream has come to."""
+    model, counts, problem = _at(learned, batch, plan, runner)
+    start = problem.estimate(model.nodes.stacked(counts))
+    whole = model.nodes.unstacked(problem.expected(start))
+    problem = replace(problem, imagined=_imagined(model, whole, plan))
+    reached = climb(problem, start, plan.stop)
+    counts, imagined = model.nodes.unstacked(reached.counts), problem.imagined.using(plan.how)
+    last = plan.estimate == "predictive"
+    params = model.nodes.estimate(model.nodes.stacked(counts), imagined) if last else reached.params
+    more = [*stopped_notes(reached, plan), *degenerate_notes(model, params, imagined)]
+    return replace(
+        learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=batch.missing, agreed=None,
+        undecided=None, record=None, interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
+        notes=[*_lasting(learned), *more], **climb_facts(reached, plan, counts),
+    )  # fmt: skip
+
+
+def _at(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
+    """The model with room for the batch, its counts, and the batch as a problem under it."""
+    model, counts = widened(learned.model, learned.counts, batch.schema)
+    ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
+    return model, counts, Problem(model, _imagined(model, counts, plan), ready, runner)
+
+
+def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
+    """What priors imagine, given the counts of all groups together: any memberships add up to those."""
+    priors = priors_of(plan.prior, model.leaves, "row")
+    auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
+    priors |= {leaf.key: best_evidence(leaf, counts.arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
+    root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
+    shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
+    whole = {key: array.sum(0, keepdims=True) for key, array in counts.arrays.items() if key is not ROOT}
+    found = model.nodes.hypers(replace(counts, arrays={**whole, ROOT: shares}), {ROOT: root, **priors})
+    return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
+
+
+def _says_nothing(chunk: Chunk) -> bool:
+    numbers = np.isnan(chunk.reals).all() and not chunk.codes.any() and not chunk.wide.any()
+    return bool(numbers) and all(bag.nnz == 0 for bag in chunk.bags)
+
+
+def _lasting(learned: Learned) -> list[str]:
+    """Notes that further rows do not change."""
+    before = degenerate_notes(learned.model, learned.estimates, learned.imagined)
+    said = (STEPWISE, CHOSEN_EARLY, FADED)
+    return [note for note in learned.notes if not note.startswith(said) and note not in before]
+
+
+def _notes(learned: Learned, steps: StepSize, more: Sequence[str]) -> list[str]:
+    own = [STEPWISE]
+    own += [CHOSEN_EARLY] if learned.selection is not None else []
+    own += [faded_note(steps.half_life)] if steps.half_life is not None else []
+    return [*own, *_lasting(learned), *more]

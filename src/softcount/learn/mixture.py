@@ -1,0 +1,415 @@
+"""Unknown classes: a mixture, several starts, the best kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError, warn
+from softcount.learn.em import Climb, climb
+from softcount.learn.initialise import (
+    drawn_memberships,
+    drawn_together,
+    entropy,
+    members_counts,
+    mended_memberships,
+    nudged,
+    start_params,
+    twins,
+)
+from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
+from softcount.learn.race import Race, RaceSearch
+from softcount.learn.record import Learned
+from softcount.learn.search import SCOUTS, SMALL, Make, Search, SearchResult
+from softcount.learn.settings import (
+    Plan,
+    absent,
+    checked_memberships,
+    climb_facts,
+    degenerate_notes,
+    given_params,
+    holding,
+    plug,
+    stopped_notes,
+)
+from softcount.models.align import aligned
+from softcount.models.base import ClassModel, Problem, counting_equally, weighing
+from softcount.models.batched import SideBySide
+from softcount.models.declare import priors_of
+from softcount.models.nodes import Imagined, Params, best_evidence
+from softcount.priors import Distribution
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.table import Table
+
+VERY_FEW_ROWS = 400
+"""Distinct rows that all tries of a start may add up to: a pass over so few costs the same for one try or ten."""
+MOST_TRIES = 10
+SMALL_PRODUCTS, TINY_PRODUCTS = 2 * SMALL, 1 << 15
+"""Cells that a pass multiplies for a set, up to which a start is the best of three tries, or of five: in 30 searches
+for ten classes of iris with one covariance the mean was -172.1 with five, -172.9 with three."""
+MORE_SCOUTS = 5
+A_FEW_ROWS = 2.0
+"""Rows below which a group is none, whatever its columns."""
+A_SMALL_SHARE = 0.1
+"""Of an equal share of the rows, below which a group is taken for what made a width narrow that all groups share."""
+Maker = Callable[[ClassModel, Imagined], Params]
+"""Makes parameters to start from, in counting units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """How many groups, and where to start from."""
+
+    groups: int
+    init: Any = "k-means++"
+    n_init: int = 10
+    seed: Any = None
+
+
+def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Learned:
+    """A mixture: several starts, the best kept."""
+    prepared = prepare(table, plan, runner)
+    lift = weight_lift(prepared.chunks, plan.how)
+    if lift == 1.0:
+        return fit_prepared(prepared, plan, starts, runner)
+    weigh = weighing(lift)
+    heavier = replace(prepared, chunks=prepared.chunks.made(weigh), ready=prepared.ready.made(weigh), kept={})
+    found = fit_prepared(heavier, plan, starts, runner)
+    counts, trace = found.counts * (1.0 / lift), [height / lift for height in found.trace]
+    return replace(found, counts=counts, trace=trace, log_likelihood=counts.log_likelihood)
+
+
+def fit_prepared(
+    prepared: Prepared, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Maker] = (), rough: bool = False
+) -> Learned:
+    """A mixture of a table that has been read already; `extra` makes starts beside those that `starts` asks for.
+
+    A `rough` one ends where its starts' race ended, without the last digits.
+    """
+    if prepared.named is not None and len(prepared.named) > starts.groups:
+        raise DataError(
+            f"{len(prepared.named)} classes are known, but only {starts.groups} are asked for. "
+            "Ask for at least as many as are known."
+        )
+    model = prepared.model(starts.groups)
+    task = Task(prepared, plan, starts, runner, model, rough)
+    found, imagined, notes = task.searched(extra)
+    best = found.best
+    drawn = isinstance(starts.init, str) and prepared.named is None and not (plan.fixed or _by_group(plan.prior))
+    params, counts = best.params, model.nodes.unstacked(best.counts)
+    if drawn:
+        params, counts = _largest_first(model, params, counts)
+    gone = dead(task.rows_in(sizes(counts))) & (np.arange(model.groups) >= len(prepared.named or ()))
+    if gone.any() and not gone.all() and not plan.fixed and not found.interrupted:
+        return _without(task, params, gone, found, notes)
+    if plan.estimate == "predictive":
+        params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
+    reached = replace(best, interrupted=found.interrupted)
+    notes += [
+        *stopped_notes(reached, plan),
+        *search_notes(found, plan, task.rounded),
+        *degenerate_notes(model, params, imagined),
+    ]
+    return Learned(
+        model=model, estimates=params, counts=counts, imagined=imagined, classes=None, target=None,
+        notes=[*prepared.notes, *notes], prior=plan.prior, class_prior=None, estimate=plan.estimate,
+        missing=absent(model, counts, prepared.table), agreed=(found.agreed, found.tried), named=prepared.named,
+        interrupted=found.interrupted, half_steps=plan.stop.half_steps, **climb_facts(best, plan, counts),
+    )  # fmt: skip
+
+
+def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, notes: list[str]) -> Learned:
+    """The fit without the groups that no row is in."""
+    kept, starts = np.flatnonzero(~gone), task.starts
+    fewer = replace(starts, groups=len(kept), init=lambda model, imagined: model.regrouped(params, kept), n_init=1)
+    fitted = fit_prepared(task.prepared, task.plan, fewer, task.runner)
+    said = f"asked for {starts.groups} classes, but no row is in {gone.sum()} of them: {len(kept)} are left."
+    return replace(fitted, notes=[*fitted.notes, *notes, said], agreed=(found.agreed, found.tried))
+
+
+def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
+    """What the search for the best start met; what no number shows is a warning as well.
+
+    Densities of columns that are all `rounded` have a bound.
+    """
+    notes = []
+    if found.interrupted:
+        notes.append(f"interrupted: this is the best of what {_counted(found.tried, 'start')} had come to.")
+    if found.spoilt and plan.how == "ml" and not rounded:
+        notes.append(
+            "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
+            "its value here means nothing. Ask for fewer classes, or let a prior imagine rows "
+            f"({remedies.estimate_mean()})."
+        )
+    for note in notes:
+        warn(note)
+    if found.spiked and not found.spoilt:
+        notes.append(
+            f"{found.spiked} of {found.tried} starts ended in a class narrower than its columns can tell apart, "
+            "or with too few rows, and were set aside."
+        )
+    return notes
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What one fit is to find: so many groups in this table, from these starts."""
+
+    prepared: Prepared
+    plan: Plan
+    starts: Starts
+    runner: Runner
+    model: ClassModel
+    rough: bool = False
+
+    @property
+    def rounded(self) -> bool:
+        """Whether every column that has a width is rounded."""
+        return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.spread_parameters)
+
+    def rows_in(self, sizes: np.ndarray) -> np.ndarray:
+        """How many rows groups of these sizes hold."""
+        return as_rows(sizes, self.prepared.n_rows)
+
+    def searched(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
+        """What the starts lead to. Priors look at the whole table, which any memberships add up to.
+
+        An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
+        """
+        model, plan = self.model, self.plan
+        counts = _shared_counts(model, self.prepared)
+        if plan.log is not None:
+            plan.log.refuse_other_rows(counts)
+        priors = priors_of(plan.prior, model.leaves, "row")
+        auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
+        imagined = self.imagine(counts, priors | dict.fromkeys(auto, "row"))
+        notes: list[str] = []
+        found = self.best_of(imagined, extra, notes)
+        if auto:
+            arrays = model.nodes.unstacked(found.best.counts).arrays
+            priors |= {leaf.key: best_evidence(leaf, arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
+            imagined = self.imagine(counts, priors)
+            again = self._climbed(imagined, found.best.params, 1, 1)
+            spoilt, stopped = self.spoilt(imagined, again.params, again.counts), found.interrupted or again.interrupted
+            found = replace(found, best=again, spoilt=spoilt, interrupted=stopped)
+            notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
+        return found, imagined.using(plan.how), notes
+
+    def best_of(self, imagined: Imagined, extra: Sequence[Maker], notes: list[str]) -> SearchResult:
+        """The best of all starts: short runs first where there are several, and nobody told EM how to go."""
+        asked = self.starts.n_init if isinstance(self.starts.init, str) else 1
+        several = asked + len(extra) > 1 and self.model.groups > 1
+        racing = several and self.plan.stop.tol > 0 and self.plan.stop.assign == "soft"
+        table = self.problem(imagined)
+        many = self.prepared.side_by_side(self.model, imagined) if racing and self._by_draws else None
+        found = None if many is None else self._together(imagined, table, many, extra, notes)
+        if found is not None:
+            return found
+        ground = self.ground(imagined, table) if racing else table
+        tries = self._tries(imagined, SCOUTS if racing and ground.work <= SMALL else 1, notes)
+        tries += [[partial(make, self.model, imagined)] for make in extra]
+        search = Search(table, ground, self.plan, partial(self.spoilt, imagined), partial(self.mended, imagined))
+        return search.best_of(tries) if racing else search.each_of(tries, self._rngs(len(tries)))
+
+    @property
+    def _by_draws(self) -> bool:
+        """Whether starts are drawn and climbed by whole steps."""
+        return isinstance(self.starts.init, str) and not self.plan.stop.half_steps
+
+    def _together(
+        self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker], notes: list[str]
+    ) -> SearchResult | None:
+        """The best of all starts, raced side by side; None where that loses too many digits."""
+        rows = self.prepared.sketch
+        ground = replace(table, ready=[], exact=rows.whole)
+        scouts = min(max(VERY_FEW_ROWS // rows.chunk.n_rows, 1), MOST_TRIES)
+        one_each = scouts < SCOUTS and many.work <= SMALL_PRODUCTS
+        said: list[str] = []
+        if one_each:
+            scouts = MORE_SCOUTS if many.work <= TINY_PRODUCTS else SCOUTS
+        seeds = self._seeds(scouts, said)
+        rngs = [np.random.default_rng(seed) for own in seeds for seed in own]
+        params = many.estimate(many.counted(self._drawn_together(rngs)))
+        owners = np.repeat(np.arange(len(seeds)), [len(own) for own in seeds])
+        if extra:
+            params = many.joined(params, many.together([make(self.model, imagined) for make in extra]))
+            owners = np.append(owners, len(seeds) + np.arange(len(extra)))
+        judge, mend = partial(self.spoilt, imagined), partial(self.mended, imagined)
+        bad, mend_sets = partial(self.spoilt_sets, imagined), partial(self.mended_sets, imagined, many)
+        search = RaceSearch(
+            table, ground, self.plan, judge, mend,
+            spoilt_sets=bad, mend_sets=mend_sets, rough=self.rough, one_each=one_each,
+        )  # fmt: skip
+        found = search.best(many, params, owners)
+        notes += said if found is not None else []
+        return found
+
+    def _drawn_together(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Memberships to start from. Where columns share their widths the model is near to what k-means takes for
+        granted: if every start has only one try, seeds are moved by it first. Of nine searches for ten such classes of
+        handwritten digits seven reached the best optimum then, four without."""
+        init = self.starts.init
+        alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.spread_parameters]
+        moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
+        return drawn_together(self.prepared.sketch, self.model.groups, "k-means" if moved else init, rngs)
+
+    def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
+        """Which sets of parameters hold a group that is none.
+
+        Where all of them are as narrow as rounding lets them be, that is how the table is: pixels that are always dark.
+        """
+        params, stats, rows = race.here, race.statistics, self.rows_in(race.statistics[ROOT][0, 0].T)
+        bad = (race.many.spikes(params, stats) | starved(self.model, rows, imagined.how) | dead(rows)).any(axis=0)
+        if not bad.all():
+            return np.asarray(bad)
+        alone = rows < A_FEW_ROWS if self.rounded else starved(self.model, rows, imagined.how) | dead(rows)
+        return np.asarray((race.many.spikes(params, stats, rounded=False) | alone).any(axis=0))
+
+    def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:
+        """What priors imagine, given the whole table's counts; kept for other numbers of groups."""
+        model, plan = self.model, self.plan
+        root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
+        plain = {key: prior for key, prior in priors.items() if isinstance(prior, (int, float, str))}
+        alike = {key: prior for key, prior in plain.items() if prior not in ("auto", "bdeu")}  # which know the groups
+        known = self.prepared.kept.setdefault("hypers", {})
+        hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
+        found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
+        known |= {(key, prior): found[key] for key, prior in alike.items()}
+        return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
+
+    def problem(self, imagined: Imagined) -> Problem:
+        """All rows of the table."""
+        return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
+
+    def ground(self, imagined: Imagined, table: Problem) -> Problem:
+        """Where short runs go: on the sketch if that saves half of the rows."""
+        rows = self.prepared.sketch
+        if 2 * rows.chunk.n_rows > table.n_rows:
+            return table
+        ready = [self.model.prepare(rows.as_heavy_as_the_table())]
+        return Problem(self.model, imagined, ready, self.runner, rows.whole)
+
+    def spoilt(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
+        return bool(self.bad(imagined, params, counts).any())
+
+    def bad(self, imagined: Imagined, params: Params, counts: Counts) -> np.ndarray:
+        """Which groups are none: spikes, groups with too few rows for their widths, groups with no rows."""
+        rows = self.rows_in(sizes(counts))
+        hungry = starved(self.model, rows, imagined.how)
+        return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(rows))
+
+    def mended(self, imagined: Imagined, reached: Climb) -> Params:
+        """A start in which other groups take the rows of bad ones, which get half of the largest instead."""
+        model, rows = self.model, self.prepared.sketch
+        ready = model.prepare(rows.chunk, base=False)
+        joint = model.score(ready, model.compile(reached.params), slice(0, ready.n_rows))
+        return start_params(model, imagined, rows, self._mended_members(imagined, reached, joint, 0))
+
+    def mended_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[Climb]) -> Params:
+        """The same for several climbs at once."""
+        joint = many.scores(many.together([reached.params for reached in ends]))
+        each = [self._mended_members(imagined, reached, joint[:, place].T, place) for place, reached in enumerate(ends)]
+        return many.estimate(many.counted(np.stack(each).transpose(2, 0, 1)))
+
+    def _mended_members(self, imagined: Imagined, reached: Climb, joint: np.ndarray, place: int) -> np.ndarray:
+        bad = self.bad(imagined, reached.params, reached.counts)
+        if bad.all():  # a width that groups share: the small ones made it narrow
+            rows = sizes(reached.counts)
+            bad = rows <= max(rows.min(), A_SMALL_SHARE * rows.mean())
+        rng = np.random.default_rng((len(reached.trace), place))
+        return mended_memberships(self.prepared.sketch, joint, bad, rng)
+
+    def _climbed(self, imagined: Imagined, params: Params, number: int, of: int) -> Climb:
+        watch = self.plan.watching(number, of)
+        return climb(self.problem(imagined), params, self.plan.stop, watch)
+
+    @property
+    def _entropy(self) -> Any:
+        """What starts are drawn by."""
+        return entropy(self.starts.seed, self.plan.log)
+
+    def _rngs(self, count: int) -> list[np.random.Generator]:
+        """For assignments that are drawn: one for each start."""
+        children = np.random.SeedSequence(self._entropy).spawn(2 * count)[count:]
+        return [np.random.default_rng(child) for child in children]
+
+    def _tries(self, imagined: Imagined, scouts: int, notes: list[str]) -> list[list[Make]]:
+        """The starts that were asked for, each as one or more tries."""
+        if not isinstance(self.starts.init, str):
+            return [[partial(self._given, imagined, notes)]]
+        seeds = self._seeds(scouts, notes)
+        return [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
+
+    def _seeds(self, scouts: int, notes: list[str]) -> list[list[np.random.SeedSequence]]:
+        """What each try of each start is drawn by."""
+        rows, groups = self.prepared.sketch, self.model.groups
+        if len(rows.weights) < groups:
+            distinct = _counted(len(rows.weights), "distinct row")
+            notes.append(f"asked for {groups} classes, but the table has only {distinct}.")
+        children = np.random.SeedSequence(self._entropy).spawn(self.starts.n_init if groups > 1 else 1)
+        return [child.spawn(scouts) if scouts > 1 else [child] for child in children]
+
+    def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
+        rows = self.prepared.sketch
+        members = drawn_memberships(rows, self.model.groups, self.starts.init, np.random.default_rng(seed))
+        return start_params(self.model, imagined, rows, members)
+
+    def _given(self, imagined: Imagined, notes: list[str]) -> Params:
+        """The parameters that were given, or that what was given implies; groups that are alike nudged apart."""
+        params = self._said(imagined)
+        same = twins(self.model, params)
+        if not same.any() or self.prepared.named is not None or self.plan.stop.tol == 0:
+            return params
+        which = ", ".join(str(g) for g in np.flatnonzero(same))
+        notes.append(
+            f"init: classes {which} start as copies of others, which EM would never tell apart; they were nudged."
+        )
+        return nudged(self.model, params, same, np.random.default_rng(self._entropy or 0))
+
+    def _said(self, imagined: Imagined) -> Params:
+        model, init = self.model, self.starts.init
+        if isinstance(init, Learned):
+            if not {leaf.key for leaf in init.model.leaves} & {leaf.key for leaf in model.leaves}:
+                raise DataError("init: the model to start from has no column or block of columns that this one has.")
+            return model.nodes.estimate(model.nodes.stacked(aligned(init, model, None)), imagined)
+        if isinstance(init, Mapping):
+            return given_params(model, init)
+        if callable(init):
+            params: Params = init(model, imagined)
+            return params
+        ready = self.prepared.ready.here
+        members = checked_memberships(init, ready, model.groups)
+        return model.nodes.estimate(members_counts(model, ready, members), imagined)
+
+
+def _shared_counts(model: ClassModel, prepared: Prepared) -> Counts:
+    """The whole table's counts by node, as those of one group; the classes share its rows equally."""
+    if "whole" not in prepared.kept:
+        prepared.kept["whole"] = prepared.one.named(prepared.ready.total(counting_equally(prepared.one)))
+    counts: Counts = prepared.kept["whole"]
+    shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
+    return replace(counts, arrays={**counts.arrays, ROOT: shares})
+
+
+def _by_group(prior: Any) -> bool:
+    """Whether groups have priors of their own, so that each must keep its place."""
+    said = prior.values() if isinstance(prior, Mapping) else [prior]
+    return any(isinstance(one, Distribution) and one.by_group for one in said)
+
+
+def _largest_first(model: ClassModel, params: Params, counts: Counts) -> tuple[Params, Counts]:
+    """Groups in the order of their size."""
+    order = np.argsort(-sizes(counts), kind="stable")
+    return model.regrouped(params, order), counts.map(lambda array: array[order])

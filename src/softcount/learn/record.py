@@ -1,0 +1,285 @@
+"""Results of learning: parameters, marginal likelihood, and the trace of every EM run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, field
+from functools import partial
+from math import isfinite, lgamma, log
+from typing import Any
+
+import numpy as np
+
+from softcount.core.counts import ROOT, Counts
+from softcount.core.lazy_scipy import entr
+from softcount.models.base import ClassModel, Model
+from softcount.models.nodes import Bundle, Imagined, Params
+from softcount.records import dataclass
+from softcount.run.local import Runner
+from softcount.run.rows import Rows, Step, rows_here
+from softcount.table.column_summary import TableSummary
+from softcount.table.schema import Key, Schema
+
+
+def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, counts: Counts, known: int = 0) -> float:
+    """Log marginal likelihood of the table, approximated at parameters just scored and their expected counts.
+
+    The rows completed as expected have one in closed form; what completing them changed is taken back at the
+    parameters: log P(D'|K) + log P(D|theta) - log P(D'|theta). With one class and no holes it is exact. Classes nobody
+    named can be numbered in K! ways, and all but the first `known` are such: each way is an optimum of its own.
+    """
+    whole = complete_evidence(model, imagined, params, counts)
+    return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(model.groups - known + 1)
+
+
+def complete_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
+    """Log marginal likelihood of complete rows with these counts by bundle, in counting units and without `base`.
+
+    Nodes that share a parameter are taken at once; one with fixed parameters by a penalty for the rest.
+    """
+    return sum(_evidence(bundle, imagined, params, counts) for bundle in model.nodes.bundles)
+
+
+def leaves_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
+    """The columns' part of it, whatever the number of groups."""
+    leaves = [bundle for bundle in model.nodes.bundles if bundle.name != ROOT]
+    return sum(_evidence(bundle, imagined, params, counts) for bundle in leaves)
+
+
+def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts) -> float:
+    family, stats = bundle.family, counts.arrays[bundle.name]
+    held = [place for place, key in enumerate(bundle.keys) if key in imagined.fixed]
+    if not held:
+        return family.evidence(stats, family.proper(imagined.of(bundle)))
+    total = 0.0
+    for place in held:
+        node, own = bundle.nodes[place], stats if bundle.alone else stats[:, place]
+        fixed = imagined.fixed[node.key]
+        left = family.free(node.setting, bundle.groups) - family.held_free(fixed, node.setting, bundle.groups)
+        total += family.completed(own, params[node.key]) - 0.5 * left * log(max(counts.rows, 1.0))
+    free = [place for place in range(len(bundle.nodes)) if place not in held]
+    if free:
+        rest = Bundle(tuple(bundle.nodes[place] for place in free), bundle.alone)
+        hyper = Imagined(imagined.hypers, imagined.how).of(rest)
+        total += family.evidence(stats[:, np.array(free)], family.proper(hyper))
+    return total
+
+
+def memberships_entropy(model: ClassModel, params: Params, ready: Rows | Sequence[Any], runner: Runner) -> float:
+    """How undecided the rows are between the classes, in nats, summed by weight; 0 where each is in one for sure."""
+    return float(rows_here(ready, runner).total(Step(f"{__name__}:undecided", (model, params))))
+
+
+def undecided(state: tuple[ClassModel, Params]) -> Callable[[Any], float]:
+    """How undecided the rows of a prepared part are."""
+    model, params = state
+    return partial(_undecided, model, model.compile(params))
+
+
+def _undecided(model: ClassModel, compiled: Any, ready: Any) -> float:
+    return sum(_tile_entropy(model, compiled, ready, rows) for rows in ready.tiles())
+
+
+def _tile_entropy(model: ClassModel, compiled: Any, ready: Any, rows: slice) -> float:
+    undecided = entr(model.memberships(ready, compiled, rows)).sum(axis=1)
+    if ready.labels is not None:
+        undecided[ready.labels[rows] >= 0] = 0.0
+    return float(undecided.sum() if ready.weights is None else undecided @ ready.weights[rows])
+
+
+def bic(log_likelihood: float, n_parameters: int, rows: float) -> float:
+    """Twice the misfit plus what the parameters cost: smaller is better."""
+    return n_parameters * log(max(rows, 1.0)) - 2 * log_likelihood
+
+
+def description_length(criterion: float) -> float:
+    """Bits to write down the parameters, then the rows by their help: half of a BIC, in bits; smaller is better.
+
+    Of numbers, bits count from the unit that they are in, so that only differences mean something.
+    """
+    return criterion / (2 * log(2.0))
+
+
+# The objectives of all starts of a search, kept while it is watched.
+
+WatchStarts = Callable[[int, int, int, float], None]
+MOST_STARTS, MOST_STEPS = 20, 150
+"""Starts, and steps of each, that are kept."""
+
+Traces = tuple[tuple[float, ...], ...]
+
+
+@dataclass(slots=True)
+class StartTraces:
+    """A watch over a search that remembers what it is told, and tells it on.
+
+    Numbers of classes are searched one after another: each search is a list of its own, of which `nearest` gives the
+    one that came to an objective.
+    """
+
+    told_on: WatchStarts
+    searches: list[dict[int, list[float]]] = field(default_factory=lambda: [{}])
+
+    def __call__(self, start: int, of: int, iteration: int, objective: float) -> None:
+        known = self.searches[-1].get(start)
+        if iteration == 0 and known and len(known) > 1 and objective < known[-1]:  # another number of classes
+            self.searches.append({})
+        trace = self.searches[-1].setdefault(start, [])
+        if isfinite(objective) and len(trace) < MOST_STEPS:
+            if trace and iteration < len(trace) and iteration > 0:  # several tries of one start: the one ahead
+                trace[iteration] = max(trace[iteration], objective)
+            else:
+                trace.append(objective)
+        self.told_on(start, of, iteration, objective)
+
+    def nearest(self, objective: float, slack: float = 1e-6) -> Traces:
+        """The traces of the search whose best start came nearest to an objective; none where none came near.
+
+        >>> watch = StartTraces(lambda *said: None)
+        >>> for step, value in enumerate([-9.0, -5.0, -4.0]): watch(1, 2, step, value)
+        >>> for step, value in enumerate([-8.0, -6.0, -6.0]): watch(2, 2, step, value)
+        >>> watch.nearest(-4.0)
+        ((-9.0, -5.0, -4.0), (-8.0, -6.0, -6.0))
+        """
+        near = slack * max(1.0, abs(objective))
+        for search in reversed(self.searches):
+            if search and abs(max(max(trace, default=-1e300) for trace in search.values()) - objective) <= near:
+                return tuple(tuple(trace) for trace in list(search.values())[:MOST_STARTS])
+        return ()
+
+
+# What is kept of a fit besides the model: how it did on unseen rows, what its table was like, where it is from.
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which version learned the model, by which command and seed, from which data; `sha256` is of its bytes."""
+
+    version: str
+    command: str
+    seed: int
+    data: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FitRecord:
+    """All that is kept. `evaluation` is an `evaluate.scores.Evaluation`, or None where the model was not tried.
+
+    `criterion` is what the number of classes was chosen by, where it was looked for; `starts` are the objectives of the
+    search's starts, step by step. `gains` are the nats per held-out row by which each column lowers the log-loss of the
+    classes: numbers first, then levels, then texts; empty if they are not known.
+    """
+
+    evaluation: Any = None
+    table: TableSummary | None = None
+    provenance: Provenance | None = None
+    criterion: str | None = None
+    starts: Traces = ()
+    gains: tuple[float, ...] = ()
+
+
+# What learning gives: structure, counts, priors and the parameters they give, with the history of the fit.
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A number of classes and what speaks for it: `bic`, `mdl` and `icl` are better when smaller, others when larger.
+
+    `cv` is the log-likelihood per row of rows held out, None where it was not asked for. `reached` is how many classes
+    were some in the end: where it is less than `classes`, the others died, hold a single row or narrowed down on one
+    value, and the number does not stand for election.
+    """
+
+    classes: int
+    log_likelihood: float
+    n_parameters: int
+    bic: float
+    icl: float
+    evidence: float
+    cv: float | None
+    reached: int
+
+    @property
+    def mdl(self) -> float:
+        """The description length in bits."""
+        return description_length(self.bic)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All that is known of it, by name, the description length beside BIC."""
+        kept = asdict(self)
+        before = [*kept][: [*kept].index("bic") + 1]
+        return {**{name: kept[name] for name in before}, "mdl": self.mdl, **kept}
+
+    def merit(self, criterion: str) -> float:
+        """What is to be as large as possible."""
+        value = getattr(self, criterion)
+        if self.reached < self.classes > 1 or value is None or not np.isfinite(value):
+            return -np.inf
+        return float(-value if criterion in ("bic", "icl") else value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """A model with its parameters, and the counts by node that they come from.
+
+    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered;
+    `named` are the classes of a mixture that some labels told, its first groups in this order. `selection` is the
+    table of what was tried where the number of groups was looked for; `undecided` the entropy of the rows'
+    memberships, in nats; with `half_steps` the trace has two entries for each iteration. `record` is what reports
+    need to know of the fit, where it was kept.
+    """
+
+    model: ClassModel
+    estimates: Params
+    counts: Counts
+    imagined: Imagined
+    classes: list[Any] | None = None
+    target: Key | None = None
+    notes: list[str] = field(default_factory=list)
+    prior: Any = 1.0
+    class_prior: Any = None
+    estimate: str = "mean"
+    missing: dict[Key, float] = field(default_factory=dict)
+    trace: list[float] = field(default_factory=list)
+    converged: bool = True
+    log_likelihood: float | None = None
+    objective: str = ""
+    agreed: tuple[int, int] | None = None
+    named: list[Any] | None = None
+    selection: list[Any] | None = None
+    half_steps: bool = False
+    interrupted: bool = False
+    record: FitRecord | None = None
+    undecided: float | None = None
+
+    @property
+    def information(self) -> dict[str, float] | None:
+        """AIC, BIC, the memberships' entropy in nats, and ICL of both, of the rows that a mixture was learned from.
+
+        None where the log-likelihood was not kept, or is of known classes; all but the entropy are better when smaller.
+        """
+        if self.log_likelihood is None or self.classes is not None:
+            return None
+        height, size = self.log_likelihood, self.n_parameters
+        short = bic(height, size, self.counts.rows)
+        known = {"log_likelihood": height, "bic": short, "aic": 2.0 * size - 2 * height}
+        unsure = self.undecided
+        return known if unsure is None else {**known, "entropy": unsure, "icl": short + 2 * unsure}
+
+    @property
+    def schema(self) -> Schema:
+        return self.model.schema
+
+    @property
+    def n_groups(self) -> int:
+        return self.model.groups
+
+    @property
+    def shares(self) -> np.ndarray:
+        return self.estimates.shares
+
+    @property
+    def n_parameters(self) -> int:
+        return self.model.nodes.n_parameters(self.imagined)

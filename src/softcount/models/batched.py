@@ -1,0 +1,371 @@
+"""Many sets of parameters of one class model on few rows: one product scores them all, another counts for all.
+
+Where a log-density is features times natural parameters, sets times groups is just more groups. Arrays of parameters
+and statistics have an axis for the sets after those of groups and columns. Totals are plain doubles: what comes out is
+near enough to tell starts apart, and is climbed on with all digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Single, Twofold
+from softcount.families import Hyper
+from softcount.families import Params as Own
+from softcount.models.base import ClassModel
+from softcount.models.coordinates import bent, straight, straight_shape
+from softcount.models.nodes import Bundle, Imagined, Params, per_level
+from softcount.models.stacks import Stack
+from softcount.records import dataclass
+
+Statistics = Mapping[Hashable, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductRows:
+    """Rows as (features x rows): a 1 for the class, then those of every stack, for any number of groups. A lone stack
+    that begins with a 1 of its own shares it with the class: features of many columns' products are not copied then.
+
+    `weights` has one number for each row, or (sets x rows). Features that are `common` have natural parameters that all
+    groups of a set share: they tell no groups apart, and their totals, which never change, are all that matters.
+    """
+
+    stacks: tuple[Stack, ...]
+    places: tuple[slice, ...]
+    features: np.ndarray
+    common: slice
+    weights: np.ndarray
+    base: float
+    labels: np.ndarray | None
+
+    @classmethod
+    def of(
+        cls,
+        stacks: tuple[Stack, ...],
+        parts: Sequence[Any],
+        weights: np.ndarray,
+        base: float,
+        labels: np.ndarray | None,
+    ) -> ProductRows:
+        """From every stack's features."""
+        shares = len(parts) == 1 and bool((parts[0][:, 0] == 1.0).all())
+        ends = np.cumsum([0 if shares else 1, *(part.shape[1] for part in parts)])
+        places = tuple(slice(a, b) for a, b in pairwise(ends.tolist()))
+        common = slice(int(ends[-1]), int(ends[-1]))
+        if stacks[-1].common is not None:  # the last features, so that the others are in one piece
+            common = slice(places[-1].start + stacks[-1].common, places[-1].stop)
+        ones = np.ones((1, len(weights)))
+        features = np.ascontiguousarray(parts[0].T) if shares else np.concatenate([ones, *(part.T for part in parts)])
+        return cls(stacks, places, features, common, weights, base, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """A class model with what priors imagine, and rows to try many sets of parameters on at once."""
+
+    model: ClassModel
+    imagined: Imagined
+    rows: ProductRows
+
+    @cached_property
+    def hypers(self) -> dict[Hashable, Hyper]:
+        """What is imagined of every bundle, with an axis for the sets."""
+        return {bundle.name: _for_sets(bundle, self.imagined.of(bundle)) for bundle in self.bundles}
+
+    @cached_property
+    def bundles(self) -> tuple[Bundle, ...]:
+        return self.model.nodes.bundles
+
+    @cached_property
+    def pins(self) -> np.ndarray | None:
+        """Minus infinity where a row of known class cannot be."""
+        labels = self.rows.labels
+        if labels is None:
+            return None
+        own = np.arange(self.model.groups)[:, None] == labels
+        return np.where(own | (labels < 0), 0.0, -np.inf)[:, None]
+
+    def weighed(self, weights: np.ndarray) -> SideBySide:
+        """The same rows, nothing known of their classes, with weights (sets x rows) that differ from set to set."""
+        return replace(self, rows=replace(self.rows, weights=weights, base=0.0, labels=None))
+
+    @property
+    def work(self) -> int:
+        """Cells that a pass multiplies for every set: rows times groups times the features that tell groups apart."""
+        return int(self.rows.features.shape[1] * self.rows.common.start * self.model.groups)
+
+    # -- rows -> statistics -> parameters
+
+    def counted(self, members: np.ndarray) -> Statistics:
+        """The statistics of (groups x sets x rows) memberships, weights not yet in them."""
+        return self._totals(members * self.rows.weights)
+
+    @cached_property
+    def _common_totals(self) -> np.ndarray:
+        """What common features add up to."""
+        return np.asarray(self.rows.weights @ self.rows.features[self.rows.common].T)
+
+    def _totals(self, members: np.ndarray) -> Statistics:
+        groups, sets, n = members.shape
+        own = self.rows.common.start
+        totals = np.empty((groups, sets, len(self.rows.features)))
+        totals[..., :own] = (members.reshape(groups * sets, n) @ self.rows.features[:own].T).reshape(groups, sets, -1)
+        totals[..., own:] = self._common_totals / groups  # every group's equal part
+        found: dict[Hashable, np.ndarray] = {ROOT: np.ascontiguousarray(totals[..., 0].T)[None, None]}
+        for stack, place in zip(self.rows.stacks, self.rows.places, strict=True):
+            found |= stack.statistics(totals[..., place])
+        return found
+
+    def estimate(self, stats: Statistics) -> Params:
+        """The M-step of every set."""
+        how = self.imagined.how_of
+        return Params(
+            {x.name: x.family.estimate(Single.of(stats[x.name]), self.hypers[x.name], how(x)) for x in self.bundles},
+            self.model.nodes.places,
+        )
+
+    def expected(self, params: Params) -> tuple[Statistics, np.ndarray]:
+        """Every set's expected statistics and objective; minus infinity where the products have overflowed."""
+        rows, eta = self.rows, self._naturals(params)
+        joint = self._scores(eta)
+        top = joint.max(axis=0)
+        joint -= top
+        np.exp(joint, out=joint)
+        total = joint.sum(axis=0)
+        joint *= rows.weights / total
+        heights = ((np.log(total) + top) * rows.weights).sum(axis=1) + rows.base
+        heights = heights + (eta[0, :, rows.common] * self._common_totals).sum(axis=1) + self.log_prior(params)
+        return self._totals(joint), np.where(np.isnan(heights), -np.inf, heights)
+
+    def scores(self, params: Params) -> np.ndarray:
+        """(groups x sets x rows) log of share times density, but for what common features add alike to all groups."""
+        return self._scores(self._naturals(params))
+
+    def _naturals(self, params: Params) -> np.ndarray:
+        """(groups x sets x features) natural parameters."""
+        rows = self.rows
+        with np.errstate(divide="ignore"):
+            log_shares = np.maximum(np.log(shares_of(params)), -1e5)
+        parts = [
+            stack.naturals(params, place.stop - place.start)
+            for stack, place in zip(rows.stacks, rows.places, strict=True)
+        ]
+        if rows.places[0].start == 0:
+            whole = parts[0].copy()
+            whole[..., 0] += log_shares
+            return whole
+        return np.concatenate([log_shares[..., None], *parts], axis=-1)
+
+    def _scores(self, eta: np.ndarray) -> np.ndarray:
+        own = self.rows.common.start
+        apart = np.ascontiguousarray(eta[..., :own]).reshape(-1, own)
+        joint: np.ndarray = (apart @ self.rows.features[:own]).reshape(*eta.shape[:2], -1)
+        if self.pins is not None:
+            joint += self.pins
+        return joint
+
+    def memberships(self, params: Params) -> np.ndarray:
+        """(groups x sets x rows) probability of every group given the row."""
+        joint = self.scores(params)
+        joint -= joint.max(axis=0)
+        np.exp(joint, out=joint)
+        joint /= joint.sum(axis=0)
+        return joint
+
+    def by_group(self, params: Params, place: int) -> np.ndarray:
+        """(groups x numbers): one set's parameters, whose rows in any order are the same model."""
+        parts = [shares_of(params)[:, place, None]]
+        for x in self.bundles:
+            if x.name != ROOT:
+                own = (value.take(place, axis=_axis(x)) for value in params.bundles[x.name].values())
+                parts += [value.reshape(len(value), -1) for value in own]
+        return np.concatenate(parts, axis=1)
+
+    def spikes(self, params: Params, stats: Statistics, rounded: bool = True) -> np.ndarray:
+        """(groups x sets): which groups are at the floor of some column, though the column as a whole is not.
+
+        Where the floor is how columns are rounded, a group is a spike only if its rows are alike in every such column;
+        without `rounded` not even then.
+        """
+        shape = shares_of(params).shape
+        found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1], dtype=bool)
+        for x in self.bundles:
+            if x.name == ROOT or not x.family.spread_parameters:
+                continue
+            own, hyper = params.bundles[x.name], self.hypers[x.name]
+            held, low = x.family.at_floor(own, hyper, Single.of(stats[x.name])), x.family.degenerate(own, hyper)
+            if x.alone:
+                held, low = held[:, None], low[:, None]
+            coarse = np.array([node.setting.rounded for node in x.nodes])
+            found |= held[:, ~coarse].any(axis=1)
+            varies = held.any(axis=0) | ~low.any(axis=0)  # not a constant column
+            counted = varies & coarse[:, None]
+            alike &= (held | ~counted).all(axis=1)
+            some |= counted.any(axis=0)
+        return np.asarray(found | (alike & some) if rounded else found)
+
+    def log_prior(self, params: Params) -> np.ndarray:
+        """The prior's part of every set's objective."""
+        found = np.zeros(shares_of(params).shape[1])
+        for x in self.bundles:
+            how = self.imagined.how_of(x)
+            if how != "ml":
+                part = np.asarray(x.family.log_prior(params.bundles[x.name], self.hypers[x.name], how))
+                found += part.sum(axis=tuple(range(part.ndim - 1)))
+        return found
+
+    # -- sets
+
+    def together(self, sets: Sequence[Params]) -> Params:
+        """Sets of parameters side by side."""
+        bundles = {
+            x.name: {
+                part: np.stack([own.bundles[x.name][part] for own in sets], axis=_axis(x))
+                for part in sets[0].bundles[x.name]
+            }
+            for x in self.bundles
+        }
+        return Params(bundles, self.model.nodes.places)
+
+    def joined(self, one: Params, other: Params) -> Params:
+        """The sets of both."""
+        bundles: dict[Hashable, Own] = {
+            x.name: {
+                part: np.concatenate([value, other.bundles[x.name][part]], axis=_axis(x))
+                for part, value in one.bundles[x.name].items()
+            }
+            for x in self.bundles
+        }
+        return Params(bundles, one.places)
+
+    def one(self, params: Params, place: int) -> Params:
+        """One set by itself."""
+        return self._each(params, lambda x, value: value.take(place, axis=_axis(x)))
+
+    def some(self, params: Params, places: np.ndarray) -> Params:
+        """Some of the sets."""
+        return self._each(params, lambda x, value: value.take(places, axis=_axis(x)))
+
+    def either(self, first: np.ndarray, one: Params, other: Params) -> Params:
+        """Of every set the parameters from `one` where `first` is true, else from `other`."""
+
+        def chosen(x: Bundle, part: str) -> np.ndarray:
+            value = one.bundles[x.name][part]
+            return np.where(first.reshape(-1, *[1] * (value.ndim - _axis(x) - 1)), value, other.bundles[x.name][part])
+
+        return Params(
+            {x.name: {part: chosen(x, part) for part in one.bundles[x.name]} for x in self.bundles}, one.places
+        )
+
+    def chosen(self, first: np.ndarray, one: Statistics, other: Statistics) -> Statistics:
+        """Of every set the statistics from `one` where `first` is true, else from `other`."""
+        return {
+            x.name: np.where(first.reshape(-1, *[1] * (one[x.name].ndim - _axis(x) - 1)), one[x.name], other[x.name])
+            for x in self.bundles
+        }
+
+    def some_statistics(self, stats: Statistics, places: np.ndarray) -> Statistics:
+        """The statistics of some of the sets."""
+        return {x.name: stats[x.name].take(places, axis=_axis(x)) for x in self.bundles}
+
+    def with_room(self, stats: Statistics, more: int) -> Statistics:
+        """The statistics with nothing for so many further sets."""
+        wider = {x.name: [(0, more * (axis == _axis(x))) for axis in range(stats[x.name].ndim)] for x in self.bundles}
+        return {name: np.pad(stats[name], widths) for name, widths in wider.items()}
+
+    def counts(self, stats: Statistics, place: int, log_likelihood: float = 0.0) -> Counts:
+        """One set's statistics as counts by bundle."""
+        arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=_axis(x))) for x in self.bundles}
+        return Counts(arrays, float(arrays[ROOT].hi.sum()), log_likelihood)
+
+    def _each(self, params: Params, change: Any) -> Params:
+        bundles: dict[Hashable, Own] = {
+            x.name: {part: change(x, value) for part, value in params.bundles[x.name].items()} for x in self.bundles
+        }
+        return Params(bundles, params.places)
+
+    # -- as vectors, in coordinates where straight lines make sense
+
+    def vectors(self, params: Params) -> np.ndarray:
+        """(sets x numbers): every set's parameters as a vector."""
+        parts = []
+        for x in self.bundles:
+            for name, line in x.family.chart.items():
+                value = straight(_once(x, name, params.bundles[x.name][name]), line)
+                parts.append(_sets_first(value, _axis(x)))
+        return np.concatenate(parts, axis=1)
+
+    def weights(self, params: Params) -> np.ndarray:
+        """What a unit along each coordinate weighs: the root of its group's share, in deviations of its column."""
+        roots, parts = np.sqrt(np.maximum(shares_of(params), 1e-12)), []
+        for x in self.bundles:
+            own, axis = params.bundles[x.name], _axis(x)
+            for name, line in x.family.chart.items():
+                shape = straight_shape(_once(x, name, own[name]).shape, line)
+                weight: np.ndarray = np.ones(())
+                if x.name != ROOT and (line == "plain" or name not in x.family.shared_by_groups):
+                    spread = roots.reshape(len(roots), *[1] * (axis - 1), -1)
+                    weight = spread.reshape(*spread.shape, *[1] * (len(shape) - axis - 1))
+                if line == "plain":
+                    weight = weight / x.family.deviation(own)
+                parts.append(_sets_first(np.broadcast_to(weight, shape), axis))
+        return np.concatenate(parts, axis=1)
+
+    def moved(self, vectors: np.ndarray, like: Params) -> Params:
+        """The parameters that vectors stand for, within their floors."""
+        bundles: dict[Hashable, Own] = {}
+        at = 0
+        for x in self.bundles:
+            own, axis = dict(like.bundles[x.name]), _axis(x)
+            for name, line in x.family.chart.items():
+                old = _once(x, name, own[name])
+                shape = straight_shape(old.shape, line)
+                size = int(np.prod(shape)) // shape[axis]
+                value = vectors[:, at : at + size].reshape(shape[axis], *shape[:axis], *shape[axis + 1 :])
+                there = bent(value.transpose(*range(1, axis + 1), 0, *range(axis + 1, len(shape))), line, old)
+                own[name] = (
+                    there if there.shape == own[name].shape else np.array(np.broadcast_to(there, own[name].shape))
+                )
+                at += size
+            bundles[x.name] = x.family.within(own, self.hypers[x.name])
+        return Params(bundles, like.places)
+
+
+def shares_of(params: Params) -> np.ndarray:
+    """(groups x sets): the share of every class in every set."""
+    shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
+    return shares
+
+
+def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:
+    """A parameter of every group; of one that all groups share, the first's."""
+    return value[:1] if name in bundle.family.shared_by_groups else value
+
+
+def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
+    """(sets x numbers) of an array that has the sets on this axis."""
+    order = (axis, *range(axis), *range(axis + 1, value.ndim))
+    return value.transpose(order).reshape(value.shape[axis], -1)
+
+
+def _axis(bundle: Bundle) -> int:
+    """Where the sets are."""
+    return 1 if bundle.alone else 2
+
+
+def _for_sets(bundle: Bundle, hyper: Hyper) -> Hyper:
+    """Hyperparameters with an axis for the sets."""
+    if bundle.alone:
+        return hyper
+    levels = per_level(bundle.family)
+    return {
+        name: np.expand_dims(value, -2) if levels else value[..., None] if np.ndim(value) else value
+        for name, value in hyper.items()
+    }

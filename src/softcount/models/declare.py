@@ -1,0 +1,530 @@
+"""From declared kinds and a typed table to nodes with families, for naive Bayes structures and networks."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.errors import DataError
+from softcount.families import FAMILIES, Categorical, Family, Linear, Setting
+from softcount.families.base import given_family
+from softcount.models.base import ClassModel
+from softcount.models.network import Net, levels_of
+from softcount.models.nodes import Node
+from softcount.models.stacks import Kernels
+from softcount.models.star import Star
+from softcount.networks.network import Graph
+from softcount.records import dataclass
+from softcount.run.rows import Rows
+from softcount.sources import wording
+from softcount.table import Chunk, Settled, Table
+from softcount.table.discretise import MOST_INTERVALS, IntervalDensity, by_class, equal_count, interval_names
+from softcount.table.schema import CountedPoints, Key, Kind, Schema, points_for
+from softcount.text import Reading
+
+BY_KIND = {
+    Kind.CATEGORICAL: "categorical",
+    Kind.REAL: "normal",
+    Kind.POSITIVE: "lognormal",
+    Kind.AMOUNT: "spiked",
+    Kind.COUNT: "poisson",
+    Kind.TEXT: "text",
+}
+"""The family of a column of which nobody said anything."""
+SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
+AUTO = "auto"
+"""In place of a kind: the column's density is chosen by its rows."""
+LEFT_OUT = ("ignore", "identifier", "constant")
+BAG = "counts"
+"""The key of the one block that a sparse matrix is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the user said of columns: families by column or block, kinds forced by them, columns to leave out.
+
+    The densities of columns in `auto`, or of all of which nothing else is said, are for their rows to choose; `floors`
+    are then the least variances of those that were chosen, as shares of the columns'.
+    """
+
+    families: dict[Key, Family] = field(default_factory=dict)
+    forced: dict[Key, Kind | Reading | str] = field(default_factory=dict)
+    everything: Family | None = None
+    auto: frozenset[Key] = frozenset()
+    all_auto: bool = False
+    floors: Mapping[Key, float] = field(default_factory=dict)
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether rows are to choose some column's family."""
+        return self.all_auto or bool(self.auto) or any(x.choices for x in self._named)
+
+    def undecided(self, schema: Schema) -> dict[Key, Sequence[Family]]:
+        """The columns of numbers, and the blocks, whose family rows are to choose, each with those it is one of; with
+        none where any family may be tried."""
+        for key in self.auto:
+            if key not in schema.by_key:
+                raise DataError(f"kinds names column {key!r}, which the table does not have.")
+        found: dict[Key, Sequence[Family]] = {key: x.choices for key, x in self.families.items() if x.choices}
+        for spec in schema.used:
+            if not spec.kind.numeric or spec.key in self.families or any(spec.key in block for block in self.blocks):
+                continue
+            if self.all_auto or spec.key in self.auto:
+                found[spec.key] = ()
+            elif self.everything is not None and self.everything.choices and not self.everything.block:
+                found[spec.key] = self.everything.choices
+        return found
+
+    @property
+    def needs_levels(self) -> bool:
+        """Whether a column's levels must be settled before rows are counted."""
+        return any(family.needs_levels or family.counts_points for family in self._named)
+
+    @property
+    def _named(self) -> list[Family]:
+        return [*self.families.values(), *([] if self.everything is None else [self.everything])]
+
+    def with_points(self, settled: Settled, chunks: Rows) -> Settled:
+        """The same with the points at which numbers are counted, where a family counts them so."""
+        counted = [(place, spec) for place, spec in enumerate(settled.schema.stored("reals")) if self._counts(spec.key)]
+        most, schema = points_for(max(len(settled.classes), 1), len(counted)), settled.schema
+        for place, spec in counted:
+            columns = (weighty(chunk.reals[:, place], chunk.weights) for chunk in chunks.here)
+            schema = schema.with_field(replace(spec, points=CountedPoints.of(columns, most)))
+        return replace(settled, schema=schema) if counted else settled
+
+    def _counts(self, key: Key) -> bool:
+        family = self.families.get(key) or self.everything
+        return family is not None and family.counts_points
+
+    def model(
+        self, schema: Schema, groups: int, cells: int, floor: float, bag: int | None = None, weight: float = 1.0
+    ) -> ClassModel:
+        """The model of these columns for a table of so many cells; rows without a label have that weight."""
+        return Star(schema, nodes_of(schema, self, groups, bag, floor), groups, Kernels(cells), weight)
+
+    def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
+        """Levels and classes of a table that was read, in their final order; classes given are already coded so."""
+        families = {spec.key: self.families.get(spec.key) or self.everything for spec in table.schema.used}
+        return table.settle([key for key, family in families.items() if family and family.two_levels], classes)
+
+    @property
+    def blocks(self) -> dict[tuple[Key, ...], Family]:
+        return {key: family for key, family in self.families.items() if isinstance(key, tuple)}
+
+
+def weighty(column: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """The cells of rows that weigh something."""
+    return column if weights is None else column[weights > 0]
+
+
+def read_kinds(kinds: Any) -> Declared:
+    """Read the user's `kinds`: a mapping of column or tuple to family name or instance, or one family for all."""
+    if kinds is None or (isinstance(kinds, str) and kinds == AUTO):
+        return Declared(all_auto=kinds is not None)
+    if isinstance(kinds, str) or given_family(kinds) is not None:
+        return Declared(everything=family_of(kinds, "every column"))
+    if not isinstance(kinds, Mapping):
+        raise DataError(f"kinds is a mapping of columns to kinds, or one kind for all of them, not {kinds!r}.")
+    declared = Declared(auto=_chosen_by_rows(kinds))
+    for key, said in kinds.items():
+        if key in declared.auto:
+            continue
+        if isinstance(said, str) and said in LEFT_OUT:
+            declared.forced[key] = "ignore"
+            continue
+        family = family_of(said, key).for_key(key)
+        declared.families[key] = family
+        for column in key if isinstance(key, tuple) else (key,):
+            if column in declared.forced:
+                raise DataError(f"kinds names column {column!r} twice. A column has one kind, alone or in one block.")
+            declared.forced[column] = family.reads
+    return declared
+
+
+def _chosen_by_rows(kinds: Mapping[Any, Any]) -> frozenset[Key]:
+    """The columns whose density is for their rows to choose."""
+    auto = frozenset(key for key, said in kinds.items() if isinstance(said, str) and said == AUTO)
+    for key in auto:
+        if isinstance(key, tuple):
+            raise DataError(f"kinds: 'auto' chooses the density of one column, but {key!r} names {len(key)} of them.")
+    return auto
+
+
+def family_of(said: Any, key: Key) -> Family:
+    """A family instance from its name or itself."""
+    given = given_family(said)
+    if given is not None:
+        return given
+    name, colon, how = str(said).partition(":")
+    name = SYNONYMS.get(name, name)
+    if name not in FAMILIES:
+        close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore", AUTO], 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore", AUTO} - {"joint", "linear"}))
+        raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint} Known: {known}.")
+    return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
+
+
+def nodes_of(
+    schema: Schema, declared: Declared, groups: int, bag: int | None = None, floor: float = 1e-12
+) -> tuple[Node, ...]:
+    """A node for every block and for every used column outside them, in the order of the table."""
+    if bag:
+        family, setting = (declared.everything or FAMILIES["multinomial"]()).set_up_bag(BAG, bag, groups, floor)
+        return (Node(BAG, (), family, setting),)
+    if declared.everything is not None and declared.everything.block:
+        key = tuple(spec.key for spec in schema.used)
+        return (_block_node(key, declared.everything.for_key(key), schema, groups, floor),)
+    blocks = declared.blocks
+    taken = {column for block in blocks for column in block}
+    nodes = []
+    for spec in schema.used:
+        if spec.key not in taken:
+            own = declared.families.get(spec.key) or declared.everything or FAMILIES[BY_KIND[spec.kind]].of_field(spec)
+            least = max(floor, declared.floors.get(spec.key, 0.0))
+            nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, least)))
+    nodes += [_block_node(key, family, schema, groups, floor) for key, family in blocks.items()]
+    return _in_one_unit(nodes)
+
+
+def _block_node(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Node:
+    for column in key:
+        if column not in schema.by_key:
+            raise DataError(
+                f"the table has no column {column!r}, which the block {key!r} needs. Give all of its columns."
+            )
+    return Node(key, key, *family.set_up(key, [schema[column] for column in key], groups, floor))
+
+
+def _in_one_unit(nodes: list[Node]) -> tuple[Node, ...]:
+    """Columns that share a parameter are counted in one unit."""
+    for family in {node.family for node in nodes if node.family.shared_by_columns}:
+        places = [i for i, node in enumerate(nodes) if node.family == family]
+        for i, setting in zip(places, family.in_one_unit([nodes[i].setting for i in places]), strict=True):
+            nodes[i] = replace(nodes[i], setting=setting)
+    return tuple(nodes)
+
+
+def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any]:
+    """Each leaf's prior: from a mapping by column, or the same for all."""
+    leaves = list(leaves)
+    if not isinstance(prior, Mapping):
+        return {leaf.key: prior for leaf in leaves}
+    unknown = [key for key in prior if key not in {leaf.key for leaf in leaves}]
+    if unknown:
+        raise DataError(f"prior names {unknown[0]!r}, which is not a column of the model.")
+    return {leaf.key: prior.get(leaf.key, default) for leaf in leaves}
+
+
+# From what the user says of a network, and a table that was read, to its nodes: columns, hidden nodes, cut numbers.
+
+FLOOR = 1e-6
+"""Of the column's variance: the least variance of a number in a configuration of its parents."""
+MOST_PARAMETERS = 1 << 22
+"""Cells of all tables together: no table of rows fills as many, and holes in it would take minutes to share out."""
+MOST_LEVELS = 1 << 16
+"""Of a hidden node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A table as a search for edges sees it: codes (-1 where missing), how many levels, what nodes are called."""
+
+    names: tuple[Key, ...]
+    codes: np.ndarray
+    sizes: tuple[int, ...]
+    weights: np.ndarray
+
+
+Search = Callable[[Coded], tuple[Graph, list[str]]]
+Shape = Callable[[Sequence[Key]], Graph]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredNet:
+    """What was said: kinds, edges or how to find them, hidden nodes, numbers to cut; the class that cuts go by."""
+
+    declared: Declared = field(default_factory=Declared)
+    graph: Graph | None = None
+    shape: Shape | None = None
+    search: Search | None = None
+    hidden: Mapping[Key, int | Sequence[object]] = field(default_factory=dict)
+    cut: Mapping[Key, Any] = field(default_factory=dict)
+    target: Key | None = None
+    classes: Sequence[Any] | None = None
+    told_classes: Sequence[Any] = ()
+    cells: int = 0
+    intervals: int = MOST_INTERVALS
+
+    def build(self, settled: Settled, chunks: Sequence[Chunk]) -> tuple[Net, list[str]]:
+        """The network of a table, and what is to be said of it."""
+        schema = settled.schema
+        notes: list[str] = []
+        columns = {x.key: _blanked(x, schema, chunks) for x in nodes_of(schema, self.declared, 1, None, FLOOR)}
+        hidden = self._hidden(columns)
+        known = {**self._class(settled), **columns, **hidden}
+        graph = self.graph if self.shape is None else self.shape(tuple(known))
+        wanted = self._wanted(known, graph)
+        cuts = self._cuts(columns, wanted, chunks, schema, notes)
+        known |= {
+            key: _level_node(key, interval_names(list(edges), schema[key].written)) for key, edges in cuts.items()
+        }
+        if graph is None:
+            assert self.search is not None
+            flat = Net(schema, Graph.of([], known), tuple(known.values()), Kernels(0), cuts, self.target)
+            graph, said = self.search(_coded(flat, chunks))
+            notes += said
+        left = [key for key in columns if key not in graph.number]
+        if left:
+            notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
+        self._refuse_left_out(graph)
+        nodes = tuple(_following(known[name], graph, known, schema) for name in graph.names)
+        _refuse_empty(nodes)
+        _refuse_points(nodes)
+        refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
+        cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
+        within = {
+            key: IntervalDensity.of(*_cells(schema, chunks, key)[:2], edges, schema[key].whole)
+            for key, edges in cuts.items()
+        }
+        notes += [
+            f"only numbers depend on {key!r}: declared normal, it would not be cut."
+            for key in cuts
+            if key not in self.cut and _only_numbers_below(graph, graph.number[key], nodes)
+        ]
+        target = self.target if self.target in graph.number else None
+        return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, within), notes
+
+    def _refuse_left_out(self, graph: Graph) -> None:
+        """Raise where a hidden node or the class is in no edge."""
+        for key in self.hidden:
+            if key not in graph.number or not (graph.parents[graph.number[key]] or graph.children[graph.number[key]]):
+                raise DataError(f"hidden: {key!r} is in no edge, so nothing tells of it. Give the edges that it has.")
+        if self.target is not None and self.target not in graph.number:
+            raise DataError(f"the class {self.target!r} is in no edge. Give it one, or fit without y.")
+
+    def _class(self, settled: Settled) -> dict[Key, Node]:
+        if self.target is None:
+            return {}
+        classes = settled.classes if self.classes is None else self.classes
+        names = [name.item() if isinstance(name, np.generic) else name for name in classes]
+        names += [
+            name for name in self.told_classes if name not in names
+        ]  # behind: rows have the numbers of the others
+        return {self.target: _level_node(self.target, tuple(names))}
+
+    def _hidden(self, columns: Mapping[Key, Node]) -> dict[Key, Node]:
+        found = {}
+        for key, said in self.hidden.items():
+            if key in columns or key == self.target:
+                raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
+            found[key] = _level_node(key, _hidden_levels(key, said))
+        return found
+
+    def _wanted(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
+        """The columns of numbers that the network needs as levels; names nobody knows are refused."""
+        for name in graph.names if graph is not None else ():
+            if name not in known:
+                raise DataError(
+                    f"the table has no column {name!r}. It has: {wording.and_others(known)}. "
+                    "A node that no column shows is named with its number of levels: "
+                    f"{remedies.of_column('hidden', name, 2)}."
+                )
+        for key in self.cut:
+            if key not in known:
+                raise DataError(f"cut names {key!r}, which is no column of the table.")
+            if levels_of(known[key]) is not None:
+                raise DataError(f"cut names {key!r}, which has levels of its own. Numbers are cut.")
+        numbers = {key for key, node in known.items() if levels_of(node) is None}
+        return numbers if graph is None else _needed_as_levels(graph, known, numbers, set(self.cut))
+
+    def _cuts(
+        self,
+        columns: Mapping[Key, Node],
+        wanted: set[Key],
+        chunks: Sequence[Chunk],
+        schema: Schema,
+        notes: list[str],
+    ) -> dict[Key, np.ndarray]:
+        """Where each column of numbers that is needed as levels is cut."""
+        found: dict[Key, np.ndarray] = {}
+        labels = _labels(chunks) if wanted and self.target is not None else None
+        for key in (key for key in columns if key in wanted):
+            if schema.places[key].store != "reals":
+                out = remedies.kind(key, "ignore")
+                raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: {out}.")
+            cells, weights, rows = _cells(schema, chunks, key)
+            said = self.cut.get(key)
+            if said is not None and not _is_number_of_intervals(said):
+                found[key] = _given_edges(key, said)
+                continue
+            if said is None and labels is not None:
+                found[key] = _by_class(cells, labels[rows], weights)
+                how = "where the classes change"
+            else:
+                found[key] = equal_count(cells, weights, self.intervals if said is None else int(said))
+                how = "of about equal count"
+            notes.append(f"column {key!r} is {_intervals(found[key])} {how}.{_remedy(key, found[key], said)}")
+        return found
+
+
+def _refuse_points(nodes: Sequence[Node]) -> None:
+    """Raise where a node is a density of any shape."""
+    for node in nodes:
+        if node.family.counts_points:
+            normal, cut = remedies.kind(node.key, "normal"), remedies.of_column("cut", node.key, 5)
+            raise DataError(
+                f"column {node.key!r} is {node.family.title}, which nodes of a network cannot be. Declare it normal "
+                f"({normal}), or cut it into levels ({cut})."
+            )
+
+
+def _refuse_empty(nodes: Sequence[Node]) -> None:
+    """Raise where there is no node, or a node without a level."""
+    if not nodes:
+        raise DataError("no edges are given, so the network has no nodes. Give edges, or a word for how to find them.")
+    for node in nodes:
+        if levels_of(node) is not None and not levels_of(node):
+            raise DataError(
+                f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
+                f"{remedies.of_column('hidden', 'name', 2)}."
+            )
+
+
+def _hidden_levels(key: Key, said: Any) -> tuple[object, ...]:
+    """The levels of a hidden node from their number or their names."""
+    if isinstance(said, (int, np.integer)) and not isinstance(said, bool) and 0 < said <= MOST_LEVELS:
+        return tuple(range(int(said)))
+    if isinstance(said, (list, tuple)) and said:
+        return tuple(said)
+    raise DataError(
+        f"hidden: {key!r} has a number of levels (1 or more, at most {MOST_LEVELS:,}), their names, or 'auto', "
+        f"not {said!r}."
+    )
+
+
+def _blanked(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
+    """The node with what a hole is taken for before anything is known of its group, where its family needs that."""
+    places = [schema.places[column] for column in node.columns]
+    if node.family.exact or any(place.store != "reals" for place in places):
+        return node
+    slots: Any = [place.slot for place in places] if node.family.alone else places[0].slot
+    columns = [chunk.reals[:, slots] for chunk in chunks]
+    weights = [np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks]
+    return replace(node, setting=replace(node.setting, blank=node.family.blank(columns, weights, node.setting)))
+
+
+def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key], said: set[Key]) -> set[Key]:
+    """Those that were to be cut, that levels depend on, or that no straight line can start from; children first."""
+    found = numbers & said
+    for place in reversed(graph.order):
+        key = graph.names[place]
+        below = {graph.names[child] for child in graph.children[place]}
+        if key in numbers and below and (below - numbers or below & found or not known[key].family.joins_numbers):
+            found.add(key)
+    return found
+
+
+def _only_numbers_below(graph: Graph, place: int, nodes: Sequence[Node]) -> bool:
+    below = graph.children[place]
+    return bool(below) and all(levels_of(nodes[child]) is None for child in below)
+
+
+def _following(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Schema) -> Node:
+    """The node itself; where it depends on numbers, along a straight line of them."""
+    above = tuple(graph.names[parent] for parent in graph.parents[graph.number[node.key]])
+    numbers = tuple(key for key in above if levels_of(known[key]) is None)
+    if not numbers:
+        return node
+    if not node.family.joins_numbers:
+        raise DataError(
+            f"{node.key!r} depends on the number {numbers[0]!r}, but is {node.family.title}: only a normal number can. "
+            f"Declare it normal ({remedies.kind(node.key, 'normal')}), or cut the other into levels "
+            f"({remedies.of_column('cut', numbers[0], 5)})."
+        )
+    fields = [schema[key] for key in (node.key, *numbers)]
+    return Node(node.key, (node.key,), *Linear(numbers).set_up(node.key, fields, 1, FLOOR))
+
+
+def _labels(chunks: Sequence[Chunk]) -> np.ndarray | None:
+    parts = [chunk.labels for chunk in chunks if chunk.labels is not None]
+    return np.concatenate(parts).astype(np.int64) if len(parts) == len(chunks) else None
+
+
+def _level_node(key: Key, levels: tuple[object, ...]) -> Node:
+    """A node that no column of levels shows."""
+    if len(set(levels)) < len(levels) or not levels:
+        raise DataError(f"node {key!r} needs levels with different names, at least one.")
+    return Node(key, (), Categorical(), Setting(keys=(key,), levels=levels))
+
+
+def _cells(schema: Schema, chunks: Sequence[Chunk], key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The numbers of a column that are there, their weights and their rows."""
+    slot = schema.places[key].slot
+    cells = np.concatenate([chunk.reals[:, slot] for chunk in chunks])
+    weights = _weights(chunks)
+    rows = np.flatnonzero(~np.isnan(cells) & (weights > 0))
+    return cells[rows], weights[rows], rows
+
+
+def _weights(chunks: Sequence[Chunk]) -> np.ndarray:
+    return np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
+
+
+def _by_class(cells: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    seen = labels >= 0
+    return by_class(cells[seen], labels[seen], weights[seen], int(labels.max(initial=0)) + 1)
+
+
+def _is_number_of_intervals(said: Any) -> bool:
+    return isinstance(said, (int, np.integer)) and not isinstance(said, bool) and bool(said > 0)
+
+
+def _given_edges(key: Key, said: Any) -> np.ndarray:
+    try:
+        edges = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.zeros(())
+    if edges.ndim != 1 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        raise DataError(f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {said!r}.")
+    return edges
+
+
+def _intervals(edges: np.ndarray) -> str:
+    return f"cut into {len(edges) + 1} intervals" if len(edges) else "one level, which says nothing: no cut is found"
+
+
+def _remedy(key: Key, edges: np.ndarray, said: Any) -> str:
+    """How to cut a column that no cut was found for and nobody spoke of."""
+    if len(edges) or said is not None:
+        return ""
+    return f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
+
+
+def _coded(flat: Net, chunks: Sequence[Chunk]) -> Coded:
+    codes = np.concatenate([flat.codes(chunk) for chunk in chunks])
+    return Coded(tuple(flat.discrete.names), codes, flat.sizes, _weights(chunks))
+
+
+def refuse_too_large(graph: Graph, sizes: Sequence[int]) -> None:
+    """Raise before a table is made that no machine holds."""
+    cells = []
+    for family in graph.families:
+        total = 1
+        for node in family:
+            total *= max(sizes[node], 1)
+        cells.append(total)
+    if sum(cells) > MOST_PARAMETERS:
+        most = max(range(len(cells)), key=cells.__getitem__)
+        raise DataError(
+            f"the table of {graph.names[most]!r} has {cells[most]:,} cells, one for every combination of its levels "
+            f"and those of its {len(graph.parents[most])} parents ({sum(cells):,} in the whole network; at most "
+            f"{MOST_PARAMETERS:,}). "
+            "Give it fewer parents, or hide a node between them."
+        )

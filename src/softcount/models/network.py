@@ -1,0 +1,629 @@
+"""Bayesian networks: discrete nodes that depend on each other, and columns of any family that depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.core.counts import ROOT, Counts
+from softcount.core.twofold import Twofold
+from softcount.errors import DataError, ModelFileError
+from softcount.families.base import IMPOSSIBLE, number, whole
+from softcount.models.base import Assign, GraphModel, register_model
+from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
+from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
+from softcount.models.stacks import Kernels, Stack
+from softcount.models.star import stack_apart
+from softcount.models.tiles import end_to_end, rows_of
+from softcount.networks.expected_counts import Expected, RowsWithHoles
+from softcount.networks.network import Graph, in_words
+from softcount.records import dataclass
+from softcount.table.chunk import Chunk
+from softcount.table.discretise import PIECES, IntervalDensity
+from softcount.table.schema import Key, Schema
+
+MOST_CELLS = 1 << 22
+"""Numbers (rows x configurations) that the leaves of a part of the rows may fill."""
+FEWEST_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class NetRows:
+    """Some rows: codes of the discrete nodes (-1 where not seen), and what the stacks of the leaves want."""
+
+    model: Net
+    codes: np.ndarray
+    leaves: list[Any]
+    weights: np.ndarray
+    base: np.ndarray
+    start: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def holes(self) -> RowsWithHoles:
+        """What no pass changes, found when it is first needed."""
+        net = self.model
+        return RowsWithHoles.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
+
+    @cached_property
+    def settled(self) -> list[tuple[Twofold, np.ndarray, Any]]:
+        """For each leaf, statistics of rows that no parameter changes, the other rows, and those for its stack."""
+        found, net = [], self.model
+        for own, data, scope in zip(net.stacks, self.leaves, net.parents_of_leaves, strict=True):
+            known = np.where(own.unsettled(data), -1, self.known(scope)).astype(np.int32)
+            total = own.count_labelled(data, known, self.weights, net.configurations(scope))[own.name]
+            left = np.flatnonzero(known < 0)
+            found.append((total, left, rows_of(data, left)))
+        return found
+
+    def known(self, scope: tuple[int, ...]) -> np.ndarray:
+        """The configuration of these nodes in each row; -1 where one of them was not seen."""
+        if not scope:
+            return np.zeros(self.n_rows, dtype=np.int64)
+        found = self.codes[:, scope[0]]
+        for node in scope[1:]:
+            found = found * self.model.sizes[node] + self.codes[:, node]
+        holes = [node for node in scope if node in self.with_holes]
+        return np.where((self.codes[:, holes] < 0).any(axis=1), -1, found) if holes else found
+
+    @cached_property
+    def with_holes(self) -> frozenset[int]:
+        """The discrete nodes that some row does not show."""
+        return frozenset(np.flatnonzero((self.codes < 0).any(axis=0)).tolist())
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether every row counts once."""
+        return bool((self.weights == 1.0).all())
+
+
+@register_model
+@dataclass(frozen=True, eq=False)
+class Net(GraphModel):
+    """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
+
+    `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node that the labels of rows
+    tell; a node with neither columns nor cuts nor labels is hidden. `within[key]` is how its numbers lie within the
+    intervals.
+    """
+
+    schema: Schema
+    graph: Graph
+    each: tuple[Node, ...]
+    kernels: Kernels
+    cuts: Mapping[Key, np.ndarray] = field(default_factory=dict)
+    target: Key | None = None
+    within: Mapping[Key, IntervalDensity] = field(default_factory=dict)
+
+    name: ClassVar[str] = "network"
+
+    def __post_init__(self) -> None:
+        self._check_parents()
+        each = tuple(_of_groups(node, groups) for node, groups in zip(self.each, self._groups(), strict=True))
+        object.__setattr__(self, "each", each)
+
+    @cached_property
+    def nodes(self) -> Nodes:  # type: ignore[override]
+        return Nodes(self.each, frozenset(node.key for node in self.each if levels_of(node) is None))
+
+    def _check_parents(self) -> None:
+        for place, own in enumerate(self.graph.parents):
+            numbers = [self.each[parent] for parent in own if levels_of(self.each[parent]) is None]
+            follows = tuple(node.key for node in numbers)
+            if follows != self.each[place].family.number_parents or not all(x.family.joins_numbers for x in numbers):
+                child = self.graph.names[place]
+                name = next((key for key in follows), child)
+                raise DataError(
+                    f"{child!r} depends on {name!r}, which is a number. Cut it into levels "
+                    f"({remedies.of_column('cut', name, 5)}), or turn the edge round."
+                )
+
+    def _groups(self) -> list[int]:
+        sizes = [len(levels_of(node) or (0,)) for node in self.each]
+        return [prod(sizes[parent] for parent in own) for own in self.graph.parents]
+
+    # -- the discrete nodes, which are a network of their own, and the leaves that hang on them
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The numbers of the discrete nodes in the graph."""
+        return tuple(place for place, node in enumerate(self.each) if levels_of(node) is not None)
+
+    @cached_property
+    def discrete(self) -> Graph:
+        """The graph of the discrete nodes."""
+        if len(self.places) == len(self.each):
+            return self.graph
+        number = {place: new for new, place in enumerate(self.places)}
+        parents = tuple(tuple(number[parent] for parent in self.graph.parents[place]) for place in self.places)
+        return Graph(tuple(self.graph.names[place] for place in self.places), parents)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many levels each discrete node has."""
+        return tuple(len(levels_of(self.each[place]) or ()) for place in self.places)
+
+    @cached_property
+    def _stored(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """By store of a chunk, the discrete nodes that are columns there, their places, and their numbers of levels."""
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for new, place in enumerate(self.places):
+            if self.each[place].columns:
+                store, slot = self.schema.places[self.each[place].key]
+                found.setdefault(store, []).append((new, slot, self.sizes[new]))
+        columns = {store: np.array(each).T for store, each in found.items()}
+        kinds = {"codes": np.uint8, "wide": np.int32}
+        return {store: (each[0], each[1], each[2].astype(kinds[store])) for store, each in columns.items()}
+
+    @cached_property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The leaves: columns that are no levels, each by itself but for numbers that edges join."""
+        bundles = {bundle.name: bundle for bundle in self.nodes.bundles if bundle.name in self.levels_above}
+        numbers = [self.each[place] for place in self.graph.order if self.each[place].key in bundles]
+        joined = joined_numbers({node.key: node.family.number_parents for node in numbers})
+        parts = [self._part([bundles.pop(key) for key in keys]) for keys in joined]
+        return *(stack_apart(bundle, self.schema, self.kernels) for bundle in bundles.values()), *parts
+
+    def _part(self, bundles: Sequence[Bundle]) -> NumberPart:
+        """The leaf of numbers that edges join."""
+        keys = [bundle.nodes[0].key for bundle in bundles]
+        scope = self._scope(keys)
+        refuse_too_many(keys, [self.discrete.names[node] for node in scope], self.configurations(scope))
+        groups = own_groups(scope, self.sizes, [self.levels_above[key] for key in keys])
+        return NumberPart.of(bundles, self.schema, self.kernels, groups)
+
+    @cached_property
+    def levels_above(self) -> dict[Key, tuple[int, ...]]:
+        """For each number the discrete nodes that it depends on, by their numbers among the discrete ones."""
+        number = {place: new for new, place in enumerate(self.places)}
+        return {
+            node.key: tuple(number[parent] for parent in self.graph.parents[place] if parent in number)
+            for place, node in enumerate(self.each)
+            if place not in number
+        }
+
+    def _scope(self, keys: Iterable[Key]) -> tuple[int, ...]:
+        """The discrete nodes that any of these numbers depends on."""
+        return tuple(dict.fromkeys(node for key in keys for node in self.levels_above[key]))
+
+    @cached_property
+    def parents_of_leaves(self) -> tuple[tuple[int, ...], ...]:
+        """For each leaf, the discrete nodes that it depends on, by their numbers among the discrete ones."""
+        return tuple(self._scope(node.key for node in x.nodes) for x in self.stacks)
+
+    def configurations(self, scope: Sequence[int]) -> int:
+        """How many configurations some discrete nodes have."""
+        return prod(self.sizes[node] for node in scope)
+
+    @cached_property
+    def scopes(self) -> tuple[tuple[int, ...], ...]:
+        """The parents of leaves that have some."""
+        return tuple(scope for scope in self.parents_of_leaves if scope)
+
+    @cached_property
+    def hidden(self) -> tuple[int, ...]:
+        """The discrete nodes that no column shows, by their numbers among the discrete ones."""
+        return tuple(
+            new
+            for new, place in enumerate(self.places)
+            if not self.each[place].columns and self.each[place].key not in {*self.cuts, self.target}
+        )
+
+    # -- rows -> counts
+
+    def prepare(self, chunk: Chunk, base: bool = True) -> NetRows:
+        leaves = [x.prepare(chunk) for x in self.stacks]
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        below = np.zeros(chunk.n_rows)
+        for own, data in zip(self.stacks, leaves, strict=True) if base else ():
+            below = below + own.base(data)
+        return NetRows(self, self.codes(chunk), leaves, weights, below, chunk.start)
+
+    def codes(self, chunk: Chunk) -> np.ndarray:
+        """(rows x discrete nodes) numbers of levels, -1 where hidden, missing or never met in training."""
+        found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T  # so that a node's codes lie together
+        for store, (nodes, slots, levels) in self._stored.items():
+            own = getattr(chunk, store).T[slots]
+            never_met = own > levels[:, None]
+            if never_met.any():
+                own[never_met] = 0
+            found.T[nodes] = np.subtract(own, 1, dtype=np.promote_types(own.dtype, np.int16))
+        for new, place in enumerate(self.places):
+            node = self.each[place]
+            if node.columns:
+                continue
+            if node.key in self.cuts:
+                cells = chunk.reals[:, self.schema.places[node.key].slot]
+                found[:, new] = np.where(np.isnan(cells), -1, np.searchsorted(self.cuts[node.key], cells))
+            elif node.key == self.target and chunk.labels is not None:
+                found[:, new] = chunk.labels
+            else:
+                found[:, new] = -1
+        return found
+
+    def density_within(self, key: Key) -> IntervalDensity:
+        """How a number that is cut lies within its intervals; evenly if no rows were counted."""
+        return self.within[key] if key in self.within else IntervalDensity.without_rows(self.cuts[key])
+
+    def log_densities_within(self, chunk: Chunk) -> np.ndarray:
+        """The log-density of each row's cut numbers given the intervals that they are in."""
+        found = np.zeros(chunk.n_rows)
+        for key in self.cuts:
+            found += self.density_within(key).log_densities(chunk.reals[:, self.schema.places[key].slot])
+        return found
+
+    def arranged(self, ready: list[NetRows]) -> list[NetRows]:
+        """All rows in parts that only the model decides: equal rows are found wherever they stand."""
+        whole = joined(ready)
+        widest = sum(prod(self.sizes[place] for place in scope) for scope in self.scopes)
+        step = max(FEWEST_ROWS, MOST_CELLS // widest) if widest else max(whole.n_rows, 1)
+        return [some_rows(whole, slice(a, a + step)) for a in range(0, max(whole.n_rows, 1), step)]
+
+    def compile(self, params: Params) -> tuple[list[np.ndarray], list[Any]]:
+        """The tables of the discrete nodes, and the leaves' parameters as their stacks want them."""
+        return self.tables(params), [x.compile(params) for x in self.stacks]
+
+    def tables(self, params: Params) -> list[np.ndarray]:
+        """The table of every discrete node: an axis for each parent, its own levels last."""
+        flat = np.empty(self._bounds[-1])
+        for name, cells in self._cells.items():
+            flat[cells] = params.bundles[name]["probability"]
+        shapes = ([self.sizes[node] for node in family] for family in self.discrete.families)
+        return [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(self._bounds), shapes, strict=True)]
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        """Where the cells of each discrete node begin if all of them stand in one array, and where the last end."""
+        return [0, *accumulate(prod(self.sizes[node] for node in family) for family in self.discrete.families)]
+
+    @cached_property
+    def _cells(self) -> dict[Key, np.ndarray]:
+        """For every bundle of discrete nodes, where its cells stand there."""
+        begin = {self.each[place].key: start for place, start in zip(self.places, self._bounds, strict=False)}
+        bundles = [bundle for bundle in self.nodes.bundles if bundle.name in begin]
+        own = {x.name: np.arange(x.groups * x.width).reshape(x.groups, 1, x.width) for x in bundles}
+        return {x.name: own[x.name] + np.array([begin[key] for key in x.keys])[:, None] for x in bundles}
+
+    def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
+        """For each leaf, (rows x configurations of its parents) log-densities without the part none changes."""
+        found = []
+        for own, data, params, scope in zip(
+            self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
+        ):
+            scored = np.zeros((ready.n_rows, self.configurations(scope)))
+            own.score(data, params, scored)
+            found.append(np.where(scored < IMPOSSIBLE, -np.inf, scored) if own.clamped else scored)
+        return found
+
+    def expect(
+        self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows, assign: Assign | None = None
+    ) -> Counts:
+        factors = self.factors(compiled, ready)
+        hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
+        found = ready.holes.expect(compiled[0], hanging) if self.places else Expected([], 0.0, [], 0)
+        alone = ready.base + sum(
+            (f[:, 0] for f, scope in zip(factors, self.parents_of_leaves, strict=True) if not scope), 0.0
+        )
+        arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
+        shares = iter(found.posteriors)
+        for own, scope, params, settled in zip(
+            self.stacks, self.parents_of_leaves, compiled[1], ready.settled, strict=True
+        ):
+            posterior = next(shares) if scope else np.ones((ready.n_rows, 1))
+            arrays[own.node.key] = _leaf_counts(own, params, settled, posterior * ready.weights[:, None])
+        likelihood = found.log_likelihood + float(np.where(ready.weights > 0, alone * ready.weights, 0.0).sum())
+        return Counts(arrays, float(ready.weights.sum()), likelihood)
+
+    def gathered(self, counts: Counts) -> Counts:
+        arrays: dict[Hashable, Twofold] = {}
+        for own in self.stacks:
+            arrays |= own.split(counts.arrays[own.node.key])
+        for bundle in self.nodes.bundles:
+            if bundle.name not in arrays:
+                arrays[bundle.name] = counts.arrays[ROOT][self._cells[bundle.name]]
+        return replace(counts, arrays=arrays)
+
+    def seen(self, ready: NetRows) -> Counts:
+        return self._seen(ready, {key: ready.known(scope) for key, scope in self.levels_above.items()})
+
+    def shown(self, ready: NetRows) -> Counts:
+        return self._seen(ready, {key: np.maximum(ready.known(own), 0) for key, own in self.levels_above.items()})
+
+    def _seen(self, ready: NetRows, groups: Mapping[Key, np.ndarray]) -> Counts:
+        """Counts by node of rows that show a node and all of its parents; numbers by these groups, -1 being none."""
+        totals = []
+        for family in self.discrete.families:
+            known, weights = ready.known(family), None if ready.alike else ready.weights
+            if not ready.with_holes.isdisjoint(family):
+                there = known >= 0
+                known, weights = known[there], None if weights is None else weights[there]
+            totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
+        arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(totals)}
+        for own, data in zip(self.stacks, ready.leaves, strict=True):
+            labels = np.stack([groups[node.key] for node in own.nodes], axis=1).astype(np.int32)
+            arrays[own.node.key] = own.count_shown(data, labels, ready.weights)[own.name]
+        return self.nodes.unstacked(self.gathered(Counts(arrays, float(ready.weights.sum()))))
+
+    def unseen_notes(self, counts: Counts) -> list[str]:
+        notes = []
+        for new, place in enumerate(self.places):
+            parents = self.discrete.parents[new]
+            if not parents:
+                continue
+            empty = np.flatnonzero(counts.arrays[self.each[place].key].value.sum(axis=1) <= 0)
+            if len(empty):
+                names = [self.discrete.names[parent] for parent in parents]
+                levels = [[str(level) for level in levels_of(self.each[self.places[p]]) or ()] for p in parents]
+                said = in_words(names, levels, int(empty[0]))
+                more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+                notes.append(f"{self.discrete.names[new]!r}: nobody was seen{said}{more}; only the prior speaks there.")
+        return notes
+
+    def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
+        rows = sum(part.holes.plan.large.sampled for part in ready) if self.places else 0
+        if not rows:
+            return []
+        said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
+        return [f"{said} too little for exact sums: what EM adds for them, and their likelihood, is by Gibbs sampling."]
+
+    def likelihood_told(self, counts: Counts, params: Params) -> float | None:
+        return None if self.stacks else self.nodes.completed(counts, params)
+
+    @property
+    def has_hidden(self) -> bool:
+        return bool(self.hidden)
+
+    def holes_in(self, ready: NetRows) -> bool:
+        guessed = (own.unsettled(data) for own, data in zip(self.stacks, ready.leaves, strict=True))
+        return self._speaks_through_holes(ready) or any(np.any(rows) for rows in guessed)
+
+    def _speaks_through_holes(self, ready: NetRows) -> bool:
+        """Whether a node that a row does not show has something below it that the row does show.
+
+        One that has not says nothing of the others, and what EM would add to its own counts changes no share of them.
+        """
+        silent: dict[int, np.ndarray] = {}
+        above_leaves = {node for scope in self.scopes for node in scope}
+        for node in reversed(self.discrete.order):
+            if node not in ready.with_holes:
+                continue
+            missing = ready.codes[:, node] < 0
+            below = [silent.get(child, np.zeros(ready.n_rows, dtype=bool)) for child in self.discrete.children[node]]
+            silent[node] = missing & np.logical_and.reduce(below, axis=0) if below else missing
+            if node in above_leaves or (missing & ~silent[node]).any():
+                return True
+        return False
+
+    def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
+
+        return drawn_start(self, ready, imagined, rng)
+
+    def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
+        compiled = self.compile(params)
+        for part in ready:
+            factors = self.factors(compiled, part)
+            hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
+            row = part.holes.impossible(compiled[0], hanging) if self.places else None
+            if row is not None:
+                return DataError(
+                    f"row {part.start + row + 1} has probability zero under the network that EM starts from. "
+                    "Start from probabilities above zero."
+                )
+        return super().impossible(params, ready)
+
+    # -- in a file
+
+    def document(self) -> dict[str, Any]:
+        cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
+        label = None if self.target is None else self.graph.number[self.target]
+        parents = [list(own) for own in self.graph.parents]
+        within = [_density_document(self.density_within(x.key)) for x in self.each if x.key in self.cuts]
+        return {"parents": parents, "cuts": cuts, "within": within, "label": label, "cells": int(self.kernels.cells)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Net:
+        said, last = document["parents"], len(nodes) - 1
+        if not isinstance(said, list) or len(said) != len(nodes):
+            raise ModelFileError("its nodes and their parents are not as many.")
+        parents = tuple(tuple(whole(parent, 0, last, "a parent") for parent in own) for own in said)
+        if any(len(set(own)) < len(own) for own in parents):
+            raise ModelFileError("a node has a parent twice.")
+        cuts = {nodes[whole(place, 0, last, "a cut node")].key: _edges(edges) for place, edges in document["cuts"]}
+        net = cls(
+            schema, Graph(tuple(node.key for node in nodes), parents), nodes,
+            Kernels(whole(document["cells"], 0, 1 << 62, "cells")), cuts,
+            None if document["label"] is None else nodes[whole(document["label"], 0, last, "the class")].key,
+        )  # fmt: skip
+        for before, node in zip(nodes, net.each, strict=True):
+            if before.setting.groups != node.setting.groups:
+                raise ModelFileError(f"node {node.key!r} has {before.setting.groups} configurations of its parents.")
+        for key, edges in cuts.items():
+            if key not in schema.by_key or schema.places[key].store != "reals" or net.nodes[key].columns:
+                raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
+            if len(edges) + 1 != len(net.nodes[key].setting.levels):
+                raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
+        _refuse_shown_twice(net)
+        return replace(net, within=_densities(document.get("within"), cuts)) if cuts or document.get("within") else net
+
+
+def _refuse_shown_twice(net: Net) -> None:
+    """Raise where labels tell a node that a column shows, or a column is there that a hidden node has the name of."""
+    for node in net.each:
+        own = node.setting.levels
+        if node.columns:
+            if node.key == net.target:
+                raise ModelFileError(f"node {node.key!r} is both a column and the class.")
+        elif len(set(own)) < len(own):
+            raise ModelFileError(f"node {node.key!r} has a level twice.")
+        elif node.key == net.target and node.key in net.cuts:
+            raise ModelFileError(f"node {node.key!r} is both cut and the class.")
+        elif node.key not in {net.target, *net.cuts} and node.key in net.schema.by_key:
+            raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
+
+
+def _leaf_counts(own: Stack, params: Any, settled: tuple[Twofold, np.ndarray, Any], members: np.ndarray) -> Twofold:
+    """A leaf's statistics: of rows that show all by their configuration, of the others by their shares."""
+    total, left, data = settled
+    return total + own.count(data, np.ascontiguousarray(members[left]), params)[own.name] if len(left) else total
+
+
+def _edges(said: Any) -> np.ndarray:
+    edges = np.array([number(edge, "a cut") for edge in said], dtype=np.float64)
+    if not (np.diff(edges) > 0).all():
+        raise ModelFileError("cuts do not rise.")
+    return edges
+
+
+def _density_document(density: IntervalDensity) -> dict[str, Any]:
+    ends, rows = [float(density.edges[0]), float(density.edges[-1])], density.shares.tolist()
+    return {"ends": ends, "means": density.means.tolist(), "shares": rows, "beyond": list(density.beyond)}
+
+
+def _densities(said: Any, cuts: Mapping[Key, np.ndarray]) -> dict[Key, IntervalDensity]:
+    """The densities within intervals, which older files do not have."""
+    if said is None:
+        return {}
+    if not isinstance(said, list) or len(said) != len(cuts):
+        raise ModelFileError("densities within intervals are not as many as cut nodes.")
+    return {key: _density(key, edges, own) for (key, edges), own in zip(cuts.items(), said, strict=True)}
+
+
+def _density(key: Key, cuts: np.ndarray, said: Mapping[str, Any]) -> IntervalDensity:
+    numbers = {name: np.array([number(x, f"{name} of {key!r}") for x in said[name]]) for name in ("ends", "means")}
+    beyond = tuple(number(x, f"what {key!r} keeps beyond its ends") for x in said["beyond"])
+    shares = np.array([[number(x, f"a share of {key!r}") for x in row] for row in said["shares"]])
+    edges = np.concatenate([numbers["ends"][:1], cuts, numbers["ends"][1:]])
+    if shares.shape != (len(cuts) + 1, PIECES) or len(numbers["means"]) != len(cuts) + 1 or len(edges) != len(cuts) + 2:
+        raise ModelFileError(f"node {key!r} has not one density for each of its intervals.")
+    sound = (shares > 0).all() and np.allclose(shares.sum(axis=1), 1.0) and (np.diff(edges) > 0).all()
+    if not sound or len(beyond) != 2 or not all(0 < x < 0.5 for x in beyond):
+        raise ModelFileError(f"node {key!r} has an impossible density within its intervals.")
+    return IntervalDensity(edges, shares, numbers["means"], (beyond[0], beyond[1]))
+
+
+def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
+    """The counts of all discrete nodes in one array."""
+    return Twofold.of(np.concatenate([np.zeros(0), *(own.ravel() for own in counts)]))
+
+
+def levels_of(node: Node) -> Sequence[object] | None:
+    """The levels of a discrete node; None for a number."""
+    return node.family.levels_of(node.setting, 0)
+
+
+def _of_groups(node: Node, groups: int) -> Node:
+    return node if node.setting.groups == groups else replace(node, setting=replace(node.setting, groups=groups))
+
+
+def some_rows(ready: NetRows, rows: slice) -> NetRows:
+    """Some rows; the same object where they are all."""
+    if rows.start == 0 and rows.stop >= ready.n_rows:
+        return ready
+    cut = slice(rows.start, min(rows.stop, ready.n_rows))
+    leaves = [rows_of(data, cut) for data in ready.leaves]
+    return NetRows(ready.model, ready.codes[cut], leaves, ready.weights[cut], ready.base[cut], ready.start + cut.start)
+
+
+def joined(parts: Sequence[NetRows]) -> NetRows:
+    """Neighbouring rows as one."""
+    if len(parts) == 1:
+        return parts[0]
+    leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in parts), strict=True)]
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("codes", "weights", "base")}
+    return NetRows(parts[0].model, leaves=leaves, start=parts[0].start, **arrays)
+
+
+# Where EM on a network starts: hidden nodes as if rows near the same seed had the same level.
+
+BLUR = 0.1
+"""The share of every table of a start that is as if its parents did not matter."""
+ENOUGH_ROWS = 4096
+"""Rows among which seeds are looked for."""
+
+
+def drawn_start(model: Net, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
+    """Parameters counted from rows in which hidden nodes were filled in, blurred so that nothing is impossible."""
+    codes = ready.codes.copy()
+    for node in reversed(model.discrete.order):
+        if node in model.hidden:
+            codes[:, node] = _near_seeds(_surroundings(model, ready, codes, node), model.sizes[node], ready, rng)
+    filled = replace(ready, codes=codes)
+    counts = model.nodes.stacked(model.seen(filled))
+    return blurred(model, model.nodes.estimate(counts, imagined), counts, BLUR)
+
+
+def blurred(model: Net, params: Params, counts: Counts, share: float) -> Params:
+    """The same parameters with a part of every table taken from its node's own shares, and a little from all levels."""
+    moved = {}
+    for bundle in model.nodes.bundles:
+        own = params.bundles[bundle.name]
+        if "probability" in own:
+            whole = np.maximum(counts.arrays[bundle.name].value.sum(axis=0), 0.0) + 0.5
+            whole = whole / whole.sum(axis=-1, keepdims=True)
+            moved[bundle.name] = own | {"probability": (1 - share) * own["probability"] + share * whole}
+    return params.replaced(moved)
+
+
+def _surroundings(model: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:
+    """(rows x features) what stands around a node: its children, or else its parents and their other children."""
+    graph = model.discrete
+    leaves = [data for data, scope in zip(_numbers(ready), model.parents_of_leaves, strict=True) if node in scope]
+    near = list(graph.children[node])
+    if not leaves and not any((codes[:, other] >= 0).any() for other in near):
+        near = [*graph.parents[node], *(child for parent in graph.parents[node] for child in graph.children[parent])]
+    parts = [*leaves, *_indicators(model, codes, (other for other in near if other != node))]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(codes), 0))
+
+
+def _indicators(model: Net, codes: np.ndarray, nodes: Iterable[int]) -> Iterable[np.ndarray]:
+    """A column for every level of these nodes; nothing where a row does not show one."""
+    for node in nodes:
+        own = codes[:, node]
+        if (own >= 0).any():
+            yield (own[:, None] == np.arange(model.sizes[node])) / np.sqrt(2.0)
+
+
+def _numbers(ready: NetRows) -> list[np.ndarray]:
+    """The leaves' own columns in deviations from their means, zero where missing."""
+    found = []
+    for data in ready.leaves:
+        values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float).reshape(ready.n_rows, -1)
+        with np.errstate(all="ignore"):
+            weights = np.where(np.isfinite(values), ready.weights[:, None], 0.0)
+            held = np.where(weights > 0, values, 0.0)
+            values = values - (weights * held).sum(axis=0) / weights.sum(axis=0)
+            spread = np.sqrt((weights * np.where(weights > 0, values, 0.0) ** 2).sum(axis=0) / weights.sum(axis=0))
+            values = values / np.where(spread > 0, spread, 1.0)
+        found.append(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
+    return found
+
+
+def _near_seeds(features: np.ndarray, levels: int, ready: NetRows, rng: np.random.Generator) -> np.ndarray:
+    """For each row the number of the nearest of some seeds, each drawn by how far it is from those before."""
+    if not features.shape[1] or not len(features):
+        return rng.integers(levels, size=len(features))
+    # Different rows in sorted order, so that neither the order of rows nor their repetition changes a start.
+    features, back = np.unique(features, axis=0, return_inverse=True)
+    weights, n = np.bincount(back.ravel(), ready.weights, len(features)), len(features)
+    some = np.arange(n) if n <= ENOUGH_ROWS else np.sort(rng.choice(n, ENOUGH_ROWS, replace=False))
+    apart = np.full(len(some), np.inf)
+    seeds: list[np.ndarray] = []
+    for _ in range(levels):
+        chance = weights[some] * (apart if seeds else 1.0)
+        total = chance.sum()
+        picked = some[rng.choice(len(some), p=chance / total)] if total > 0 else rng.integers(n)
+        seeds.append(features[picked])
+        apart = np.minimum(apart, ((features[some] - seeds[-1]) ** 2).sum(axis=1))
+    far = np.stack([((features - seed) ** 2).sum(axis=1) for seed in seeds], axis=1)
+    # Of rows as near to several seeds none is better: without noise all of them would go to the first.
+    return np.asarray((far + 1e-9 * rng.random(far.shape)).argmin(axis=1)[back.ravel()])

@@ -1,0 +1,334 @@
+"""Expected counts of a network (E-step), and structural EM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.networks.elimination import Evidence, Scope
+from softcount.networks.large_networks import LargeShare
+from softcount.networks.missing_values import HolePlan
+from softcount.networks.network import Graph
+from softcount.networks.queries import Questions
+from softcount.networks.scores import CodeCounts
+from softcount.networks.structure_search import chow_liu
+from softcount.records import dataclass
+
+SMALL = 1e-300
+"""Far below what decides anything in plain numbers, so that sums that it would decide are done again in logarithms."""
+
+Tables = Sequence[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an E-step finds: counts like each node's table as (parent configurations x levels), and how well it fits."""
+
+    counts: list[np.ndarray]
+    log_likelihood: float
+    posteriors: list[np.ndarray]
+    """For every extra scope, rows x its cells."""
+    sampled: int
+    """Rows whose share is an estimate by sampling, because the exact one costs too much."""
+
+
+@dataclass(frozen=True)
+class RowsWithHoles:
+    """Codes of rows (-1: not seen), with all that stays the same from one E-step to the next.
+
+    An extra scope is a tuple of nodes for which every E-step is given log-likelihoods, row by row: what something seen
+    makes of their levels.
+
+    >>> rain = Graph.of([("Rain", "Wet")])
+    >>> rows = RowsWithHoles.of(rain, (2, 2), np.array([[0, 0], [-1, 1], [1, -1]]))
+    >>> found = rows.expect([np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.4, 0.6]])])
+    >>> found.counts[0], found.counts[1]
+    (array([[1.25, 1.75]]), array([[1.  , 0.25],
+           [0.4 , 1.35]]))
+    """
+
+    graph: Graph
+    sizes: tuple[int, ...]
+    codes: np.ndarray
+    weights: np.ndarray
+    extras: tuple[Scope, ...]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        sizes: Sequence[int],
+        codes: np.ndarray,
+        weights: np.ndarray | None = None,
+        extras: Sequence[Scope] = (),
+    ) -> RowsWithHoles:
+        """With weights of one unless others are given."""
+        codes = np.ascontiguousarray(codes, np.int64)
+        weights = np.ones(len(codes)) if weights is None else np.asarray(weights, float)
+        _check(graph, sizes, codes, weights)
+        return cls(graph, tuple(map(int, sizes)), codes, weights, tuple(tuple(map(int, each)) for each in extras))
+
+    def expect(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> Expected:
+        """Counts, log-likelihood, and posteriors of the extra scopes, under tables of probabilities.
+
+        `factors` has an array (rows x cells) for every extra scope. A row that cannot be makes the log-likelihood -inf
+        and adds no counts.
+        """
+        cells = self._cells(tables, factors)
+        sums = self.plan.summed.expect(cells.table, cells.logs)
+        large = self._large(tables, cells)
+        log_likelihood = self._total(cells, sums.logs)
+        if large is not None:
+            log_likelihood += weighted(self.plan.large.weights, large.logs)
+        if log_likelihood == -np.inf:
+            return self._without_impossible(tables, factors)
+        counts = self._by_node(sums.cells[: self.plan.flat.shared] + self.plan.seen_counts)
+        posteriors = self._posteriors(sums.cells)
+        if large is not None:
+            counts = [own + more for own, more in zip(counts, large.counts, strict=True)]
+            for own, more in zip(posteriors, large.posteriors, strict=True):
+                own[self.plan.is_large] = more
+        return Expected(counts, log_likelihood, [posteriors[at] for at in self.which_scope], self.plan.large.sampled)
+
+    def _large(self, tables: Tables, cells: FlatCells) -> LargeShare | None:
+        if not self.plan.is_large.any():
+            return None
+        return self.plan.large.expect(tables, [factor[self.plan.is_large] for factor in cells.factors])
+
+    def _posteriors(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Of the different extra scopes; where a row shows one whole, all on the cell it shows."""
+        found = []
+        for number, (_, seen) in enumerate(self.plan.seen_extras, len(self.sizes)):
+            cells[seen] = 1.0
+            found.append(
+                cells[self.plan.flat.starts[number] : self.plan.flat.starts[number + 1]].reshape(len(self.codes), -1)
+            )
+        return found
+
+    def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
+        """The log-likelihood of every row."""
+        cells = self._cells(tables, factors)
+        part_logs = self.plan.summed.expect(cells.table, cells.logs).logs
+        every = np.arange(len(self.codes))
+        found = np.zeros(len(every))
+        found += np.bincount(self.plan.part_rows, part_logs[self.plan.part_numbers], len(every))
+        for number in range(self.plan.flat.scopes):
+            rows, shown = self.plan.shown(number)
+            found[rows] += cells.logs[shown]
+        found += cells.tops
+        large = self._large(tables, cells)
+        if large is not None:
+            found[self.plan.is_large] = large.logs
+        return found
+
+    def impossible(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> int | None:
+        """The number of the first row that these tables cannot have made; None where there is none."""
+        rows = np.flatnonzero(self.row_logs(tables, factors) == -np.inf)
+        return int(rows[0]) if len(rows) else None
+
+    def _without_impossible(self, tables: Tables, factors: Sequence[np.ndarray]) -> Expected:
+        lost = self.row_logs(tables, factors) == -np.inf
+        found = RowsWithHoles.of(
+            self.graph, self.sizes, self.codes, np.where(lost, 0.0, self.weights), self.extras
+        ).expect(tables, factors)
+        for posterior in found.posteriors:
+            posterior[lost] = 0.0
+        return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
+
+    def _total(self, cells: FlatCells, part_logs: np.ndarray) -> float:
+        found = weighted(self.plan.summed.parts.weights, part_logs)
+        found += weighted(self.plan.seen_counts, cells.logs[: self.plan.flat.shared])
+        if not self.plan.extras:
+            return found
+        weights = np.where(self.plan.is_large, 0.0, self.weights)
+        for rows, seen in self.plan.seen_extras:
+            found += weighted(weights[rows], cells.logs[seen])
+        return found + weighted(weights, cells.tops)
+
+    def _by_node(self, cells: np.ndarray) -> list[np.ndarray]:
+        bounds = pairwise(self.plan.flat.starts[: len(self.sizes) + 1].tolist())
+        return [cells[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
+
+    def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
+        if [np.size(table) for table in tables] != self._table_cells:
+            self._refuse_sizes(tables)
+        for scope, factor in zip(self.extras, factors, strict=True):
+            self._check_factor(scope, np.asarray(factor))
+        summed = [np.zeros((len(self.codes), 1))] * len(self.plan.extras)
+        for number, factor in zip(self.which_scope, factors, strict=True):
+            summed[number] = summed[number] + factor
+        found = FlatCells.of(tables, summed)
+        shared = found.table[: self.plan.flat.shared]
+        if not ((shared >= 0) & (shared < np.inf)).all():
+            self._refuse_cells(shared)
+        return found
+
+    @cached_property
+    def _table_cells(self) -> list[int]:
+        return [prod(self.sizes[each] for each in scope) for scope in self.graph.families]
+
+    def _refuse_sizes(self, tables: Tables) -> None:
+        for name, table, cells in zip(self.graph.names, tables, self._table_cells, strict=True):
+            if np.size(table) != cells:
+                raise DataError(
+                    f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
+                    f"parents make {cells:,}."
+                )
+
+    def _refuse_cells(self, cells: np.ndarray) -> None:
+        wrong = int(np.argmax(~((cells >= 0) & (cells < np.inf))))
+        node = int(np.searchsorted(self.plan.flat.starts, wrong, side="right")) - 1
+        raise DataError(
+            f"the table of node {self.graph.names[node]!r} holds what is no probability: a number from 0 to 1."
+        )
+
+    def _check_factor(self, scope: Scope, factor: np.ndarray) -> None:
+        names = ", ".join(str(self.graph.names[node]) for node in scope)
+        shape = len(self.codes), prod(self.sizes[node] for node in scope)
+        if factor.shape != shape:
+            raise DataError(f"what hangs on ({names}) is {shape[0]:,} rows x {shape[1]:,} cells, not {factor.shape}.")
+        wrong = ~(factor < np.inf).all(axis=1)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError(f"row {row + 1}: what hangs on ({names}) has no finite log-likelihood, nor -inf.")
+
+    @cached_property
+    def plan(self) -> HolePlan:
+        """What stays the same from one E-step to the next."""
+        return HolePlan(self.graph, self.sizes, self.codes, self.weights, list(dict.fromkeys(self.extras)))
+
+    @cached_property
+    def which_scope(self) -> list[int]:
+        """The number, among the different ones, of every extra scope given."""
+        return [self.plan.extras.index(scope) for scope in self.extras]
+
+
+@dataclass(frozen=True)
+class FlatCells:
+    """All cells of tables and factors in one array, and their logarithms; a row's factors with their top taken out."""
+
+    table: np.ndarray
+    logs: np.ndarray
+    tops: np.ndarray | float
+    """For every row, what was taken out."""
+    factors: list[np.ndarray]
+
+    @classmethod
+    def of(cls, tables: Tables, factors: list[np.ndarray]) -> FlatCells:
+        table = np.concatenate([np.ravel(each) for each in tables])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(table)
+        highest = [factor.max(axis=1, keepdims=True) for factor in factors]
+        tops = [np.where(np.isfinite(top), top, 0.0) for top in highest]
+        off = [np.ravel(factor - top) for factor, top in zip(factors, tops, strict=True)]
+        return cls(
+            np.concatenate([table, *map(_exp, off)]),
+            np.concatenate([logs, *off]),
+            sum(top[:, 0] for top in tops),
+            factors,
+        )
+
+
+def _exp(logs: np.ndarray) -> np.ndarray:
+    """Exponentials, of which only that of -inf is nothing: what is too small is `SMALL`, too little to matter."""
+    found: np.ndarray = np.exp(logs)
+    found[(found < SMALL) & (logs > -np.inf)] = SMALL
+    return found
+
+
+def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
+    """The sum of weighted logarithms, where nothing times -inf is nothing.
+
+    >>> weighted(np.array([2.0, 0.0]), np.array([-1.0, -np.inf]))
+    -2.0
+    """
+    there = weights != 0
+    return float(np.multiply(weights, logs, where=there, out=np.zeros(len(weights))).sum())
+
+
+def _check(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> None:
+    if codes.ndim != 2 or codes.shape[1] != len(graph.names) or len(sizes) != len(graph.names):
+        raise DataError(
+            f"codes are rows x {len(graph.names)} nodes with as many sizes, not an array of shape {codes.shape} "
+            f"and {len(sizes)} sizes."
+        )
+    wrong = (codes < -1) | (codes >= np.asarray(sizes))
+    if wrong.any():
+        row, node = np.argwhere(wrong)[0]
+        raise DataError(
+            f"node {graph.names[node]!r}, row {row + 1}: the code is {codes[row, node]}, but its levels are 0 to "
+            f"{sizes[node] - 1}. What was not seen is -1."
+        )
+    if weights.shape != (len(codes),):
+        raise DataError(f"there are {len(codes):,} rows, but weights of shape {weights.shape}. Give one for each row.")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise DataError(f"row {row + 1}: the weight is {weights[row]}. Weights are numbers from 0 on.")
+
+
+# A structure from rows with holes: what a network says of them is drawn, a better structure looked for, and again.
+
+MOST_TURNS = 8
+EM_STEPS = 20
+DRAWN_ROWS = 4000
+"""Rows that are filled in all: few rows are filled several times, so that chance has less to say."""
+MOST_DRAWS = 5
+
+Learn = Callable[[CodeCounts], Graph]
+
+
+def structural_em(
+    codes: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray, learn: Learn, seed: int = 0
+) -> tuple[Graph, int]:
+    """The structure that `learn` finds again in rows filled by its own network, and the number of turns it took."""
+    rng = np.random.default_rng(seed)
+    graph = chow_liu(CodeCounts(codes, sizes, weights))
+    draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
+    for turn in range(1, MOST_TURNS + 1):
+        tables = fitted_tables(graph, sizes, codes, weights)
+        filled = np.concatenate([filled_rows(graph, sizes, tables, codes, rng) for _ in range(draws)])
+        found = learn(CodeCounts(filled, sizes, np.tile(weights, draws) / draws))
+        if found.is_equivalent(graph):
+            return found, turn
+        graph = found
+    return graph, MOST_TURNS
+
+
+def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    """Tables by some steps of EM, with one imagined row in every configuration."""
+    rows = RowsWithHoles.of(graph, sizes, codes, weights)
+    tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
+    before = -np.inf
+    for _ in range(EM_STEPS):
+        found = rows.expect(tables)
+        tables = [_estimated(own, table) for own, table in zip(found.counts, tables, strict=True)]
+        if found.log_likelihood - before < 1e-4 * abs(found.log_likelihood) / max(len(codes), 1):
+            break
+        before = found.log_likelihood
+    return tables
+
+
+def _estimated(counts: np.ndarray, like: np.ndarray) -> np.ndarray:
+    raised = counts + 1.0 / counts.shape[1]
+    return np.asarray((raised / raised.sum(axis=1, keepdims=True)).reshape(like.shape))
+
+
+def filled_rows(
+    graph: Graph, sizes: Sequence[int], tables: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Rows whose holes are drawn, node after node, each given all that the row shows and those drawn before."""
+    found = np.array(codes, dtype=np.int64)
+    questions = Questions(graph, sizes, tables)
+    for node in graph.order:
+        rows = np.flatnonzero(found[:, node] < 0)
+        if len(rows):
+            shares = questions.posterior([node], Evidence(found[rows]))
+            edges = np.cumsum(shares, axis=1)
+            found[rows, node] = (rng.random(len(rows))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
+    return found

@@ -1,0 +1,500 @@
+"""Queries to a network: marginals, joint distributions and most probable explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from softcount.errors import DataError, ResourceError
+from softcount.networks.elimination import ROOM, Array, Evidence, LaneInput, Scope
+from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, Side
+from softcount.networks.network import Graph
+from softcount.records import dataclass
+
+BLOCK = 2**21
+"""Cells of cliques held at once: 16 megabytes, and some arrays of that size beside them."""
+
+FEWEST = 64
+"""Rows in a block though their cliques exceed it, up to `MOST` cells: with fewer, calls cost more than numbers."""
+
+MOST = 2**24
+"""Cells of cliques held at once, unless one row has more."""
+
+Batches = Iterator[tuple[slice, list[LaneInput]]]
+"""Blocks of rows, and what is known of them."""
+
+
+class Expectation(NamedTuple):
+    """For every scope the weighted sum of its posteriors; for rows the log evidence, and posteriors of some scopes."""
+
+    counts: list[Array]
+    log_evidence: Array
+    posteriors: list[Array]
+
+
+@dataclass(frozen=True)
+class LoadedTree:
+    """A junction tree and tables, one for each of its first scopes, shaped by the levels of the scope's nodes.
+
+    Answers are about the product of the tables, which need not add up to one. A row that is impossible has log
+    evidence minus infinity, and posteriors and counts of zero.
+
+    >>> tree = JunctionTree.build([2, 2], [(0,), (0, 1)])
+    >>> wet = LoadedTree(tree, [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])])
+    >>> [rain] = wet.posteriors([(0,)], Evidence(np.array([[-1, 1], [-1, 0]])))
+    >>> rain.round(3)
+    array([[0.333, 0.667],
+           [0.947, 0.053]])
+    """
+
+    tree: JunctionTree
+    tables: Sequence[Array]
+
+    def __post_init__(self) -> None:
+        check_tables(self.tables, self.tree.scopes, self.tree.sizes)
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        return Propagation(self.tree, self.tables)
+
+    def log_evidence(self, evidence: Evidence) -> Array:
+        """The logarithm of the total that is left in each row."""
+        return self.answer((), evidence.rows, self._batches(evidence))[1]
+
+    def posteriors(self, of: Sequence[Scope], evidence: Evidence) -> list[Array]:
+        """Of each of these tuples of nodes, which must lie within a clique, (rows x cells)."""
+        return self.answer(of, evidence.rows, self._batches(evidence))[0]
+
+    def answer(self, of: Sequence[Scope], rows: int, batches: Batches) -> tuple[list[Array], Array]:
+        """Posteriors (rows x cells) and log evidence, of lanes that somebody else has made."""
+        asked, log_evidence = _Asked.of(self.tree, of, rows), np.zeros(rows)
+        with np.errstate(under="ignore", divide="ignore"):
+            for block, inputs in batches:
+                collected = self.propagation.collect(inputs)
+                log_evidence[block] = collected.log_evidence
+                for clique, belief in self.propagation.distribute(collected, list(asked.by_clique)):
+                    asked.keep(block, clique, belief)
+        return asked.found, log_evidence
+
+    def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope] = ()) -> Expectation:
+        """What EM counts: for every scope of the tree the sum of weight times posterior, in the scope's shape."""
+        tree = self.tree
+        cliques = [np.zeros(shape) for shape in tree.shapes]
+        asked = _Asked.of(tree, of, evidence.rows)
+        log_evidence = np.zeros(evidence.rows)
+        with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
+            for block, inputs in self._batches(evidence):
+                collected = self.propagation.collect(inputs)
+                log_evidence[block] = collected.log_evidence
+                for clique, belief in self.propagation.distribute(collected, range(len(cliques))):
+                    cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
+                    asked.keep(block, clique, belief)
+        possible = np.array(weights[log_evidence > -np.inf].sum())
+        homes = [tree.place(scope).clique if scope else -1 for scope in tree.scopes]
+        counts = [
+            _margin(cliques[home], tree.cliques[home], scope) if scope else possible
+            for scope, home in zip(tree.scopes, homes, strict=True)
+        ]
+        return Expectation(counts, log_evidence, asked.found)
+
+    def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
+        """The likeliest levels of all nodes together, as codes, and the logarithm of their product.
+
+        Nodes that the tree does not have stay as they were seen. In a row that is impossible every code is -1.
+        `batches` are its lanes, if somebody else has made them.
+        """
+        codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
+        with np.errstate(under="ignore"):
+            for block, inputs in batches or self._batches(evidence):
+                collected = self.propagation.collect(inputs, most=True)
+                logs[block] = collected.log_evidence
+                lanes = np.ascontiguousarray(codes[block].T)
+                self.propagation.trace(collected, lanes)
+                codes[block] = lanes.T
+        codes[logs == -np.inf] = -1
+        return codes, logs
+
+    def _batches(self, evidence: Evidence) -> Batches:
+        tree = self.tree
+        evidence.check(tree.sizes)
+        nodes = [node for node in evidence.seen if node in tree.tops]
+        for block in blocks(evidence.rows, tree.cells):
+            yield block, list(evidence.inputs(tree.sizes, block, nodes))
+
+
+def check_tables(tables: Sequence[Array], scopes: Sequence[Scope], sizes: Sequence[int]) -> None:
+    """Refuses tables that do not fit the first of these scopes, and numbers that are no probabilities."""
+    for number, (table, scope) in enumerate(zip(tables, scopes, strict=False)):
+        shape = tuple(sizes[node] for node in scope)
+        if table.shape != shape:
+            raise DataError(f"table {number} has the shape {table.shape}; the levels of its nodes are {shape}.")
+        if not (table.min() >= 0 and table.max() < np.inf):
+            raise DataError(f"table {number} holds what is no probability: numbers are finite and from 0 on.")
+
+
+def blocks(rows: int, cells: int) -> Iterator[slice]:
+    """So many rows at once that their cliques, of so many cells, take a bounded memory."""
+    _keep_freed_memory()
+    cells = max(cells, 1)
+    step = max(1, BLOCK // cells, min(FEWEST, MOST // cells))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Has the C library keep up to 48 MB that are freed: it gives back twice the largest piece freed so far.
+
+    Otherwise each block would get its pages from the system anew, which took as long as all the arithmetic.
+    """
+    np.empty(3 * 2**20)
+
+
+def _margin(values: Array, nodes: Scope, scope: Scope) -> Array:
+    """The sum over what is not in the scope, in the scope's own order; axes after those of the nodes stay."""
+    kept = [node for node in nodes if node in scope]
+    rest = tuple(axis for axis, node in enumerate(nodes) if node not in scope)
+    turn = [kept.index(node) for node in scope]
+    found = values.sum(axis=rest) if rest else values
+    return np.asarray(found.transpose(*turn, *range(len(turn), found.ndim)))
+
+
+class _Asked(NamedTuple):
+    """Posteriors of rows, filled block by block."""
+
+    tree: JunctionTree
+    found: list[Array]
+    by_clique: dict[int, list[tuple[Scope, Array]]]
+
+    @classmethod
+    def of(cls, tree: JunctionTree, scopes: Sequence[Scope], rows: int) -> _Asked:
+        found = [np.zeros((rows, prod(tree.sizes[node] for node in scope))) for scope in scopes]
+        by_clique: dict[int, list[tuple[Scope, Array]]] = {}
+        for own, scope in zip(found, scopes, strict=True):
+            by_clique.setdefault(tree.place(scope).clique, []).append((scope, own))
+        return cls(tree, found, by_clique)
+
+    def keep(self, block: slice, clique: int, belief: Belief) -> None:
+        nodes, shape, own = self.tree.cliques[clique], self.tree.shapes[clique], self.tree.own[clique]
+        for scope, found in self.by_clique.get(clique, ()):
+            side = self.tree.place(scope).side
+            if side is Side.OWN:
+                values = _margin(belief.own.reshape(*shape[:own], -1), nodes[:own], scope)
+            elif side is Side.REST:
+                values = _margin(belief.plain_rest, nodes[own:], scope)
+            else:
+                values = _margin(belief.whole.reshape(*shape, -1), nodes, scope)
+            found[block] = values.reshape(found.shape[1], -1).T
+
+
+# Questions to a network of discrete nodes, each answered on the part of it that matters.
+
+ROWS_WORTH_A_TREE = 512
+"""Rows with the same nodes seen, on average, from which they get a tree of their own without those nodes.
+
+To make one takes 2 ms for a network of 37 nodes, and saves a few microseconds for each row.
+"""
+
+SUM_ERROR = 1e-6
+"""How far from one the rows of a table may add up to."""
+
+CELLS_WORTH_A_TREE = 2**12
+"""Cells of a tree for all rows, for each of its tables, from which rows get trees without the nodes they show.
+
+To make a tree takes 40 microseconds a table, which is what 4,000 cells take; less of it is left to go through.
+"""
+
+LARGE = 2**20
+"""Cells of a tree from which it is worth a look whether trees for single questions would have fewer."""
+
+KEPT = 1024
+"""Trees kept for questions that come again."""
+
+KEPT_CELLS = 2**23
+"""Cells that kept trees may have together, unless one has more: 64 megabytes."""
+
+
+EVERYTHING: tuple[Scope, ...] = ((-1,),)
+"""What is asked where the levels of all nodes together are."""
+
+
+class Known(NamedTuple):
+    """Nodes whose levels are cut out of the tables, nodes whose levels are marked in the tree, scopes with factors."""
+
+    cut: Scope
+    marked: Scope
+    soft: tuple[Scope, ...]
+
+
+class CutTable(NamedTuple):
+    """A table by (levels of its free nodes ..., configurations of its seen ones)."""
+
+    scope: Scope
+    values: Array
+    seen: Scope
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, table: Array, family: Scope, cut: set[int]) -> CutTable:
+        free = [axis for axis, node in enumerate(family) if node not in cut]
+        seen = [axis for axis, node in enumerate(family) if node in cut]
+        values = table.transpose(*free, *seen).reshape(*(table.shape[axis] for axis in free), -1)
+        strides = tuple(prod(table.shape[axis] for axis in seen[place + 1 :]) for place in range(len(seen)))
+        return cls(tuple(family[axis] for axis in free), values, tuple(family[axis] for axis in seen), strides)
+
+    def lanes(self, columns: Array) -> LaneInput:
+        place = columns[self.seen[-1]]
+        for node, stride in zip(self.seen[:-1], self.strides, strict=False):
+            place = place + columns[node] * stride
+        return LaneInput(self.scope, self.values.take(place, axis=-1))
+
+
+class PrunedTree(NamedTuple):
+    """The tree for a question, the tables that differ by row, and the nodes whose levels are marked."""
+
+    loaded: LoadedTree
+    cuts: list[CutTable]
+    marked: list[int]
+
+    def batches(self, evidence: Evidence) -> Batches:
+        """What to put into the tree, block by block."""
+        tree = self.loaded.tree
+        for block in blocks(evidence.rows, tree.cells):
+            columns = evidence.columns[:, block]
+            cuts = [cut.lanes(columns) for cut in self.cuts]
+            yield block, [*cuts, *evidence.inputs(tree.sizes, block, self.marked)]
+
+
+class KeptTrees:
+    """Trees by question; all are given up when they have become many or large."""
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[tuple[Scope, ...], Known], PrunedTree] = {}
+        self._cells = 0
+
+    def get(self, of: tuple[Scope, ...], known: Known) -> PrunedTree | None:
+        return self._trees.get((of, known))
+
+    def keep(self, of: tuple[Scope, ...], known: Known, tree: PrunedTree) -> PrunedTree:
+        cells = tree.loaded.tree.cells
+        if len(self._trees) >= KEPT or self._cells + cells > KEPT_CELLS:
+            self._trees.clear()
+            self._cells = 0
+        self._trees[of, known] = tree
+        self._cells += cells
+        return tree
+
+
+@dataclass(frozen=True)
+class Questions:
+    """A graph and its tables, each (levels of the parents ..., own levels), whose rows add up to one.
+
+    >>> tables = [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])]
+    >>> rain = Questions(Graph.of([("Rain", "Wet")]), (2, 2), tables)
+    >>> rain.posterior([0], Evidence(np.array([[-1, 1]]))).round(3)
+    array([[0.333, 0.667]])
+    """
+
+    graph: Graph
+    sizes: Sequence[int]
+    tables: Sequence[Array]
+    room: int = ROOM
+
+    def __post_init__(self) -> None:
+        check_tables(self.tables, self.graph.families, self.sizes)
+        for name, table in zip(self.graph.names, self.tables, strict=True):
+            if abs(table.sum(axis=-1) - 1).max() > SUM_ERROR:
+                raise DataError(f"the table of node {name!r} has a row that does not add up to one.")
+
+    def posterior(self, of: Sequence[int], evidence: Evidence) -> Array:
+        """Of these nodes jointly, (rows, levels of each ...); zeros where what was seen is impossible."""
+        scope = self._asked(of)
+        [found] = self._answer(evidence, (scope,))
+        return found.reshape(evidence.rows, *(self.sizes[node] for node in scope))
+
+    def each(self, of: Sequence[int], evidence: Evidence) -> list[Array]:
+        """Of each of these nodes by itself, (rows x levels); in one tree for all of them, unless that costs more."""
+        scopes = tuple((node,) for node in self._asked(of))
+        evidence.check(self.sizes)
+        if evidence.rows != 1 or self._costs_less_together(scopes, evidence):
+            return self._answer(evidence, scopes)
+        return [found for scope in scopes for found in self._answer(evidence, (scope,))]
+
+    def _costs_less_together(self, scopes: tuple[Scope, ...], evidence: Evidence) -> bool:
+        """Whether the tree for all of them, which is gone through twice, has fewer cells than a tree for each."""
+        try:
+            left = 2 * self._pruned(scopes, self._known(evidence, scopes, True)).loaded.tree.cells
+        except ResourceError:
+            return False
+        if left < LARGE:
+            return True
+        depth = {node: at for at, node in enumerate(self.graph.order)}
+        for scope in sorted(scopes, key=lambda scope: -depth[scope[0]]):
+            left -= self._pruned((scope,), self._known(evidence, (scope,), True)).loaded.tree.cells
+            if left < 0:
+                return True
+        return False
+
+    def log_evidence(self, evidence: Evidence) -> Array:
+        """The log-probability of what was seen in each row."""
+        [found] = self._answer(evidence, ())
+        return found[:, 0]
+
+    def most_probable(self, evidence: Evidence) -> tuple[Array, Array]:
+        """The likeliest levels of all nodes together, as codes, and their log-probability.
+
+        In a row that is impossible every code is -1.
+        """
+        evidence.check(self.sizes)
+        seen, alike = evidence.seen, len(distinct_rows(evidence.codes >= 0)[0]) <= 1
+        spoken = {node for scope in evidence.soft for node in scope}
+        cut = tuple(node for node in seen if node not in spoken) if alike else ()
+        known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
+        pruned = self._kept.get(EVERYTHING, known) or self._kept.keep(EVERYTHING, known, self._whole(known))
+        return pruned.loaded.most_probable(evidence, pruned.batches(evidence))
+
+    def _asked(self, of: Sequence[int]) -> Scope:
+        scope = tuple(int(node) for node in of)
+        if not scope or len(set(scope)) < len(scope) or not all(0 <= node < len(self.sizes) for node in scope):
+            raise DataError(f"a question is about different nodes from 0 to {len(self.sizes) - 1}, not {list(of)}.")
+        return scope
+
+    def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
+        """Equal rows are asked once."""
+        evidence.check(self.sizes)
+        if evidence.soft or evidence.rows < 2:
+            return self._answer_different(evidence, of)
+        first, again = distinct_rows(evidence.codes)
+        if len(first) == evidence.rows:
+            return self._answer_different(evidence, of)
+        return [found[again] for found in self._answer_different(evidence.take(first), of)]
+
+    def _answer_different(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
+        """Rows with the same nodes seen go together where they are many or the tree of all rows is large or refused."""
+        if evidence.rows == 1:
+            return self._run(evidence, of, cutting=True)
+        first, again = distinct_rows(evidence.codes >= 0)
+        if len(first) > max(1, evidence.rows // ROWS_WORTH_A_TREE) and self._is_light(of, evidence):
+            return self._run(evidence, of, cutting=False)
+        found = [np.zeros((evidence.rows, prod(self.sizes[node] for node in scope))) for scope in of or ((),)]
+        for pattern in range(len(first)):
+            rows = np.flatnonzero(again == pattern)
+            for own, answer in zip(found, self._run(evidence.take(rows), of, cutting=True), strict=True):
+                own[rows] = answer
+        return found
+
+    def _is_light(self, of: tuple[Scope, ...], evidence: Evidence) -> bool:
+        """Whether one tree for all rows, with their levels marked, costs less than a tree for every pattern of them."""
+        try:
+            tree = self._pruned(of, Known((), evidence.seen, evidence.soft)).loaded.tree
+        except ResourceError:
+            return False
+        return tree.cells <= CELLS_WORTH_A_TREE * len(tree.scopes)
+
+    def _run(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> list[Array]:
+        """Posteriors, or the log evidence where nothing is asked; to cut, all rows must have the same nodes seen."""
+        pruned = self._pruned(of, self._known(evidence, of, cutting))
+        posteriors, log_evidence = pruned.loaded.answer(of, evidence.rows, pruned.batches(evidence))
+        return posteriors if of else [log_evidence[:, None]]
+
+    def _known(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> Known:
+        """What is seen, cut out of the tables or marked in the tree."""
+        seen, soft = evidence.seen, evidence.soft
+        whole = {node for scope in (*of, *soft) for node in scope} if cutting else set(seen)
+        cut = tuple(node for node in seen if node not in whole)
+        return Known(cut, tuple(node for node in seen if node in whole), soft)
+
+    def _pruned(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
+        return self._kept.get(of, known) or self._kept.keep(of, known, self._prune(of, known))
+
+    @cached_property
+    def _kept(self) -> KeptTrees:
+        return KeptTrees()
+
+    @cached_property
+    def _positive(self) -> list[bool]:
+        return [bool((table > 0).all()) for table in self.tables]
+
+    def _prune(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
+        """Only what the asked and the seen nodes depend on; of that, without parts that cannot change the answer."""
+        asked = {node for scope in of for node in scope}
+        speaking = {node for scope in known.soft for node in scope}
+        relevant = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))
+        free = self._free(relevant, set(known.cut))
+        if of:
+            needed = self._needed(free, known.soft, asked)
+            free = {node: scope for node, scope in free.items() if node in needed}
+        return self._loaded(free, known, of[0] if len(of) == 1 else ())
+
+    def _whole(self, known: Known) -> PrunedTree:
+        """The tree of all nodes but those that are cut."""
+        return self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
+
+    def _free(self, nodes: Iterable[int], cut: set[int]) -> dict[int, Scope]:
+        """What is left of the scopes of these nodes' tables."""
+        families = self.graph.families
+        return {node: tuple(member for member in families[node] if member not in cut) for node in nodes}
+
+    def _loaded(self, free: dict[int, Scope], known: Known, root: Scope = ()) -> PrunedTree:
+        families, cut = self.graph.families, set(known.cut)
+        whole = [node for node, scope in free.items() if scope == families[node]]
+        cuts = [
+            CutTable.of(self.tables[node], families[node], cut) for node, scope in free.items() if node not in whole
+        ]
+        scopes = [*(free[node] for node in whole), *(each.scope for each in cuts), *known.soft]
+        tree = JunctionTree.build(self.sizes, scopes, self.room, self.graph.names, root)
+        loaded = LoadedTree(tree, [self.tables[node] for node in whole])
+        return PrunedTree(loaded, cuts, [node for node in known.marked if node in tree.tops])
+
+    def _needed(self, free: dict[int, Scope], soft: tuple[Scope, ...], asked: set[int]) -> set[int]:
+        """Tables that hang together with what is asked, and those that might make what was seen impossible."""
+        needed: set[int] = set()
+        for members, tables in _parts(free, soft):
+            likely = all(self._positive[node] for node in tables) and not any(members & {*scope} for scope in soft)
+            if members & asked or not likely:
+                needed.update(tables)
+        return needed
+
+
+def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:
+    """Free nodes that hang together, with their tables; a table without free nodes is a part by itself."""
+    near: dict[int, list[tuple[Scope, int]]] = {}
+    parts: list[tuple[set[int], list[int]]] = []
+    for table, scope in [*free.items(), *((-1, scope) for scope in soft)]:
+        for member in scope:
+            near.setdefault(member, []).append((scope, table))
+        if not scope:
+            parts.append((set(), [table]))
+    left = set(near)
+    while left:
+        members: set[int] = set()
+        tables: set[int] = set()
+        ahead = [left.pop()]
+        while ahead:
+            node = ahead.pop()
+            if node in members:
+                continue
+            members.add(node)
+            for scope, table in near[node]:
+                tables.add(table)
+                ahead.extend(scope)
+        left -= members
+        parts.append((members, sorted(tables - {-1})))
+    return parts
+
+
+def distinct_rows(matrix: Array) -> tuple[Array, Array]:
+    """The places of rows that differ, and for every row which of them it equals."""
+    keys = matrix.astype(np.uint64) @ _multipliers(matrix.shape[1])
+    _, first, again = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(matrix[first[again]], matrix):
+        _, first, again = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    return first, again.reshape(-1)
+
+
+@cache
+def _multipliers(width: int) -> Array:
+    return np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64) * np.uint64(2) + np.uint64(1)

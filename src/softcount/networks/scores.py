@@ -1,0 +1,556 @@
+"""Scores of network structures, from counts of codes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain, combinations, pairwise
+from math import log, prod
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from softcount.core.lazy_scipy import sparse, xlogy
+from softcount.core.special import chi_squared_tail, log_rising
+from softcount.errors import DataError, ResourceError
+from softcount.networks.network import Graph
+from softcount.records import dataclass
+
+ROOM = 1 << 27
+"""Cells of the largest table that is counted."""
+KEPT = 1 << 22
+"""Cells of tables that are kept for the next time they are asked for."""
+BLOCK = 1 << 24
+"""Indicators, or cells of tables side by side, that are made at once."""
+SMALL = 1 << 17
+"""Cells times rows that are multiplied as they are: sparse matrices must be loaded, and gain nothing there."""
+SIDE_BY_SIDE = 32
+"""Levels a node, on average, beyond which indicators cost more than counting one node after the other."""
+
+
+class Counting(Protocol):
+    """What the search for a structure asks of rows; expected or reweighted counts can stand for those seen."""
+
+    sizes: tuple[int, ...]
+    """Levels of every node."""
+
+    def counts(self, axes: Sequence[int]) -> np.ndarray:
+        """The weight of rows by their levels of some nodes, an axis each; of no node, the weight of all rows."""
+        ...
+
+    def with_each(self, axes: Sequence[int], others: Sequence[int]) -> np.ndarray:
+        """Counts of the axes with one other node at a time: (cells of the axes x levels of all others, side by side).
+
+        Who can count several at once says how; this way asks for one after the other.
+        """
+        rows = prod(self.sizes[axis] for axis in axes)
+        return np.concatenate([self.counts((*axes, other)).reshape(rows, -1) for other in others], axis=1)
+
+
+class CodeCounts(Counting):
+    """Counts over rows of codes, each with a weight; a row with a hole in the axes is left out of that count.
+
+    Rows that are the same are put together once so much is asked that it pays.
+
+    >>> rows = CodeCounts(np.array([[0, 1], [0, 1], [1, 0], [1, -1]]), sizes=(2, 2))
+    >>> rows.counts((0, 1)).tolist(), rows.counts([0]).tolist(), float(rows.counts([]))
+    ([[0.0, 2.0], [1.0, 0.0]], [2.0, 2.0], 4.0)
+    """
+
+    def __init__(self, codes: np.ndarray, sizes: Sequence[int], weights: np.ndarray | None = None) -> None:
+        self.sizes = tuple(int(size) for size in sizes)
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)
+        self._levels = [np.arange(start, end) for start, end in pairwise(self._starts)]
+        self._kept: OrderedDict[tuple[int, ...], np.ndarray] = OrderedDict()
+        self._kept_cells = 0
+        self._tables = 0
+        self._first: np.ndarray | None = None
+        self._take(_checked(codes, self.sizes), _checked_weights(weights, len(codes)))
+
+    def _take(self, codes: np.ndarray, weights: np.ndarray) -> None:
+        there = weights > 0
+        self._columns = np.array((codes if there.all() else codes[there]).T, order="C")
+        self._weights = weights[there]
+        self._holes = self._columns.min(axis=1, initial=0) < 0
+
+    @cached_property
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that differ, in an order that depends on what they hold alone, and their weights."""
+        self._take(*_distinct(self._columns.T, self._weights))
+        return self._columns.T, self._weights
+
+    def reweighted(self, weights: np.ndarray) -> CodeCounts:
+        """The rows of `distinct` with other weights; what has none is left out."""
+        found = CodeCounts(self.distinct[0], self.sizes, weights)
+        found.distinct = found._columns.T, found._weights
+        return found
+
+    def counts(self, axes: Sequence[int]) -> np.ndarray:
+        """As in `Counting`; not to be written to, because it is kept."""
+        key = tuple(sorted(axes))
+        if key not in self._kept:
+            self._tables += 1
+            if self._tables > len(self.sizes):
+                self.distinct  # noqa: B018 - from here on, rows that are the same are counted once
+            self._keep(key, self._count(key))
+        self._kept.move_to_end(key)
+        return self._kept[key].transpose([key.index(axis) for axis in axes])
+
+    def _keep(self, key: tuple[int, ...], table: np.ndarray) -> None:
+        table.flags.writeable = False
+        self._kept[key] = table
+        self._kept_cells += table.size
+        while len(self._kept) > 1 and self._kept_cells > KEPT:
+            self._kept_cells -= self._kept.popitem(last=False)[1].size
+
+    def _count(self, axes: tuple[int, ...]) -> np.ndarray:
+        shape = tuple(self.sizes[axis] for axis in axes)
+        cells = _within_room(prod(shape), axes)
+        found = np.bincount(self._cells(axes, slice(None)), self._weights, cells + 1)
+        return found[:cells].reshape(shape)
+
+    def _cells(self, axes: Sequence[int], rows: slice) -> np.ndarray:
+        """The cell of the axes that each row falls into; one more than the last where something was not seen."""
+        cell = np.zeros(self._weights[rows].size, dtype=np.intp)
+        for axis in axes:
+            cell *= self.sizes[axis]
+            cell += self._columns[axis, rows]
+        for axis in axes:
+            if self._holes[axis]:
+                cell[self._columns[axis, rows] < 0] = prod(self.sizes[axis] for axis in axes)
+        return cell
+
+    def with_each(self, axes: Sequence[int], others: Sequence[int]) -> np.ndarray:
+        """As in `Counting`, in one pass: indicators of the axes' cells times indicators of the levels of all nodes."""
+        cells, levels = prod(self.sizes[axis] for axis in axes), int(self._starts[-1])
+        if levels > SIDE_BY_SIDE * len(self.sizes) or cells * levels > BLOCK:
+            return super().with_each(axes, others)
+        self.distinct  # noqa: B018 - rows that are the same are counted once
+        places = np.concatenate([self._levels[node] for node in others])
+        if len(axes) == 1 and levels * levels <= BLOCK:
+            start = self._starts[axes[0]]
+            return self._pairs[start : start + cells, places]
+        return self._product(axes, cells)[:, places]
+
+    def _product(self, axes: Sequence[int], cells: int) -> np.ndarray:
+        found = np.zeros((cells, int(self._starts[-1])))
+        for rows, shown in self._indicators():
+            cell = self._cells(axes, rows)
+            weights = self._weights[rows].astype(shown.dtype)
+            found += (_members(cell, weights, cells + 1) @ shown)[:-1]
+        return found
+
+    @cached_property
+    def _pairs(self) -> np.ndarray:
+        """The counts of all pairs of nodes, each by its levels."""
+        found = np.zeros((self._starts[-1], self._starts[-1]))
+        for rows, shown in self._indicators():
+            found += shown.T @ (shown * self._weights[rows, None].astype(shown.dtype))
+        return found
+
+    def _indicators(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Which levels the rows show, rows x levels of all nodes, in portions; the first is kept."""
+        step = max(1, BLOCK // int(self._starts[-1]))
+        for start in range(0, self._weights.size, step):
+            rows = slice(start, start + step)
+            if start:
+                yield rows, self._shown(rows)
+            else:
+                self._first = self._shown(rows) if self._first is None else self._first
+                yield rows, self._first
+
+    def _shown(self, rows: slice) -> np.ndarray:
+        # Single floats hold whole numbers up to 2^24, and are twice as quick.
+        whole = self._weights.sum() < 2**24 and bool((self._weights == np.floor(self._weights)).all())
+        codes = self._columns[:, rows].T
+        shown = np.zeros((len(codes), int(self._starts[-1])), dtype=np.float32 if whole else np.float64)
+        row, node = np.nonzero(codes >= 0)
+        shown[row, self._starts[node] + codes[row, node]] = 1
+        return shown
+
+
+def _members(cell: np.ndarray, weights: np.ndarray, cells: int) -> Any:
+    """(cells x rows): the weight of each row in the cell it falls into; few rows need no sparse matrix."""
+    if cells * cell.size > SMALL:
+        return sparse.csc_array((weights, cell, np.arange(cell.size + 1)), (cells, cell.size))
+    found = np.zeros((cells, cell.size), dtype=weights.dtype)
+    found[cell, np.arange(cell.size)] = weights
+    return found
+
+
+def _checked(codes: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """Codes in the smallest type that holds them."""
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.dtype.kind not in "iu" or codes.shape[1] != len(sizes):
+        raise DataError(
+            f"codes are whole numbers, rows x {len(sizes)} nodes, not {codes.dtype} of shape {codes.shape}."
+        )
+    if min(sizes, default=1) < 1:
+        raise DataError(f"node {sizes.index(min(sizes))} has no level; a node has at least one.")
+    bad = (codes < -1) | (codes >= np.array(sizes))
+    if bad.any():
+        row, node = np.argwhere(bad)[0]
+        raise DataError(
+            f"node {node} has {sizes[node]} levels, but row {row} holds {codes[row, node]}."
+            f" Codes are 0 to {sizes[node] - 1}, or -1 where the cell was not seen."
+        )
+    return codes.astype(np.min_scalar_type(-max(sizes, default=1)), copy=False)
+
+
+def _checked_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(rows)
+    found = np.asarray(weights, dtype=float)
+    if found.shape != (rows,):
+        raise DataError(f"there are {rows} rows, but weights of shape {found.shape}.")
+    if not (np.isfinite(found) & (found >= 0)).all():
+        row = int(np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[0])
+        raise DataError(f"the weight of row {row} is {found[row]}; weights are finite and not below zero.")
+    return found
+
+
+def _distinct(codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that differ, each with the weight of all like it."""
+    _, first, like = np.unique(_marks(codes), return_index=True, return_inverse=True)
+    if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
+        return codes, weights
+    return codes[first], np.bincount(like, weights, len(first))
+
+
+def _marks(codes: np.ndarray) -> np.ndarray:
+    """A number for every row, the same for rows that are the same, and hardly ever for others."""
+    factors = np.random.default_rng(1).integers(0, 2**64, (codes.shape[1],), dtype=np.uint64)
+    found = np.zeros(len(codes), dtype=np.uint64)
+    for column, factor in zip(codes.T, factors | np.uint64(1), strict=True):
+        found += (column.astype(np.int64) + 1).astype(np.uint64) * factor
+    return found
+
+
+def _within_room(cells: int, axes: Sequence[int]) -> int:
+    if cells > ROOM:
+        raise ResourceError(f"a table of the nodes {', '.join(map(str, axes))} would have {cells:,} cells.")
+    return cells
+
+
+# How much two nodes say of each other once others are known, and whether it could be chance.
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Dependence(Generic[Node]):
+    """What rows say of two nodes given others: I(a; b | given) in nats, and the G2 test that it is zero.
+
+    Levels that a stratum never shows add no degrees of freedom. `weight` is that of the rows that show all of them;
+    `copy` says that in those rows one of the two follows from the other.
+    """
+
+    a: Node
+    b: Node
+    given: tuple[Node, ...]
+    information: float
+    freedom: int
+    weight: float
+    copy: bool
+
+    @property
+    def g2(self) -> float:
+        """Twice the weight times the information: chi-squared where a and b are independent."""
+        return 2 * self.weight * self.information
+
+    @property
+    def p_value(self) -> float:
+        """How often chance alone would show as much."""
+        return chi_squared_tail(self.freedom, self.g2) if self.freedom else 1.0
+
+    def __str__(self) -> str:
+        given = f" given {', '.join(map(repr, self.given))}" if self.given else ""
+        return (
+            f"{self.a!r} and {self.b!r}{given}: {self.information:.4g} nats, "
+            f"G2 {self.g2:.4g} with {self.freedom} degrees of freedom, p {self.p_value:.3g}, {self.weight:g} rows"
+        )
+
+
+def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) -> Dependence[int]:
+    """What the rows say of a and b given others."""
+    nodes = (*given, a, b)
+    if len(set(nodes)) < len(nodes):
+        raise DataError(f"nodes {a} and {b} given {list(given)}: a node is named twice.")
+    return _with_each(counting, a, [b], tuple(given))[0]
+
+
+def dependent_pairs(counting: Counting, target: int) -> list[Dependence[int]]:
+    """All pairs of other nodes given the target, most dependent first: what naive Bayes takes for two voices."""
+    nodes = [node for node in range(len(counting.sizes)) if node != target]
+    found: list[Dependence[int]] = []
+    for at, node in enumerate(nodes[:-1]):
+        found += _with_each(counting, node, nodes[at + 1 :], (target,))
+    return sorted(found, key=lambda pair: (-round(pair.information, 12), pair.a, pair.b))
+
+
+def _with_each(counting: Counting, a: int, others: list[int], given: tuple[int, ...]) -> list[Dependence[int]]:
+    """Of a node with several others, each by itself."""
+    sizes = [counting.sizes[other] for other in others]
+    table = counting.with_each((*given, a), others).reshape(-1, counting.sizes[a], sum(sizes))
+    information, weight = informations(table, sizes)
+    freedom, copy = _freedom(table > 0, sizes), _copies(table.sum(axis=0) > 0, sizes)
+    return [
+        Dependence(a, b, given, float(information[at]), int(freedom[at]), float(weight[at]), bool(copy[at]))
+        for at, b in enumerate(others)
+    ]
+
+
+def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """I(a; b | stratum) in nats for several b side by side, and the weight each was seen with.
+
+    `table` is (strata x levels of a x levels of all b), and `sizes` are the levels of each b.
+    """
+    starts = _starts(sizes)
+    with_b = table.sum(axis=1, keepdims=True)
+    with_a = np.add.reduceat(table, starts, axis=2)
+    of_stratum = with_a.sum(axis=1, keepdims=True)
+    alone = np.repeat(with_a / np.where(of_stratum > 0, of_stratum, 1.0), sizes, axis=2) * with_b
+    shares = np.where(table > 0, table / np.where(alone > 0, alone, 1.0), 1.0)
+    nats = (table * np.log(shares)).sum(axis=(0, 1))
+    weight = of_stratum.sum(axis=(0, 1))
+    found: np.ndarray = np.maximum(np.add.reduceat(nats, starts), 0.0) / np.where(weight > 0, weight, 1.0)
+    return found, weight
+
+
+def _freedom(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Degrees of freedom: in every stratum, the levels seen of a less one times those of b less one."""
+    of_a = np.logical_or.reduceat(seen, _starts(sizes), axis=2).sum(axis=1)
+    of_b = np.add.reduceat(seen.any(axis=1), _starts(sizes), axis=1, dtype=int)
+    found: np.ndarray = (np.maximum(of_a - 1, 0) * np.maximum(of_b - 1, 0)).sum(axis=0)
+    return found
+
+
+def _copies(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Whether one of two nodes that vary follows from the other: every level goes with one of the other's."""
+    starts = _starts(sizes)
+    of_b = np.add.reduceat(seen, starts, axis=1, dtype=int)
+    of_a = np.maximum.reduceat(seen.sum(axis=0), starts)
+    levels_of_b = np.add.reduceat(seen.any(axis=0), starts, dtype=int)
+    varied = ((of_b > 0).sum(axis=0) > 1) & (levels_of_b > 1)
+    found: np.ndarray = varied & ((of_b.max(axis=0) <= 1) | (of_a <= 1))
+    return found
+
+
+def _starts(sizes: Sequence[int]) -> np.ndarray:
+    return np.cumsum([0, *sizes[:-1]])
+
+
+# How well a node is explained by its parents: BIC, BDeu, the likelihood alone; a network's score is their sum.
+
+
+class Score(Protocol):
+    """A number for a node and its parents, the higher the better."""
+
+    def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+        """A score for every last parent of several, whose levels lie side by side on the last axis.
+
+        `table` is (configurations of the other parents x levels of the node x levels of all last parents), and `sizes`
+        are the levels of each.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogLikelihood:
+    """The log-likelihood of the rows where every table is estimated from their shares."""
+
+    def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+        """As in `Score`."""
+        rows = table.sum(axis=1, keepdims=True)
+        return _by_parent(xlogy(table, table / np.where(rows > 0, rows, 1.0)).sum(axis=(0, 1)), sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Bic:
+    """The log-likelihood less half the logarithm of the weight of rows for every free parameter."""
+
+    def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+        """As in `Score`."""
+        free = table.shape[0] * (table.shape[1] - 1) * np.array(sizes)
+        rows = _by_parent(table.sum(axis=(0, 1)), sizes)
+        found: np.ndarray = LogLikelihood().of_tables(table, sizes) - price(rows) * free
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bdeu:
+    """The log-evidence under imagined rows, so many in all for every node, shared out evenly over its table."""
+
+    imagined: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.imagined < np.inf:
+            raise DataError(f"the weight of imagined rows is above zero and finite, not {self.imagined}.")
+
+    def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+        """As in `Score`."""
+        share = np.repeat(self.imagined / (table.shape[0] * np.array(sizes)), sizes)
+        cells = _risen(share / table.shape[1], table.reshape(-1, table.shape[2]))
+        return _by_parent(cells - _risen(share, table.sum(axis=1)), sizes)
+
+
+def price(rows: np.ndarray) -> np.ndarray:
+    """What a free parameter costs under BIC, in nats, for so much weight of rows."""
+    found: np.ndarray = np.log(np.maximum(rows, 1.0)) / 2
+    return found
+
+
+def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The log-evidence of the counts in every column; a count of zero has none."""
+    row, column = np.nonzero(counts)
+    return np.bincount(column, log_rising(prior[column], counts[row, column]), counts.shape[1])
+
+
+def _by_parent(levels: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    found: np.ndarray = np.add.reduceat(levels, np.cumsum([0, *sizes[:-1]]))
+    return found
+
+
+def family_score(counting: Counting, score: Score, node: int, parents: Sequence[int]) -> float:
+    """The score of one node with its parents."""
+    table = counting.counts((*parents, node)).reshape(-1, counting.sizes[node], 1)
+    return float(score.of_tables(table, [1])[0])
+
+
+def network_score(counting: Counting, score: Score, graph: Graph) -> float:
+    """The score of a graph; with BIC and BDeu, equal for graphs that say the same of what is independent."""
+    weight_of_rows(counting)
+    return sum(family_score(counting, score, node, own) for node, own in enumerate(graph.parents))
+
+
+def n_parameters(sizes: Sequence[int], graph: Graph) -> int:
+    """How many numbers the tables of a network leave free."""
+    return sum((sizes[node] - 1) * prod(sizes[p] for p in own) for node, own in enumerate(graph.parents))
+
+
+def description_length(counting: Counting, graph: Graph) -> float:
+    """Bits to write the rows down with a network's help, and the network: its BIC, in bits and with the sign turned."""
+    return -network_score(counting, Bic(), graph) / log(2)
+
+
+def weight_of_rows(counting: Counting) -> float:
+    """How much weight every node was counted with; counts in which some node was seen less often are refused.
+
+    Families with different holes are counted over different rows, and a table of fewer rows always fits better.
+    """
+    totals = [float(counting.counts([node]).sum()) for node in range(len(counting.sizes))]
+    if min(totals, default=0.0) < max(totals, default=0.0) * (1 - 1e-9):
+        raise DataError(
+            f"node {totals.index(min(totals))} was not seen in all rows, so that scores of families would be of"
+            " different rows. Keep the rows without holes, or score expected counts (structural EM)."
+        )
+    return max(totals, default=0.0)
+
+
+# What a search may do with edges, and the scores of families that it meets, each counted once.
+
+Pair = tuple[int, int]
+Parents = tuple[tuple[int, ...], ...]
+
+AT_ONCE = 1 << 22
+"""Cells of candidates' tables counted in one pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRules:
+    """What a graph must keep to: pairs (parent, child), parents of a node, cells of its table."""
+
+    required: frozenset[Pair] = frozenset()
+    forbidden: frozenset[Pair] = frozenset()
+    max_parents: int | None = None
+    max_cells: int = 1 << 20
+
+    def check_pairs(self, count: int) -> None:
+        """Refuse pairs that are none of so many nodes, and those that are both required and forbidden."""
+        for parent, child in sorted(self.required | self.forbidden):
+            if not (0 <= parent < count and 0 <= child < count and parent != child):
+                raise DataError(f"the edge from {parent} to {child} is not between two of the nodes 0 to {count - 1}.")
+        for parent, child in sorted(self.required & self.forbidden):
+            raise DataError(f"the edge from node {parent} to {child} is both required and forbidden.")
+
+    def check_graph(self, graph: Graph, sizes: Sequence[int]) -> None:
+        """Refuse a graph that breaks the rules before anything is looked for."""
+        for child, own in enumerate(graph.parents):
+            for parent in own:
+                if (parent, child) in self.forbidden:
+                    raise DataError(f"the search starts with the edge from node {parent} to {child}, but forbids it.")
+            if self.max_parents is not None and len(own) > self.max_parents:
+                raise DataError(f"node {child} starts with {len(own)} parents, but at most {self.max_parents} may be.")
+            cells = prod(sizes[node] for node in (*own, child))
+            if own and cells > self.max_cells:
+                raise DataError(f"the table of node {child} starts with {cells:,} cells, more than {self.max_cells:,}.")
+
+
+class FamilyScores:
+    """Scores of nodes with their parents, each counted once in a search."""
+
+    def __init__(self, counting: Counting, score: Score, rules: EdgeRules) -> None:
+        self.counting, self.score, self.rules = counting, score, rules
+        # Gains below this are rounding: equal graphs must not chase each other.
+        self.tie = 1e-11 * (1 + weight_of_rows(counting))
+        self._sizes = np.array(counting.sizes)
+        self._allowed = ~np.eye(len(counting.sizes), dtype=bool)
+        for pair in rules.forbidden:
+            self._allowed[pair] = False
+        self._own: dict[tuple[int, tuple[int, ...]], float] = {}
+        self._adding: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
+
+    def of(self, node: int, parents: tuple[int, ...]) -> float:
+        """The score of a node with these parents, in rising order."""
+        key = node, parents
+        if key not in self._own:
+            known = self._known(node, parents)
+            self._own[key] = family_score(self.counting, self.score, node, parents) if known is None else known
+        return self._own[key]
+
+    def _known(self, node: int, parents: tuple[int, ...]) -> float | None:
+        """The score, where the last of these parents was once a candidate beside the others."""
+        for at, parent in enumerate(parents):
+            scores = self._adding.get((node, parents[:at] + parents[at + 1 :]))
+            if scores is not None:
+                return float(scores[parent])
+        return None
+
+    def adding(self, node: int, parents: tuple[int, ...]) -> np.ndarray:
+        """For every node, the score with it as one more parent; -inf where that is not allowed."""
+        key = node, parents
+        if key not in self._adding:
+            found = np.full(len(self.counting.sizes), -np.inf)
+            for others in self._portions(node, parents):
+                found[others] = self._score(node, parents, others)
+            self._adding[key] = found
+        return self._adding[key]
+
+    def allowed_sets(self, node: int) -> Iterator[tuple[int, ...]]:
+        """All sets of parents that the rules allow a node."""
+        sizes, rules = self.counting.sizes, self.rules
+        required = {parent for parent, child in rules.required if child == node}
+        others = np.flatnonzero(self._allowed[:, node]).tolist()
+        most = len(others) if rules.max_parents is None else min(rules.max_parents, len(others))
+        for parents in chain.from_iterable(combinations(others, length) for length in range(most + 1)):
+            cells = prod(sizes[each] for each in (*parents, node))
+            if required.issubset(parents) and (not parents or cells <= rules.max_cells):
+                yield parents
+
+    def _portions(self, node: int, parents: tuple[int, ...]) -> Iterator[np.ndarray]:
+        """Further parents that the rules allow, as many at a time as there is room for."""
+        if self.rules.max_parents is not None and len(parents) >= self.rules.max_parents:
+            return
+        cells = self._sizes * prod(self.counting.sizes[each] for each in (*parents, node))
+        allowed = self._allowed[:, node] & (cells <= self.rules.max_cells)
+        allowed[list(parents)] = False
+        others = np.flatnonzero(allowed)
+        portion = np.cumsum(cells[others]) // AT_ONCE
+        for number in np.unique(portion):
+            yield others[portion == number]
+
+    def _score(self, node: int, parents: tuple[int, ...], others: np.ndarray) -> np.ndarray:
+        sizes = self._sizes[others]
+        table = self.counting.with_each((*parents, node), others.tolist())
+        return self.score.of_tables(table.reshape(-1, self.counting.sizes[node], sizes.sum()), sizes)

@@ -1,1 +1,0 @@
-"""Arithmetic without statistics: sums that keep their digits, and sums of exponentials."""

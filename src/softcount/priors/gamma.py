@@ -1,0 +1,166 @@
+"""The rate of a Poisson count, learned from a total and a number of rows."""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.core.special import log_rising, plain
+from softcount.priors.distribution import Distribution, Number, Seed, against, either, nonnegative, require, shown, tail
+from softcount.priors.normal import no_weights, weighted
+from softcount.priors.predictive import NegativeBinomial, counts_of, log_gamma_pdf
+from softcount.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Gamma(Distribution):
+    """What is believed about a Poisson rate, as if `rate` rows had been seen with a total of `shape`.
+
+    >>> after = Gamma(2, 1).update(total=10, rows=4)
+    >>> after
+    Gamma(shape=12.0, rate=5.0)
+    >>> after.mean, after.mode
+    (2.4, 2.2)
+    """
+
+    shape: Number
+    rate: Number
+
+    def __post_init__(self) -> None:
+        self._settle(
+            shape=nonnegative("Gamma's shape", self.shape, "An imagined total is finite and 0 or more, such as 1."),
+            rate=nonnegative("Gamma's rate", self.rate, "Imagined rows are finite and 0 or more, such as 1."),
+        )
+
+    def update(
+        self,
+        total: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Gamma:
+        """The belief after these counts: a total over rows, or the values themselves.
+
+        Values have the rows last; NaN is missing, and a weight of 2 is the value twice.
+        """
+        added, seen, _ = _tally(total, rows, values, weights)
+        return Gamma(self.shape + added, self.rate + seen)
+
+    @property
+    def mean(self) -> Number:
+        """The expected rate."""
+        remedy = "Without any row there is no mean: update with data first, or imagine a row: Gamma(1, 1)."
+        require(np.asarray(self.rate) > 0, self.rate, "Gamma's rate", remedy)
+        return plain(self.shape / self.rate)
+
+    @property
+    def mode(self) -> Number:
+        """The likeliest rate, (shape - 1) / rate; refused below shape 1, where the density runs off at zero."""
+        remedy = "Below 1 there is no interior mode: use the mean, or imagine a total of at least 1."
+        require(np.asarray(self.shape) >= 1, self.shape, "Gamma's shape", remedy)
+        remedy = "Without any row there is no mode: update with data first, or imagine a row: Gamma(1, 1)."
+        require(np.asarray(self.rate) > 0, self.rate, "Gamma's rate", remedy)
+        return plain((np.asarray(self.shape) - 1) / self.rate)
+
+    @property
+    def variance(self) -> Number:
+        """How far rates spread around the mean, squared."""
+        return plain(self.mean / self.rate)
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each rate in x, per group."""
+        self._proper()
+        points, shape, rate = against(x, self.shape, self.rate)
+        return plain(np.exp(log_gamma_pdf(points * rate, shape)) * rate)
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The low and high ends of an equal-tailed range holding the rate with this probability."""
+        from scipy.special import gammainccinv, gammaincinv
+
+        self._proper()
+        out = tail(level)
+        return plain(gammaincinv(self.shape, out) / self.rate), plain(gammainccinv(self.shape, out) / self.rate)
+
+    @overload
+    def predict(self) -> NegativeBinomial: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> NegativeBinomial | Number:
+        """What the next count may be, or how probable it is to be x, per group."""
+        self._proper()
+        coming = NegativeBinomial(self.shape, self.rate)
+        return coming if x is None else coming.pdf(x)
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-probability that the next count is x, per group; -inf for what is no count."""
+        return self.predict().log_pdf(x)
+
+    def log_evidence(
+        self,
+        total: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        *,
+        log_factorials: ArrayLike = 0.0,
+        values: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Number:
+        """The log-probability of these counts before any of them was seen.
+
+        From a total alone the sum of log(x!) is not known and is left out: give it as `log_factorials`, or give the
+        values. It is the same for every prior, so comparisons do not need it.
+
+        >>> round(float(np.exp(Gamma(1, 1).log_evidence(values=[0]))), 6)
+        0.5
+        """
+        self._proper()
+        added, seen, base = _tally(total, rows, values, weights)
+        base = base + np.asarray(log_factorials, dtype=float)
+        rate = np.asarray(self.rate)
+        fit = log_rising(self.shape, added) - self.shape * np.log1p(seen / rate) - added * np.log(rate + seen)
+        return plain(fit - base)
+
+    evidence = log_evidence
+    """The same by its short name."""
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
+        """n rates drawn from the belief, groups first."""
+        self._proper()
+        _, shape, rate = against([0.0], self.shape, self.rate)
+        return np.random.default_rng(random_state).gamma(shape, 1 / rate, size=(*np.shape(self.shape), n))
+
+    def describe(self) -> str:
+        """The belief in one line.
+
+        >>> Gamma(12, 5).describe()
+        'a rate of 2.4 (1.24 to 3.936 with 95 %), worth a total of 12 over 5 rows'
+        """
+        worth = f"worth a total of {shown(self.shape)} over {shown(self.rate)} rows"
+        if np.any(np.asarray(self.shape) == 0) or np.any(np.asarray(self.rate) == 0):
+            return f"a rate, {worth}"
+        if np.ndim(self.shape):
+            return f"rates of {shown(self.mean)}, {worth}"
+        low, high = self.interval()
+        return f"a rate of {shown(self.mean)} ({shown(low)} to {shown(high)} with 95 %), {worth}"
+
+    def _proper(self) -> None:
+        remedy = "With 0 this is not a distribution: imagine at least a little, such as Gamma(0.5, 0.1)."
+        require(np.asarray(self.shape) > 0, self.shape, "Gamma's shape", remedy)
+        require(np.asarray(self.rate) > 0, self.rate, "Gamma's rate", remedy)
+
+
+def _tally(
+    total: ArrayLike | None, rows: ArrayLike | None, values: ArrayLike | None, weights: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The total, the rows and the sum of log(x!): from values, or as given with the last of them 0."""
+    from scipy.special import gammaln
+
+    either(values, (total, rows), "Give either values, or both total and rows.")
+    if values is None:
+        no_weights(weights)
+        return nonnegative("total", total), nonnegative("rows", rows), np.zeros(())
+    array, shares = weighted(counts_of("a value", values), weights)
+    counts = np.where(np.isnan(array), 0.0, array)
+    return (shares * counts).sum(axis=-1), shares.sum(axis=-1), (shares * gammaln(counts + 1)).sum(axis=-1)

@@ -1,0 +1,414 @@
+"""The mean and the variance of a normal column."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softcount.core.special import log_rising, plain
+from softcount.errors import DataError
+from softcount.priors.distribution import (
+    Distribution,
+    Number,
+    Seed,
+    either,
+    finite,
+    nonnegative,
+    numbers,
+    positive,
+    require,
+    shown,
+    tail,
+)
+from softcount.priors.predictive import NormalPredictive, StudentT
+from softcount.records import dataclass
+
+EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
+
+
+class Moments(NamedTuple):
+    """Rows, their mean (0 where there are no rows) and the sum of squared differences from it."""
+
+    rows: np.ndarray
+    mean: np.ndarray
+    sum_squares: np.ndarray
+
+
+def moments(
+    values: ArrayLike | None,
+    weights: ArrayLike | None,
+    rows: ArrayLike | None,
+    mean: ArrayLike | None,
+    sum_squares: ArrayLike | None,
+) -> Moments:
+    """The moments of the values (rows on the last axis, NaN is missing), or those given, checked."""
+    either(values, (rows, mean, sum_squares), EITHER)
+    if values is not None:
+        return _of_values(*weighted(values, weights))
+    no_weights(weights)
+    return _checked(nonnegative("rows", rows), numbers("mean", mean), nonnegative("sum_squares", sum_squares))
+
+
+def weighted(values: ArrayLike, weights: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+    """The values (rows last) and how much each counts: 1 unless said, 0 where the value is missing.
+
+    Weights may have groups before their rows: the same values then teach each group by its own weights.
+    """
+    array = np.atleast_1d(numbers("values", values))
+    require(~np.isinf(array), array, "a value", "Values are finite, or NaN where missing.", ("group", "row"))
+    if weights is not None:
+        array, shares = np.broadcast_arrays(array, row_weights(weights, array.shape))
+        return array, np.where(np.isnan(array), 0.0, shares)
+    return array, (~np.isnan(array)).astype(float)
+
+
+def row_weights(weights: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """One weight for each row of values of this shape (rows last), checked."""
+    remedy = "Weights are finite and 0 or more: a weight of 2 is the row twice."
+    shares = nonnegative("a weight", weights, remedy, ("group", "row"))
+    right = shares.ndim > 0 and shares.shape[-1] == shape[-1]
+    if not right or any(a != b and 1 not in (a, b) for a, b in zip(shares.shape[::-1], shape[::-1], strict=False)):
+        raise DataError(f"weights have shape {shares.shape}, the rows {shape}. Give one weight per row, rows last.")
+    return shares
+
+
+def no_weights(weights: ArrayLike | None) -> None:
+    """Refuse weights where there are no values to weigh."""
+    if weights is not None:
+        raise DataError("weights go with values. Sums are weighed already: leave weights out.")
+
+
+def _of_values(array: np.ndarray, weights: np.ndarray) -> Moments:
+    seen = weights > 0
+    rows = weights.sum(axis=-1)
+    first = _first(array, seen)
+    apart = np.where(seen, array - first, 0.0)  # from the first value: equal values then scatter by exactly 0
+    centre = (weights * apart).sum(axis=-1, keepdims=True) / np.where(rows > 0, rows, 1.0)[..., None]
+    squares = (weights * np.square(np.where(seen, apart - centre, 0.0))).sum(axis=-1)
+    return Moments(rows, (first + centre)[..., 0], squares)
+
+
+def _first(array: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The first value that counts, on a last axis of one; 0 where there is none."""
+    if array.shape[-1] == 0:
+        return np.zeros((*array.shape[:-1], 1))
+    picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
+    return np.where(seen.any(axis=-1, keepdims=True), picked, 0.0)
+
+
+def _checked(rows: np.ndarray, mean: np.ndarray, sum_squares: np.ndarray) -> Moments:
+    empty = rows == 0
+    require(empty | np.isfinite(mean), mean, "mean", "The mean of at least one row is a finite number.")
+    require(~empty | (sum_squares == 0), sum_squares, "sum_squares", "No rows scatter by 0.")
+    return Moments(rows, np.where(empty, 0.0, mean), sum_squares)
+
+
+# The mean, and the variance, of a normal column.
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NormalInverseChi2(Distribution):
+    """What is believed about a normal's mean and variance together.
+
+    As if `kappa` rows had shown the mean to be `mean`, and `nu` rows the variance to be `variance`. `kappa=0` leaves
+    the mean to the data, `nu=0` the variance. Both 0 is the limit of ever weaker priors, not the textbooks'
+    1 / variance: that one is `kappa=0, nu=-1`, after which the interval of the mean is the classical t interval.
+
+    >>> after = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4).update(values=[9.0, 11.0, 10.0])
+    >>> after
+    NormalInverseChi2(mean=7.5, kappa=4.0, nu=4.0, variance=20.25)
+    >>> [round(end, 3) for end in after.interval()]
+    [1.253, 13.747]
+    """
+
+    mean: Number
+    kappa: Number
+    nu: Number
+    variance: Number
+
+    def __post_init__(self) -> None:
+        kappa = nonnegative("NormalInverseChi2's kappa", self.kappa, "Imagined rows are finite and 0 or more.")
+        nu = numbers("NormalInverseChi2's nu", self.nu)
+        right = np.isfinite(nu) & ((nu >= 0) | ((nu == -1) & (kappa == 0)))
+        require(right, nu, "NormalInverseChi2's nu", "Imagined rows are finite and 0 or more (or -1 with kappa 0).")
+        self._settle(
+            mean=finite("NormalInverseChi2's mean", self.mean),
+            kappa=kappa,
+            nu=nu,
+            variance=nonnegative("NormalInverseChi2's variance", self.variance, "A variance is finite and 0 or more."),
+        )
+
+    def update(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        sum_squares: ArrayLike | None = None,
+    ) -> NormalInverseChi2:
+        """The belief after these values (rows last, NaN is missing), or after their moments.
+
+        A weight of 2 is the value twice. `sum_squares` is of the differences from the rows' own mean.
+        """
+        seen = moments(values, weights, rows, mean, sum_squares)
+        kappa, nu = self.kappa + seen.rows, self.nu + seen.rows
+        pull = seen.rows / np.where(kappa > 0, kappa, 1.0)
+        apart = np.where(seen.rows > 0, seen.mean - self.mean, 0.0)
+        squares = self._squares + seen.sum_squares + self.kappa * pull * apart**2
+        remedy = "One weighted row cannot show a scatter under nu=-1: see more rows first, or start from nu=0."
+        require((nu > 0) | (squares == 0), squares, "sum_squares", remedy)
+        variance = np.where(nu > 0, squares / np.where(nu > 0, nu, 1.0), self.variance)
+        return NormalInverseChi2(self.mean + pull * apart, kappa, nu, variance)
+
+    @property
+    def mode(self) -> Number:
+        """The likeliest mean, whatever the variance: the same as `mean`."""
+        self._needs_rows_for_the_mean()
+        return self.mean
+
+    @property
+    def mean_variance(self) -> Number:
+        """How far the mean may be from `mean`, squared: infinite while nu is 2 or less."""
+        return self._mean_alone().variance
+
+    @property
+    def joint_mode(self) -> tuple[Number, Number]:
+        """The likeliest mean and variance together: the variance is nu * variance / (nu + 3)."""
+        return self.mode, plain(self._squares / (np.asarray(self.nu) + 3))
+
+    @property
+    def variance_mode(self) -> Number:
+        """The likeliest variance, whatever the mean: nu * variance / (nu + 2)."""
+        return plain(self._squares / (np.asarray(self.nu) + 2))
+
+    @property
+    def variance_mean(self) -> Number:
+        """The expected variance, nu * variance / (nu - 2): there is none while nu is 2 or less."""
+        nu = np.asarray(self.nu)
+        remedy = "Up to 2 the variance has no mean: use variance_mode or variance_interval, or see more rows."
+        require(nu > 2, nu, "NormalInverseChi2's nu", remedy)
+        return plain(self._squares / (nu - 2))
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each possible mean in x, per group."""
+        return self._mean_alone().pdf(x)
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of an equal-tailed range holding the mean with this probability."""
+        return self._mean_alone().interval(level)
+
+    def variance_interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of an equal-tailed range holding the variance with this probability."""
+        from scipy.special import gammainccinv, gammaincinv
+
+        self._needs_a_variance()
+        half, out = np.asarray(self.nu) / 2, tail(level)
+        return plain(self._squares / 2 / gammainccinv(half, out)), plain(self._squares / 2 / gammaincinv(half, out))
+
+    @overload
+    def predict(self) -> StudentT: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> StudentT | Number:
+        """What the next value may be, or how dense it is at x, per group."""
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        coming = StudentT(self.nu, self.mean, np.sqrt(self.variance * (1 + 1 / np.asarray(self.kappa))))
+        return coming if x is None else coming.pdf(x)
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-density of the next value at x, per group."""
+        return self.predict().log_pdf(x)
+
+    def log_evidence(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        sum_squares: ArrayLike | None = None,
+    ) -> Number:
+        """The log-density of these values before any of them was seen.
+
+        >>> prior = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4)
+        >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
+        True
+        """
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        seen = moments(values, weights, rows, mean, sum_squares)
+        n, kappa, nu = seen.rows, np.asarray(self.kappa), np.asarray(self.nu)
+        apart = np.where(n > 0, seen.mean - self.mean, 0.0)
+        added = seen.sum_squares + n / (1 + n / kappa) * apart**2
+        spread = -nu / 2 * np.log1p(added / self._squares) - n / 2 * np.log(np.pi * (self._squares + added))
+        return plain(log_rising(nu / 2, n / 2) - 0.5 * np.log1p(n / kappa) + spread)
+
+    evidence = log_evidence
+    """The same by its short name."""
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
+        """n means and n variances drawn together from the belief, groups first."""
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        rng, size = np.random.default_rng(random_state), (*np.shape(self.mean), n)
+        nu, squares = np.expand_dims(self.nu, -1), np.expand_dims(self._squares, -1)
+        variances = squares / rng.chisquare(nu, size=size)
+        spread = np.sqrt(variances / np.expand_dims(self.kappa, -1))
+        return np.expand_dims(self.mean, -1) + spread * rng.standard_normal(size), variances
+
+    def describe(self) -> str:
+        """The belief in one line.
+
+        >>> NormalInverseChi2(mean=7.5, kappa=4, nu=4, variance=20.25).describe()
+        'a mean of 7.5, worth 4 rows, and a variance of 20.25, worth 4 rows'
+        """
+        return (
+            f"a mean of {shown(self.mean)}, worth {shown(self.kappa)} rows, "
+            f"and a variance of {shown(self.variance)}, worth {shown(self.nu)} rows"
+        )
+
+    @property
+    def _squares(self) -> np.ndarray:
+        """The imagined sum of squared differences; none from fewer than no rows."""
+        return np.asarray(np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance))
+
+    def _mean_alone(self) -> StudentT:
+        self._needs_rows_for_the_mean()
+        self._needs_a_variance()
+        return StudentT(self.nu, self.mean, np.sqrt(self.variance / np.asarray(self.kappa)))
+
+    def _needs_rows_for_the_mean(self) -> None:
+        remedy = "Nothing is known of the mean yet: update with data first, or imagine a row with kappa=1."
+        require(np.asarray(self.kappa) > 0, self.kappa, "NormalInverseChi2's kappa", remedy)
+
+    def _needs_a_variance(self) -> None:
+        remedy = "Nothing is known of the variance yet: update with data first, or imagine a row with nu=1."
+        require(np.asarray(self.nu) > 0, self.nu, "NormalInverseChi2's nu", remedy)
+        remedy = "No row differs from another yet: start from a prior with nu=1 and a variance above 0."
+        require(np.asarray(self.variance) > 0, self.variance, "NormalInverseChi2's variance", remedy)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NormalKnownVariance(Distribution):
+    """What is believed about a normal's mean when its `variance` is known: itself a normal.
+
+    `mean_variance` says how far the mean may be from `mean`; infinite leaves it to the data.
+
+    >>> after = NormalKnownVariance(mean=0, mean_variance=1, variance=2).update(values=[3.0, 5.0])
+    >>> after.mean, after.mean_variance
+    (2.0, 0.5)
+    """
+
+    mean: Number
+    mean_variance: Number
+    variance: Number
+
+    def __post_init__(self) -> None:
+        spread = numbers("NormalKnownVariance's mean_variance", self.mean_variance)
+        remedy = "It must be 0 or more; float('inf') leaves the mean to the data."
+        require(spread >= 0, spread, "NormalKnownVariance's mean_variance", remedy)
+        self._settle(
+            mean=finite("NormalKnownVariance's mean", self.mean),
+            mean_variance=spread,
+            variance=positive("NormalKnownVariance's variance", self.variance),
+        )
+
+    def update(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+    ) -> NormalKnownVariance:
+        """The belief after these values (rows last, NaN is missing; a weight of 2 is the value twice).
+
+        Or after a number of `rows` with this `mean`.
+        """
+        seen = moments(values, weights, rows, mean, None if values is not None else 0.0)
+        prior, known = np.asarray(self.mean_variance), np.asarray(self.variance)
+        flat, none = np.isinf(prior), seen.rows == 0
+        weight = seen.rows * np.where(flat, 0.0, prior) / known
+        pull = np.where(none, 0.0, np.where(flat, 1.0, weight / (1 + weight)))
+        after = np.where(flat, known / np.where(none, 1.0, seen.rows), prior / (1 + weight))
+        return NormalKnownVariance(
+            self.mean + pull * (seen.mean - self.mean), np.where(none, prior, after), self.variance
+        )
+
+    @property
+    def mode(self) -> Number:
+        """The likeliest mean: the same as `mean`."""
+        self._proper()
+        return self.mean
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each possible mean in x, per group."""
+        return self._mean_alone().pdf(x)
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of an equal-tailed range holding the mean with this probability."""
+        return self._mean_alone().interval(level)
+
+    @overload
+    def predict(self) -> NormalPredictive: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> NormalPredictive | Number:
+        """What the next value may be, or how dense it is at x, per group."""
+        self._proper()
+        coming = NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
+        return coming if x is None else coming.pdf(x)
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-density of the next value at x, per group."""
+        return self.predict().log_pdf(x)
+
+    def log_evidence(
+        self,
+        values: ArrayLike | None = None,
+        *,
+        weights: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        sum_squares: ArrayLike | None = None,
+    ) -> Number:
+        """The log-density of these values before any of them was seen."""
+        self._proper()
+        n, centre, squares = moments(values, weights, rows, mean, sum_squares)
+        weight = n * self.mean_variance / np.asarray(self.variance)
+        apart = np.where(n > 0, centre - self.mean, 0.0)
+        misfit = (squares + n * apart**2 / (1 + weight)) / self.variance
+        return plain(-0.5 * (n * np.log(2 * np.pi * np.asarray(self.variance)) + np.log1p(weight) + misfit))
+
+    evidence = log_evidence
+    """The same by its short name."""
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
+        """n means drawn from the belief, groups first."""
+        self._proper()
+        noise = np.random.default_rng(random_state).standard_normal((*np.shape(self.mean), n))
+        return np.expand_dims(self.mean, -1) + np.expand_dims(np.sqrt(self.mean_variance), -1) * noise
+
+    def describe(self) -> str:
+        """The belief in one line.
+
+        >>> NormalKnownVariance(2, 0.5, 2).describe()
+        'a mean of 2, give or take 0.7071; the variance is known to be 2'
+        """
+        spread = shown(plain(np.sqrt(self.mean_variance)))
+        known = f"the variance is known to be {shown(self.variance)}"
+        return f"a mean of {shown(self.mean)}, give or take {spread}; {known}"
+
+    def _mean_alone(self) -> NormalPredictive:
+        self._proper()
+        remedy = "The mean is certain, so it has no density: a belief needs a mean_variance above 0."
+        require(np.asarray(self.mean_variance) > 0, self.mean_variance, "NormalKnownVariance's mean_variance", remedy)
+        return NormalPredictive(self.mean, self.mean_variance)
+
+    def _proper(self) -> None:
+        remedy = "Nothing is known of the mean yet: update with data first, or give a finite mean_variance."
+        require(np.isfinite(self.mean_variance), self.mean_variance, "NormalKnownVariance's mean_variance", remedy)

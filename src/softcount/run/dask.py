@@ -1,0 +1,163 @@
+"""Dask: futures only, one task for each worker and pass; parts are read by the workers and stay there."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from softcount.errors import DataError
+from softcount.records import dataclass
+from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
+from softcount.sources.frames import frame_source
+from softcount.sources.joined_files import MadePart, PartsSource
+from softcount.sources.source import Source
+
+EXTRA = 'pip install "softcount[dask]"'
+TRIES = 3
+"""Times that a pass is asked for again after workers were lost with it."""
+
+
+class DaskEngine(WorkersEngine):
+    """Runs steps on the workers of a client of Dask's `distributed`."""
+
+    name = "Dask"
+
+    def __init__(self, client: Any) -> None:
+        super().__init__()
+        self.client = client
+        self._homes: dict[int, str] = {}
+
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
+        from distributed import CancelledError, KilledWorker
+
+        asked = pickle.dumps(job)
+        for left in range(TRIES, -1, -1):
+            try:
+                return self._run_once(asked, parts)
+            except (KilledWorker, CancelledError, OSError) as error:
+                if not left:
+                    raise DataError(f"Dask lost its workers {TRIES + 1} times in one pass ({error}).") from None
+                self.client.wait_for_workers(1, timeout="60s")
+        raise AssertionError
+
+    def _run_once(self, job: bytes, parts: Sequence[RowPart]) -> list[Any]:
+        shares = self._shares(len(parts))
+        futures = [
+            self.client.submit(
+                run_share, job, pickle.dumps([(number, parts[number]) for number in own]), workers=[home],
+                allow_other_workers=True, pure=False, retries=TRIES,
+            )
+            for home, own in shares.items()
+        ]  # fmt: skip
+        found: dict[int, Any] = {}
+        for answer in self.client.gather(futures):
+            found.update(pickle.loads(answer))
+        return [found[number] for number in range(len(parts))]
+
+    def _shares(self, parts: int) -> dict[str, list[int]]:
+        """The parts of every worker: a worker keeps its own from pass to pass, those of a lost one go to others."""
+        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        if not workers:
+            self.client.wait_for_workers(1, timeout="60s")
+            workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        shares: dict[str, list[int]] = {worker: [] for worker in workers}
+        for number in range(parts):
+            home = self._homes.get(number)
+            if home not in shares:
+                home = min(workers, key=lambda worker: (len(shares[worker]), worker))
+                self._homes[number] = home
+            shares[home].append(number)
+        return {worker: own for worker, own in shares.items() if own}
+
+    def forget(self, table: str) -> None:
+        self.client.run(forget_table, table)
+
+
+def run_share(job: bytes, parts: bytes) -> bytes:
+    """What runs on a worker: a job over its share of the parts, all of it bytes to Dask."""
+    return pickle.dumps(do_parts(job, pickle.loads(parts)))
+
+
+# -- collections
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition of a collection by its own graph, computed where it is wanted."""
+
+    graph: bytes
+
+    def __call__(self) -> Source | None:
+        from dask.local import get_sync
+
+        graph, key = pickle.loads(self.graph)
+        frame = get_sync(graph, key)
+        return frame_source(frame) if len(frame) else None
+
+
+def collection_source(data: Any) -> PartsSource:
+    """The partitions of a frame of Dask's, as one table."""
+    import cloudpickle
+    from dask.optimization import cull
+
+    if not hasattr(data, "columns"):
+        raise DataError("of Dask's collections, frames are taken. Make one of an array: dask.dataframe.from_dask_array")
+    refuse_persisted(data)
+    data = data.optimize()
+    graph, keys = dict(data.__dask_graph__()), data.__dask_keys__()
+    parts = []
+    for number, key in enumerate(keys):
+        own, _ = cull(graph, [key])  # type: ignore[no-untyped-call]
+        parts.append(MadePart(f"partition {number}", Partition(cloudpickle.dumps((dict(own), key)))))
+    return PartsSource(parts)
+
+
+def refuse_persisted(data: Any) -> None:
+    """Raise where a collection's partitions are results on workers, which are lost with them."""
+    from distributed import futures_of
+
+    if futures_of(data):  # type: ignore[no-untyped-call]
+        raise DataError(
+            "the frame was persisted, so that partitions are lost with their worker. Give it as before persist()."
+        )
+
+
+@contextmanager
+def connected(address: str | None, workers: int | None) -> Iterator[DaskEngine]:
+    """The engine at a scheduler's address, or of workers that are started here, one process each, and end with it."""
+    library = _distributed()
+    if address is None:
+        quiet = {"dashboard_address": None, "silence_logs": logging.ERROR}  # a worker slow to end is none of a user's
+        how = {"n_workers": workers, "threads_per_worker": 1, **quiet}
+        with library.LocalCluster(**how) as cluster, library.Client(cluster) as client, DaskEngine(client) as engine:
+            yield engine
+        return
+    try:
+        client = library.Client(address, timeout="20s")
+    except (OSError, ValueError) as error:
+        said = str(error).splitlines()[0]
+        raise DataError(f"Dask's scheduler at {address} cannot be reached ({said}). Check the address.") from None
+    with client, DaskEngine(client) as engine:
+        yield engine
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise DataError(f"Dask is not installed. {EXTRA}") from None
+    return distributed
+
+
+def client_of(engine: Any) -> Any:
+    """The client that was given; the one there is where nothing was said."""
+    library = _distributed()
+    if isinstance(engine, library.Client):
+        return engine
+    try:
+        return library.get_client()
+    except ValueError:
+        raise DataError("a frame of Dask's needs a client: from distributed import Client; Client()") from None

@@ -1,0 +1,235 @@
+"""Engines on one machine: the engine interface, threads and processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from itertools import chain, islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from softcount.run.rows import HeldRows, Rows, Spill
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+    from softcount.table import Settled, Table
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Runner(Protocol):
+    """Runs work over tasks, `n_jobs` at a time."""
+
+    n_jobs: int
+    shares_memory: bool
+    """Whether what work changes is changed for all, as the levels that a table has met."""
+    keeps_rows: bool
+    """Whether it keeps rows in this process, and not where workers are."""
+    spill: Spill
+    """Where rows are kept between passes."""
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
+        ...
+
+    def encoded(self, table: Table) -> Rows:
+        """All rows of a table as its chunks, read in one pass and kept for others."""
+        ...
+
+    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
+        """The same rows in their settled codes."""
+        ...
+
+
+def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Result | None:
+    """The sum of the results in the order of the tasks; None for no tasks."""
+    result: Result | None = None
+    for part in runner.map(work, tasks):
+        result = part if result is None else result + part  # type: ignore[operator]
+    return result
+
+
+class InThisProcess:
+    """What runners have in common that keep rows in this process."""
+
+    keeps_rows = True
+
+    def encoded(self: Runner, table: Table) -> Rows:
+        """All rows of a table as its chunks."""
+        chunks = table.chunks(self.map)
+        return HeldRows(map(self.spill.kept_elsewhere, chunks) if table.holds_rows else chunks, self)
+
+    def settled(self: Runner, table: Table, rows: Rows, settled: Settled) -> Rows:
+        """The same rows in their settled codes."""
+        return HeldRows(table.in_order(rows.here, settled), self)
+
+
+class AtOnce(InThisProcess):
+    """Runs work where it is called, one task after another."""
+
+    n_jobs = 1
+    shares_memory = True
+
+    def __init__(self) -> None:
+        self.spill = Spill()
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        return map(work, tasks)
+
+
+class PoolRunner(InThisProcess):
+    """Runs work over tasks in a pool of `n_jobs` workers, made when it is first needed."""
+
+    shares_memory = True
+
+    def __init__(self, n_jobs: int | None = None, spill: str | None = None) -> None:
+        self.n_jobs, self.spill = workers(n_jobs), Spill(spill)
+        self._pool: Executor | None = None
+
+    def _new_pool(self) -> Executor:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+        self.spill.close()
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
+        tasks = iter(tasks)
+        head = list(islice(tasks, 2))
+        with one_blas_thread():
+            yield from self._several(work, chain(head, tasks), len(head) < 2)
+
+    def _several(self, work: Callable[[Task], Result], tasks: Iterator[Task], alone: bool) -> Iterator[Result]:
+        if alone or self.n_jobs == 1:
+            yield from map(work, tasks)
+            return
+        if self._pool is None:
+            self._pool = self._new_pool()
+        yield from _ahead(self._pool, work, tasks, 2 * self.n_jobs)
+
+
+def _ahead(pool: Executor, work: Callable[[Task], Result], tasks: Iterator[Task], most: int) -> Iterator[Result]:
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(work, task))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _libraries() -> Any:
+    """The libraries of matrix products that are loaded; SciPy brings one of its own, which is loaded late or never."""
+    return _controller("scipy.linalg" in sys.modules)
+
+
+@cache
+def _controller(with_scipy: bool) -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def limit_blas() -> Any:
+    """Matrix products take one thread from now on, or until the end of a `with` of what comes back."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+_here = threading.local()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """A block within which matrix products take one thread: ours are busy, and the bits must not depend on theirs.
+
+    Within such a block another costs nothing: asking the libraries takes 80 microseconds, as long as a small pass.
+    """
+    if getattr(_here, "limited", False):
+        yield
+        return
+    with limit_blas():
+        _here.limited = True
+        try:
+            yield
+        finally:
+            _here.limited = False
+
+
+def _is_worker() -> bool:
+    """Whether another process made this one to work for it; that module is loaded in all that are, and takes 5 ms."""
+    processes = sys.modules.get("multiprocessing")
+    return processes is not None and processes.parent_process() is not None
+
+
+def workers(n_jobs: int | None) -> int:
+    """How many threads or processes to use."""
+    if n_jobs is not None:
+        return max(1, int(n_jobs) if n_jobs > 0 else (os.cpu_count() or 1) + 1 + int(n_jobs))
+    nested = _is_worker() or threading.current_thread() is not threading.main_thread()
+    if nested or os.environ.get("JOBLIB_SPAWNED_PROCESS"):
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# A pool of threads over chunks, results in the order of the chunks.
+
+
+class Threads(PoolRunner):
+    """Runs work over tasks on `n_jobs` threads (None: all cores, but one inside another library's workers).
+
+    >>> with Threads(2) as threads:
+    ...     list(threads.map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+
+    def _new_pool(self) -> Executor:
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
+
+
+# A pool of processes over chunks, results in the order of the chunks: work and results travel pickled.
+
+SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""What libraries of matrix products go by when they are loaded."""
+
+
+class Processes(PoolRunner):
+    """Runs work over tasks in `n_jobs` processes (None: all cores); what is run must pickle.
+
+    Levels met in another process are not known here: read a table with `table.chunks(processes.map)`.
+
+    >>> with Processes(1) as processes:
+    ...     list(processes.map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+
+    shares_memory = False
+
+    def _new_pool(self) -> Executor:
+        # Spawned, not forked: a fork copies the locks that other threads hold at the time, Arrow's among them.
+        return ProcessPoolExecutor(self.n_jobs, multiprocessing.get_context("spawn"), _use_one_blas_thread)
+
+
+def _use_one_blas_thread() -> None:
+    os.environ.update(dict.fromkeys(SETTINGS, "1"))  # for what is loaded later
+    limit_blas()  # takes effect at once, and stays

@@ -1,0 +1,431 @@
+"""Spark: one row of bytes for each part and pass, by `mapInArrow`; parts are read in the tasks and stay on their host.
+
+The first pass encodes the parts, of files or of a frame, and leaves them on the disk of the host. What it answers, a
+row for each part, is persisted, so that Spark sends further passes over these rows to where the parts are, and encodes
+those of a lost executor again. What a task needs is in the closure, so that Spark Connect, which has no broadcasts, is
+served as well.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import sys
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from itertools import chain
+from types import TracebackType
+from typing import Any
+
+from softcount.errors import DataError
+from softcount.records import dataclass
+from softcount.run.workers import PartJob, RowPart, WorkersEngine, digest_of, do_parts, forget_table
+from softcount.sources.arrow_columns import text_bytes
+from softcount.sources.arrow_files import BatchSource
+from softcount.sources.frames import frame_source
+from softcount.sources.joined_files import MadePart, PartsSource
+from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted
+from softcount.table.encode import PartFacts
+
+EXTRA = 'pip install "softcount[spark]"'
+ANSWER = "number long, answer binary"
+"""What a task gives: the number of a part, and what the job gave for it; nothing where the host does not have it."""
+EVERYWHERE = 1_000
+"""Numbers that are enough for all tasks that run at once."""
+CHANGING = (
+    "the rows of the Spark frame are not in the same partitions in every pass, as after repartitionByRange or a random "
+    "function. Cache the frame, or write it to files and fit those."
+)
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+class SparkEngine(WorkersEngine):
+    """Runs steps in the tasks of a Spark session."""
+
+    name = "Spark"
+    shares_disk = True
+
+    def __init__(self, session: Any) -> None:
+        super().__init__()
+        self.session = session
+        self._tables: dict[str, EncodedTable] = {}
+
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
+        name = job.reading.table
+        with failing_in_a_line():
+            if name in self._tables:
+                return self._tables[name].asked(job)
+            table = FrameTable(job, parts) if isinstance(parts, FrameParts) else FileTable(job, self.session, parts)
+            self._tables[name] = table
+            return table.read()
+
+    def forget(self, table: str) -> None:
+        found = self._tables.pop(table, None)
+        if found is not None:
+            removed = forget_table(table)
+            with suppress(Exception):  # a session that ended has nothing left but what lies on disks
+                found.encoded.unpersist()
+                if not (removed and _is_here(self.session)):
+                    self.session.range(EVERYWHERE).mapInArrow(_forgetting(table), "number long").collect()
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        super().__exit__(kind, error, trace)
+        for table in list(self._tables):
+            self.forget(table)
+
+
+class EncodedTable:
+    """A table whose parts are on the disks of the hosts, and the persisted rows that know where."""
+
+    encoded: Any
+
+    def read(self) -> list[Any]:
+        """Encode the parts, and what was seen of each."""
+        raise NotImplementedError
+
+    def asked(self, job: PartJob) -> list[Any]:
+        """What a job gives for each part."""
+        raise NotImplementedError
+
+
+class FileTable(EncodedTable):
+    """Files that tasks read by themselves, also when a part was lost."""
+
+    def __init__(self, job: PartJob, session: Any, parts: Sequence[RowPart]) -> None:
+        self.count, self._parts = len(parts), [pickle.dumps(part) for part in parts]
+        self.encoded = session.range(len(parts)).mapInArrow(self._task(job), ANSWER).persist()
+
+    def read(self) -> list[Any]:
+        return self._in_order(self.encoded)
+
+    def asked(self, job: PartJob) -> list[Any]:
+        return self._in_order(self.encoded.select("number").mapInArrow(self._task(job), ANSWER))
+
+    def _task(self, job: PartJob) -> Task:
+        return _of_numbers(pickle.dumps(job), self._parts)
+
+    def _in_order(self, answers: Any) -> list[Any]:
+        found = {row["number"]: pickle.loads(bytes(row["answer"]))[1] for row in answers.collect()}
+        return [found[number] for number in range(self.count)]
+
+
+class FrameTable(EncodedTable):
+    """A frame, all of whose rows Spark hands over once; afterwards only those of partitions that a host has lost."""
+
+    def __init__(self, job: PartJob, parts: FrameParts) -> None:
+        _, wanted = pickle.loads(job.reading.coding)
+        self._parts = parts
+        self._filled: Set[int] = set()
+        self._columns = tuple(str(key) for key in wanted) or tuple(parts.frame.columns[:1])
+        self._frame = _with_numbers(parts.frame.select(*map(_quoted, self._columns)))
+        self.encoded = self._frame.mapInArrow(_of_frame(pickle.dumps(job)), ANSWER).persist()
+
+    def read(self) -> list[Any]:
+        found = self._checked(self.encoded.collect())
+        self._filled, self._parts.length = found.keys(), 1 + max(found, default=-1)
+        return [found.get(number, PartFacts()) for number in range(len(self._parts))]
+
+    def asked(self, job: PartJob) -> list[Any]:
+        work = pickle.dumps(job)
+        # A task costs 60 ms of Spark's own: as many as run at once, each with the partitions of its host.
+        numbers = self.encoded.select("number").coalesce(_at_once(self._parts.frame.sparkSession))
+        answers = numbers.mapInArrow(_of_numbers(work, None), ANSWER).collect()
+        missing = frozenset(row["number"] for row in answers if row["answer"] is None)
+        if missing:
+            answers = [row for row in answers if row["answer"] is not None]
+            answers += self._frame.mapInArrow(_of_frame(work, missing), ANSWER).collect()
+        found = self._checked(answers)
+        if found.keys() != self._filled:
+            raise DataError(CHANGING)
+        return [found.get(number, []) for number in range(len(self._parts))]
+
+    def _checked(self, answers: Iterable[Any]) -> dict[int, Any]:
+        """What there is for each partition; an error where it is of other rows than before."""
+        found = {}
+        for row in answers:
+            number, (digest, found[number]) = row["number"], pickle.loads(bytes(row["answer"]))
+            if digest is not None and self._parts.digests.setdefault((number, self._columns), digest) != digest:
+                raise DataError(CHANGING)
+        return found
+
+
+def _context(session: Any) -> Any:
+    """The context of a session; None where it is one that is connected to."""
+    return getattr(session, "sparkContext", None)
+
+
+def _is_here(session: Any) -> bool:
+    """Whether all workers of a session are on this host."""
+    context = _context(session)
+    return context is not None and str(context.master).startswith("local")
+
+
+def _at_once(session: Any) -> int:
+    """How many tasks run at once."""
+    context = _context(session)
+    if context is not None:
+        return max(1, int(context.defaultParallelism))
+    (row,) = _with_numbers(session.range(EVERYWHERE)).groupBy().max(NUMBER).collect()
+    return 1 + int(row[0])
+
+
+# -- tasks
+
+
+def _of_numbers(job: bytes, parts: Sequence[bytes] | None) -> Task:
+    """A task over numbers of parts: those it can read by itself, or else only those that its host has."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield _answer(job, number, NotHere(number) if parts is None else pickle.loads(parts[number]))
+
+    return task
+
+
+def _of_frame(job: bytes, only: frozenset[int] | None = None) -> Task:
+    """A task over a partition of the user's own frame, handed over by Spark in batches of rows; its number is last."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return
+        number = int(first.column(first.num_columns - 1)[0].as_py())
+        if only is None or number in only:
+            yield _answer(job, number, HandedOver(number, chain([first], batches)))
+            deque(batches, maxlen=0)  # a worker that leaves rows unread ends, and another has to start
+
+    return task
+
+
+def _answer(job: bytes, number: int, part: RowPart) -> Any:
+    import pyarrow as pa
+
+    try:
+        ((_, found),) = do_parts(job, [(number, part)])
+        told = pickle.dumps((digest_of(pickle.loads(job).reading, number), found))
+    except NotHereError:
+        told = None
+    cells = [pa.array([number], pa.int64()), pa.array([told], pa.binary())]
+    return pa.RecordBatch.from_arrays(cells, names=["number", "answer"])
+
+
+def _forgetting(table: str) -> Task:
+    """A task that removes what its host has of a table."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        forget_table(table)
+        for batch in batches:
+            yield batch.slice(0, 0)
+
+    return task
+
+
+# -- frames
+
+NUMBER = "softcount partition"
+
+
+class NotHereError(Exception):
+    """A partition that this host has not, and cannot read by itself."""
+
+
+@dataclass(slots=True)
+class NotHere:
+    """A partition that is looked for on the disk."""
+
+    number: int
+    digest: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"partition {self.number}"
+
+    def open(self) -> Source | None:
+        raise NotHereError
+
+
+class HandedOver:
+    """Rows that Spark hands to a task, with a digest of those that were read."""
+
+    def __init__(self, number: int, batches: Iterator[Any]) -> None:
+        self.name, self._batches = f"partition {number}", batches
+        self._source: HandedOverSource | None = None
+
+    @property
+    def digest(self) -> str | None:
+        return None if self._source is None else self._source.digest
+
+    def open(self) -> Source | None:
+        self._source = HandedOverSource(batch.select(range(batch.num_columns - 1)) for batch in self._batches)
+        return self._source
+
+
+class HandedOverSource(BatchSource):
+    """Batches of rows that come once; their cells are summed up, column by column, on the way."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        first, rows, size = [], 0, 0
+        for batch in batches:
+            first.append(batch)
+            rows, size = rows + batch.num_rows, size + text_bytes(batch)
+            if rows > FEW_ROWS:
+                break
+        schema = first[0].schema
+        super().__init__(schema.names, dict(zip(schema.names, schema.types, strict=True)))
+        self._sized(rows, size, known=rows <= FEW_ROWS)
+        self._batches, self._sums, self._rows = chain(first, batches), [0] * len(self.keys), 0
+
+    @property
+    def digest(self) -> str:
+        return f"{self._rows} {self._sums}"
+
+    def batches(self, keys: Sequence[str]) -> Iterator[Any]:
+        for batch in self._batches:
+            self._rows += batch.num_rows
+            for place, column in enumerate(batch.columns):
+                for buffer in column.buffers():
+                    self._sums[place] = self._sums[place] if buffer is None else zlib.crc32(buffer, self._sums[place])
+            yield batch.select(list(keys))
+
+
+@dataclass(slots=True)
+class FramePart:
+    """A partition of a frame, which only its own task can read."""
+
+    name: str
+    digest: str | None = None
+
+    def open(self) -> Source | None:
+        raise DataError(f"{self.name} is read where Spark has it, not here.")
+
+
+class FrameParts(Sequence[Any]):
+    """The partitions of a frame: how many there are is known once they have been read."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.length = frame, 0
+        self.digests: dict[tuple[int, tuple[str, ...]], str] = {}
+        """By the number of a partition and the columns that were read: fewer columns may lie otherwise."""
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, place: Any) -> Any:
+        return [FramePart(f"partition {number}") for number in range(self.length)][place]
+
+
+class SparkFrameSource(PartsSource):
+    """The partitions of a Spark frame as one table: its first rows are looked at here, the others where they are."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.owner = frame, frame.sparkSession
+        with failing_in_a_line():
+            # Of one partition after another: without that so many rows of each are read.
+            first = frame.coalesce(1).limit(LOOK_ROWS).toArrow()
+        super().__init__([MadePart("the first rows", lambda: frame_source(first) if len(first) else None)])
+        self.parts = FrameParts(frame)
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        """A few columns brought here, a partition at a time: a column that turned out otherwise is looked at again."""
+        names = [str(key) for key in wanted] or self.frame.columns[:1]
+        some, start = self.frame.select(*map(_quoted, names)), 0
+        with failing_in_a_line():
+            count = len(some.mapInArrow(_numbered, "number long").collect())
+        for number in range(count):
+            with failing_in_a_line():
+                found = some.mapInArrow(_only(number), some.schema).toArrow()
+            for piece in frame_source(found).pieces(wanted) if len(found) else ():
+                yield TablePiece(start, piece.n_rows, piece.load)
+                start += piece.n_rows
+
+
+def spark_source(data: Any) -> SparkFrameSource:
+    """The partitions of a frame of Spark's, of a session here or of one that is connected to, as one table."""
+    if not hasattr(data, "mapInArrow"):
+        raise DataError("of Spark's collections, DataFrames are taken.")
+    return SparkFrameSource(data)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _with_numbers(frame: Any) -> Any:
+    """A frame with the number of its partition in every row: that of a task is another where it has several."""
+    return frame.selectExpr("*", f"spark_partition_id() AS `{NUMBER}`")
+
+
+def _numbered(batches: Iterator[Any]) -> Iterator[Any]:
+    """A row for each partition, none of whose rows are asked for."""
+    import pyarrow as pa
+
+    yield pa.RecordBatch.from_pydict({"number": pa.array([0], pa.int64())})
+
+
+def _only(number: int) -> Task:
+    """The rows of one partition."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        return batches if _partition() == number else iter(())
+
+    return task
+
+
+def _partition() -> int:
+    """The number of the partition that a task is for."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
+
+
+# -- sessions
+
+
+@contextmanager
+def session_at(address: str | None, workers: int | None) -> Iterator[SparkEngine]:
+    """The engine of a session at a master's address, or of one that is started here and ends with it."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise DataError(f"Spark is not installed. {EXTRA}") from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    builder = SparkSession.builder.appName("softcount").config(map=quiet)
+    if address is not None and address.startswith("sc://"):
+        builder = builder.remote(address)
+    else:
+        builder = builder.master(address or f"local[{workers or '*'}]").config("spark.ui.enabled", "false")
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        where = "" if address is None else f" at {address}"
+        raise DataError(f"Spark{where} cannot be started ({said_by(error)}). It needs Java 17 or newer.") from None
+    try:
+        with SparkEngine(session) as engine:
+            yield engine
+    finally:
+        session.stop()
+
+
+@contextmanager
+def failing_in_a_line() -> Iterator[None]:
+    """What Spark says of a failure, on a hundred lines, in one."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise DataError(f"Spark could not finish a pass: {said_by(error)}") from None
+
+
+def said_by(error: Exception) -> str:
+    """The one line of a failure of Spark's that says what happened: the last of a Python trace, or its first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Killed\w*): ", line) and "pyspark" not in line]
+    return (ours or lines or [type(error).__name__])[-1 if ours else 0][:300]

@@ -1,0 +1,519 @@
+"""Rows on the workers of an engine: parts, shared arrays and remote rows."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import re
+import shutil
+import stat
+import tempfile
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial, reduce
+from operator import add
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
+
+from softcount.errors import DataError
+from softcount.records import dataclass
+from softcount.run.local import one_blas_thread
+from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, refused
+from softcount.sources.joined_files import parts_of
+from softcount.sources.source import Source
+from softcount.table.chunk import Chunk
+from softcount.table.encode import FinalOrder, PartFacts, read_part
+from softcount.table.schema import Contradiction
+
+if TYPE_CHECKING:
+    from softcount.sources.source import Key, Wanted
+    from softcount.table import Settled, Table
+    from softcount.table.encode import RowCoding
+
+_OURS = re.compile(r"softcount-parts-[0-9a-f]{32}")
+LEFT_BEHIND = 86_400
+"""Seconds after which a folder that nobody touched is a dead session's."""
+LENGTH = 8
+"""Bytes at the end of a file that say how long the description before them is."""
+
+
+class SharedFolder:
+    """The parts of one table that this host has."""
+
+    def __init__(self, table: str) -> None:
+        self.path = _folder_of(table)
+        _remove_left_behind(os.path.dirname(self.path))
+        with _refusing(self.path):
+            with suppress(FileExistsError):
+                os.mkdir(self.path, 0o700)
+            found = os.lstat(self.path)
+        if not _is_private(found):
+            raise DataError(f"{self.path!r} is not a folder that only this user can enter. Remove it, and fit again.")
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder is still there; that somebody asked is written down."""
+        try:
+            os.utime(self.path)
+        except OSError:
+            return False
+        return True
+
+    def keep(self, number: int, write: Callable[[Callable[[Any], None]], Any]) -> None:
+        """Write a part: `write` hands over its pieces one by one, and gives what is to be said of all of them."""
+        path = os.path.join(self.path, f".{number}-{os.urandom(6).hex()}")
+        try:
+            with _refusing(self.path):
+                handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+            with os.fdopen(handle, "wb") as file:
+                pieces = _Pieces(file, self.path)
+                pieces.end(write(pieces.add))
+            os.replace(path, self._path(number))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def found(self, number: int, mapped: bool) -> tuple[Any, list[Any]] | None:
+        """What was said of a part, and its pieces, mapped or in memory; None where this host does not have it."""
+        try:
+            with open(self._path(number), "rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else bytearray(file.read())
+        except FileNotFoundError:
+            return None
+        return _opened(content)
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self.path, f"{number}.rows")
+
+
+def remove_shared(table: str) -> bool:
+    """Remove what this host has of a table, and whether there was any; what is mapped stays until nobody needs it."""
+    path = _folder_of(table)
+    found = os.path.isdir(path)
+    shutil.rmtree(path, ignore_errors=True)
+    return found
+
+
+def _folder_of(table: str) -> str:
+    return os.path.join(tempfile.gettempdir(), f"softcount-parts-{table}")
+
+
+class _Pieces:
+    """Pieces of a part, one after another in a file, and at its end how they are put together."""
+
+    def __init__(self, file: BinaryIO, folder: str) -> None:
+        self._file, self._folder = file, folder
+        self._forms: list[tuple[bytes, list[tuple[int, int]]]] = []
+
+    def add(self, piece: Any) -> None:
+        places: list[tuple[int, int]] = []
+
+        def written(buffer: pickle.PickleBuffer) -> bool:
+            raw = buffer.raw()
+            if raw.nbytes >= SMALL:
+                with _refusing(self._folder):
+                    self._file.write(bytes(-self._file.tell() % LINE))
+                    places.append((self._file.tell(), raw.nbytes))
+                    self._file.write(raw)
+            return raw.nbytes < SMALL  # those stay in the description
+
+        self._forms.append((pickle.dumps(piece, protocol=5, buffer_callback=written), places))
+
+    def end(self, told: Any) -> None:
+        description = pickle.dumps((told, self._forms))
+        with _refusing(self._folder):
+            self._file.write(description)
+            self._file.write(len(description).to_bytes(LENGTH, "little"))
+            self._file.flush()
+
+
+def _opened(content: Any) -> tuple[Any, list[Any]]:
+    """What a file of ours holds; what is mapped can be written to, and nobody else sees it."""
+    view = memoryview(content)
+    size = int.from_bytes(view[-LENGTH:], "little")
+    told, forms = pickle.loads(view[-LENGTH - size : -LENGTH])
+    pieces = [
+        pickle.loads(form, buffers=[view[start : start + length] for start, length in places]) for form, places in forms
+    ]
+    return told, pieces
+
+
+@contextmanager
+def _refusing(folder: str) -> Iterator[None]:
+    """A folder that cannot take what is written, in a line."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(os.path.dirname(folder), error, "TMPDIR=DIR for the workers") from error
+
+
+def _is_private(found: os.stat_result) -> bool:
+    """Whether a path is a folder of this user's which nobody else can enter."""
+    if not hasattr(os, "geteuid"):  # a system without such rights
+        return stat.S_ISDIR(found.st_mode)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
+def _remove_left_behind(folder: str) -> None:
+    """Remove the folders of ours that nobody has touched for a day."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
+            with suppress(OSError):
+                found = os.lstat(path)
+                if _is_private(found) and time.time() - found.st_mtime > LEFT_BEHIND:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+# What a worker of another engine does with the parts of a table: read once, kept on its disk, asked in every pass.
+
+MOST_TABLES = 2
+"""Tables whose parts a worker keeps."""
+MOST_MADE = 8
+"""Things made of a part that a worker keeps: encoded, settled, prepared, arranged, and what came of other settings."""
+MOST_MAPPED = 256
+"""Parts that a worker maps: each takes a descriptor of the process, of which there may be no more than 1,024."""
+
+Fold = Literal["facts", "each", "total"]
+
+
+class RowPart(Protocol):
+    """Some rows of a table, named, and small to send: whoever has it can read them."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in messages."""
+        ...
+
+    @property
+    def digest(self) -> str | None:
+        """Of the rows that were read, where they may be others the next time."""
+        ...
+
+    def open(self) -> Source | None:
+        """Its rows; None where there are none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartReading:
+    """How parts are encoded: pickled, because every part learns levels in a copy of its own."""
+
+    table: str
+    coding: bytes
+    shared: bool = False
+    """Whether the workers of a host share what they encode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Something made of the rows, once: settled codes, each part by a step, or all neighbours by one."""
+
+    key: str
+    how: Literal["settled", "each", "together"]
+    step: Any
+    starts: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartJob:
+    """What is to be done in a pass."""
+
+    reading: PartReading
+    made: tuple[Made, ...]
+    step: Step | None
+    fold: Fold
+
+
+@dataclass(frozen=True, slots=True)
+class PartFailure:
+    """What went wrong with a part, in words or as a contradiction."""
+
+    error: Exception
+
+
+def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int, Any]]:
+    """What a job gives for each of some parts, by their numbers: the one function that runs on other machines."""
+    asked: PartJob = pickle.loads(job)
+    with one_blas_thread(), _lock:
+        work = None if asked.step is None else asked.step.begin()
+        return [(number, _done(asked, work, number, part)) for number, part in parts]
+
+
+def _done(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: RowPart) -> Any:
+    try:
+        kept = _table(job.reading)
+        rows, facts = kept.rows(job, number, part)
+        if work is None:
+            return facts
+        found = [work(own) for own in rows]
+        return found if job.fold == "each" else [reduce(add, found)] if found else []
+    except (DataError, Contradiction) as error:
+        return PartFailure(error)
+
+
+class KeptTable:
+    """What a worker has of one table: the parts it was asked for, in a file on its disk.
+
+    Where workers share a folder, a part is there as it was encoded, and only what was made of it is the worker's own.
+    """
+
+    def __init__(self, shared: SharedFolder | None = None) -> None:
+        self.spill, self.shared = Spill(tempfile.gettempdir()), shared
+        self._made: OrderedDict[tuple[int, str], list[Any]] = OrderedDict()
+        self._facts: dict[int, PartFacts] = {}
+
+    def rows(self, job: PartJob, number: int, part: RowPart) -> tuple[list[Any], PartFacts]:
+        """A part as the job wants it, made of what is there already."""
+        have = next((i for i in range(len(job.made), 0, -1) if (number, job.made[i - 1].key) in self._made), 0)
+        if have:
+            found = self._made[number, job.made[have - 1].key]
+        elif (number, "") in self._made:
+            found = self._made[number, ""]
+        else:
+            found = self._read(job.reading, number, part) if self.shared is None else self._shared(job, number, part)
+        for made in job.made[have:]:
+            found = self._keep(number, made.key, _made(made, found, self._facts.get(number), number))
+        return found, self._facts[number]
+
+    def digest(self, number: int) -> str | None:
+        """The digest of a part's rows; None where it has none."""
+        return self._facts[number].digest if number in self._facts else None
+
+    def _read(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
+        chunks: list[Any] = []
+        self._facts[number] = _encoded(reading, part, lambda chunk: chunks.append(self.spill.kept(chunk)))
+        return self._remember(number, "", chunks)
+
+    def _shared(self, job: PartJob, number: int, part: RowPart) -> list[Any]:
+        """A part as any worker of this host has encoded it, or as this one does now."""
+        assert self.shared is not None
+        mapped = len(self._facts) < MOST_MAPPED
+        found = self.shared.found(number, mapped)
+        if found is None:
+            self.shared.keep(number, partial(_encoded, job.reading, part))
+            found = self.shared.found(number, mapped)
+        if found is None:
+            raise DataError(f"{self.shared.path!r} was removed while it was written to. Fit again.")
+        self._facts[number], chunks = found
+        keep = self.spill.kept_elsewhere if mapped else self.spill.kept
+        return self._remember(number, "", [keep(chunk) for chunk in chunks])
+
+    def _keep(self, number: int, key: str, parts: Iterable[Any]) -> list[Any]:
+        return self._remember(number, key, [self.spill.kept(part) for part in parts])
+
+    def _remember(self, number: int, key: str, kept: list[Any]) -> list[Any]:
+        self._made[number, key] = kept
+        own = [place for place in self._made if place[0] == number]
+        for place in own[: max(0, len(own) - MOST_MADE)]:
+            if place[1]:  # what was read is kept
+                del self._made[place]
+        return kept
+
+
+def _encoded(reading: PartReading, part: RowPart, keep: Callable[[Any], None]) -> PartFacts:
+    """Read a part, hand its chunks over, and give what was seen of it."""
+    coding, wanted = pickle.loads(reading.coding)
+    source = part.open()
+    if source is None:
+        return PartFacts()
+    facts = read_part(source, coding, wanted, keep)
+    return replace(facts, digest=part.digest)
+
+
+def _made(made: Made, parts: list[Any], facts: PartFacts | None, number: int) -> Iterable[Any]:
+    if made.how == "settled":
+        order: FinalOrder = made.step
+        assert facts is not None
+        chunks: list[Chunk] = parts
+        return (order.settled(chunk, facts, made.starts[number]) for chunk in chunks)
+    work = made.step.begin()
+    if made.how == "each":
+        return map(work, parts)
+    return work(parts) if parts else ()
+
+
+_lock = threading.Lock()
+_tables: OrderedDict[str, KeptTable] = OrderedDict()
+
+
+def _table(reading: PartReading) -> KeptTable:
+    name = reading.table
+    for gone in [own for own, kept in _tables.items() if kept.shared is not None and not kept.shared.exists]:
+        _tables.pop(gone).spill.close()
+    if name not in _tables:
+        _tables[name] = KeptTable(SharedFolder(name) if reading.shared else None)
+        while len(_tables) > MOST_TABLES:
+            _tables.popitem(last=False)[1].spill.close()
+    _tables.move_to_end(name)
+    return _tables[name]
+
+
+def forget_table(name: str) -> bool:
+    """Give up what a worker has of a table, and what the workers of its host share; whether they had any."""
+    with _lock:
+        kept = _tables.pop(name, None)
+        if kept is not None:
+            kept.spill.close()
+        return remove_shared(name)
+
+
+def digest_of(reading: PartReading, number: int) -> str | None:
+    """The digest of a part that was asked for just now, of the rows that were counted; None where it has none."""
+    with _lock:
+        kept = _tables.get(reading.table)
+        return None if kept is None else kept.digest(number)
+
+
+# Rows on other machines: an engine runs steps over parts where they are, and small results come back in order.
+
+
+class WorkersEngine(ABC):
+    """A runner whose workers have the rows: each part is read by a worker, and steps run there.
+
+    What needs no rows runs here, in this thread.
+    """
+
+    n_jobs = 1
+    shares_memory = False
+    keeps_rows = False
+    shares_disk = False
+    """Whether the workers of a host share what they encode."""
+    name = "the engine"
+
+    def __init__(self) -> None:
+        self.spill = Spill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.spill.close()
+
+    def map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+        """Results in the order of the tasks, made here."""
+        return map(work, tasks)
+
+    @abstractmethod
+    def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
+        """What `do_parts` gives for every part, in their order."""
+
+    @abstractmethod
+    def forget(self, table: str) -> None:
+        """Tell the workers to give up what they have of a table."""
+
+    def encoded(self, table: Table) -> Rows:
+        """All rows of a table, encoded on the workers; the table learns what they met."""
+        if table.sides.labels is not None or table.sides.weights is not None:
+            raise DataError(f"on {self.name} labels and weights are columns of the table: give their names.")
+        parts = self._parts(table)
+        coding, wanted = table.coding_elsewhere()
+        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
+        rows = RemoteRows(self, parts, reading)
+        try:
+            rows.facts = rows.read()
+        except (DataError, Contradiction):
+            rows.close()
+            raise
+        table.absorb_parts(rows.facts, rows.starts)
+        return rows
+
+    def met(self, table: Table, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> list[PartFacts]:
+        """What every part has met when it was read by some coding; no row is kept."""
+        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
+        rows = RemoteRows(self, self._parts(table), reading)
+        try:
+            return rows.read()
+        finally:
+            rows.close()
+
+    def _parts(self, table: Table) -> Sequence[RowPart]:
+        parts = parts_of(table.source)
+        if parts is None:
+            raise DataError(
+                f"rows in memory are fitted where they are: {self.name} is for files that its workers can read, and "
+                "for its own collections. Leave the engine out, or give the path of the files."
+            )
+        return parts
+
+    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
+        """The same rows in their settled codes."""
+        assert isinstance(rows, RemoteRows)
+        return rows.derived(Made(uuid.uuid4().hex, "settled", table.final_order(settled), rows.starts))
+
+
+class RemoteRows(Rows):
+    """The parts of a table on the workers of an engine, and what has been made of them."""
+
+    def __init__(
+        self, engine: WorkersEngine, parts: Sequence[RowPart], reading: PartReading, made: tuple[Made, ...] = ()
+    ) -> None:
+        self.engine, self.parts, self.reading, self.made_of = engine, parts, reading, made
+        self.facts: list[PartFacts] = []
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of every part's first row."""
+        found, total = [], 0
+        for facts in self.facts:
+            found.append(total)
+            total += facts.n_rows
+        return found
+
+    @property
+    def n_rows(self) -> int:
+        return sum(facts.n_rows for facts in self.facts)
+
+    @property
+    def here(self) -> Sequence[Any]:
+        raise DataError(
+            f"what was asked needs every row on one machine, and these are on {self.engine.name}. Leave the engine out."
+        )
+
+    def read(self) -> list[PartFacts]:
+        """Encode all parts, and what that has shown."""
+        return self._asked(None, "facts")
+
+    def each(self, step: Step) -> Iterator[Any]:
+        return (result for part in self._asked(step, "each") for result in part)
+
+    def total(self, step: Step) -> Any:
+        return reduce(add, (result for part in self._asked(step, "total") for result in part))
+
+    def made(self, step: Step) -> RemoteRows:
+        return self.derived(Made(uuid.uuid4().hex, "each", step))
+
+    def arranged(self, step: Step) -> RemoteRows:
+        return self.derived(Made(uuid.uuid4().hex, "together", step))
+
+    def derived(self, made: Made) -> RemoteRows:
+        """The same rows after something more was made of them."""
+        found = RemoteRows(self.engine, self.parts, self.reading, (*self.made_of, made))
+        found.facts = self.facts
+        return found
+
+    def close(self) -> None:
+        self.engine.forget(self.reading.table)
+
+    def _asked(self, step: Step | None, fold: Fold) -> list[Any]:
+        found, start = self.engine.run(PartJob(self.reading, self.made_of, step, fold), self.parts), 0
+        for part, result in zip(self.parts, found, strict=True):
+            if isinstance(result, PartFailure):
+                raise _placed(result.error, part.name, start)
+            start += result.n_rows if isinstance(result, PartFacts) else 0
+        return found
+
+
+def _placed(error: Exception, name: str, start: int) -> Exception:
+    """What went wrong with a part, in the terms of the table: the first in the order of the parts is told."""
+    if isinstance(error, Contradiction):
+        return Contradiction(error.key, error.row + start, error.reason, error.becomes)
+    said = str(error)
+    return DataError(said if name in said else f"{name}: {said}")

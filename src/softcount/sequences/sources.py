@@ -1,0 +1,575 @@
+"""Sequences from long tables, nested lists and text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.errors import DataError
+from softcount.sequences.steps import Sequences, Steps, text_steps, without_blank
+from softcount.sources import wording
+from softcount.sources.arrow_columns import PLAIN, CellType, arrow_of, cell_type, flat, floats_of, numpy_of
+from softcount.sources.bytestream import Progress, TextFile
+from softcount.sources.documents import DocumentsSource, FolderArchive, LinesSource, archive_of, one_document
+from softcount.sources.frames import (
+    TEXT,
+    arrow_column,
+    frame_source,
+    is_frame,
+    is_missing,
+    plain_keys,
+    refuse_elsewhere,
+    text_column,
+)
+from softcount.sources.open_source import file_source, from_path, open_source
+from softcount.sources.source import CONTENT_DECIDES, FileFormat, Key, Source, Wanted
+from softcount.table import MISSING
+from softcount.table.cell_values import MissingWords, distinct, numbers
+from softcount.table.text_columns import CELLS
+
+
+def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | None, words: MissingWords) -> Steps:
+    """Rows gathered by sequence, in the order in which sequences first come, and put in order within each.
+
+    Without an order column the rows stay as they stand. Two rows of one sequence at one time are refused.
+    """
+    for key, what in ((sequence, "sequence"), (order, "order"), (weight, "weight")):
+        if key is not None:
+            wording.refuse_unknown(source.keys, key, what)
+    columns = all_columns(source)
+    names, places = distinct(columns.pop(sequence), words)
+    _refuse_missing(sequence, np.array([name is None for name in (*names, None)])[places])
+    names, places = _by_spelling(names, places)
+    when, spelt = (None, ()) if order is None else _times(order, columns.pop(order), words)
+    weights = None if weight is None else _weights(weight, columns.pop(weight), words)
+    if not columns:
+        raise DataError("no column is left for the steps themselves besides those named.")
+    rows, notes = _in_order(sequence, order, names, places, when)
+    lengths = np.bincount(places, minlength=len(names)).astype(np.int64)
+    per_sequence = None if weights is None else _one_each(weights[rows], lengths, names, weight)
+    if (np.diff(rows) != 1).any():
+        columns = {key: _taken(column, rows) for key, column in columns.items()}
+    return Steps(
+        columns,
+        lengths,
+        names,
+        per_sequence,
+        (*source.notes, *spelt, *notes),
+        not source.named,
+        source.text_file,
+        source.verbatim,
+    )
+
+
+def in_order(found: Steps, order: Key, missing: tuple[str, ...]) -> Steps:
+    """Sequences whose steps are put in the order that one of their columns says, which is no part of a step then."""
+    wording.refuse_unknown(found.columns, order, "order")
+    columns = dict(found.columns)
+    when, spelt = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
+    places = np.repeat(np.arange(len(found.lengths)), found.lengths)
+    rows, notes = _in_order("sequence", order, found.names, places, when)
+    taken = {key: _taken(column, rows) for key, column in columns.items()}
+    return replace(found, columns=taken, notes=(*found.notes, *spelt, *notes))
+
+
+def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, Any]:
+    """Every column of a source, or some, as one Arrow array each."""
+    import pyarrow as pa
+
+    if not source.keys:
+        raise DataError("a sparse matrix has no columns to name a sequence by. Give a frame or a file.")
+    wanted = {key: Wanted(numeric=False) for key in keys or source.keys}
+    pieces = [_columns(piece.load(), source.keys) for piece in source.pieces(wanted)]
+    found = {}
+    for key in wanted:
+        chunks: list[Any] = []
+        for piece in pieces:
+            chunks.extend(piece[key].chunks if isinstance(piece[key], pa.ChunkedArray) else [piece[key]])
+        found[key] = flat(pa.chunked_array(_one_type(chunks)).unify_dictionaries())
+    return found
+
+
+def _columns(loaded: Any, keys: Sequence[Key]) -> Mapping[Key, Any]:
+    """What a piece loads as columns, also where it is an array."""
+    if isinstance(loaded, np.ndarray):
+        return {key: arrow_of(loaded[:, place]) for place, key in enumerate(keys)}
+    found: Mapping[Key, Any] = loaded
+    return found
+
+
+def _one_type(chunks: list[Any]) -> list[Any]:
+    """Chunks of one Arrow type: a piece of nothing but holes has none of its own."""
+    import pyarrow.types as types
+
+    kinds = {chunk.type for chunk in chunks if not types.is_null(chunk.type)}
+    return [chunk.cast(next(iter(kinds))) if len(kinds) == 1 else chunk for chunk in chunks]
+
+
+def _taken(column: Any, rows: np.ndarray) -> Any:
+    return column.take(arrow_of(rows))
+
+
+def _by_spelling(names: list[Any], places: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Names that are the same once trimmed made one, numbered as they first come."""
+    number: dict[Any, int] = {}
+    for place in places[np.sort(np.unique(places, return_index=True)[1])].tolist():
+        number.setdefault(names[place], len(number))
+    table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+    return list(number), table[places]
+
+
+def _refuse_missing(key: Key, gone: np.ndarray) -> None:
+    if gone.any():
+        row = int(np.argmax(gone)) + 1
+        raise DataError(
+            f"{wording.column(key)}, row {row}: missing, so the row belongs nowhere. Fill it, or drop the row."
+        )
+
+
+ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
+"""Dates and times whose spelling is in the order of time."""
+
+
+def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The order of every row: numbers as they are, dates and times by their moment, text by its spelling, with a note.
+
+    Of text only dates as ISO 8601 writes them need no note.
+    """
+    cells = cell_type(column.type)
+    if cells in (CellType.WHOLE, CellType.FLOAT, CellType.TIME, CellType.TRUTH):
+        import pyarrow as pa
+
+        column = flat(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+        _refuse_missing(key, ~numpy_of(column.is_valid())[0])
+        if cells is CellType.TIME:
+            wide = pa.int32() if column.type.bit_width == 32 else pa.int64()
+            column = column.cast(wide)
+        column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+        values = numpy_of(column)[0]
+        if values.dtype.kind == "f":
+            _refuse_missing(key, np.isnan(values))
+        return values, ()
+    if cells is CellType.NESTED:
+        raise DataError(f"{wording.column(key)} holds nested values, which have no order.")
+    names, places = distinct(column, words)
+    _refuse_missing(key, np.array([name is None for name in (*names, None)])[places])
+    texts = [str(name) for name in names]
+    spelt, bad = floats_of(texts, PLAIN)
+    if not bad.any():
+        return np.asarray(spelt[places]), ()
+    rank = {text: at for at, text in enumerate(sorted(set(texts)))}
+    dates = all(ISO.fullmatch(text) for text in texts)
+    notes = () if dates else (f"{wording.column(key)} is text and ordered by its spelling, first {min(texts)!r}",)
+    return np.asarray(np.array([rank[text] for text in texts], dtype=np.int64)[places]), notes
+
+
+def _weights(key: Key, column: Any, words: MissingWords) -> np.ndarray:
+    found = numbers(column, words, key, 0, padded=True)
+    _refuse_missing(key, np.isnan(found))
+    return found
+
+
+def _in_order(
+    sequence: Key, order: Key | None, names: Sequence[Any], places: np.ndarray, when: np.ndarray | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The rows in the order in which they are steps, and a note where they did not stand so."""
+    if when is None or order is None:
+        return np.argsort(places, kind="stable"), (
+            f"no order column: rows of one {sequence!r} are steps as they stand",
+        )
+    rows = np.lexsort((when, places))
+    here, at = places[rows], when[rows]
+    again = np.flatnonzero((here[1:] == here[:-1]) & (at[1:] == at[:-1]))
+    if len(again):
+        first, second = int(rows[again[0]]), int(rows[again[0] + 1])
+        step = int(again[0]) - int(np.searchsorted(here, here[again[0]])) + 2
+        raise DataError(
+            f"sequence {names[here[again[0]]]!r}, step {step}: rows {first + 1} and {second + 1} have the same "
+            f"{order!r}. Which comes first must be known: name another order column, or drop one of them."
+        )
+    moved = np.unique(here[1:][(here[1:] == here[:-1]) & (rows[1:] < rows[:-1])])
+    if not len(moved):
+        return rows, ()
+    were = "1 sequence was" if len(moved) == 1 else f"{len(moved):,} sequences were"
+    return rows, (f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}",)
+
+
+def _one_each(weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], key: Key | None) -> np.ndarray:
+    """The weight of each sequence, which all its rows must agree on."""
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    first = np.asarray(weights[starts])
+    differs = np.flatnonzero(weights != np.repeat(first, lengths))
+    if len(differs):
+        at = int(np.searchsorted(starts, differs[0], "right")) - 1
+        raise DataError(
+            f"sequence {names[at]!r}, step {differs[0] - starts[at] + 1}: its weight {weights[differs[0]]:g} in "
+            f"{wording.column(key)} differs from {first[at]:g} at step 1. A weight is of a whole sequence."
+        )
+    return first
+
+
+# Sequences that are nested in Python or in Arrow: lists of lists, of arrays, of frames; columns of lists.
+
+FLAT = "a list of sequences is wanted, but {what}. Put one sequence into a list of its own: [sequence]."
+
+
+def is_list_column(data: Any) -> bool:
+    """Whether data is a column of lists as Arrow, polars or pandas (with Arrow's types) hold it."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        return is_list_type(data.type)
+    if not is_frame(data) or hasattr(data, "columns"):
+        return False
+    try:
+        return is_list_type(pa.chunked_array(data).type)
+    except (pa.ArrowException, ValueError, TypeError):
+        return False
+
+
+def is_list_type(kind: Any) -> bool:
+    """Whether the cells of an Arrow type are lists."""
+    import pyarrow.types as types
+
+    return any(test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+
+
+def list_column(data: Any) -> Steps:
+    """The steps of a column of lists; lists of structs are steps of several columns. A null list is refused."""
+    import pyarrow as pa
+
+    column = flat(data if isinstance(data, pa.Array | pa.ChunkedArray) else pa.chunked_array(data))
+    if column.null_count:
+        known = numpy_of(column.is_valid())[0]
+        raise DataError(f"sequence {int(np.argmin(known)) + 1} is missing. Leave it out.")
+    lengths = numpy_of(column.value_lengths())[0].astype(np.int64)
+    values = flat(column.flatten())
+    if pa.types.is_struct(values.type):
+        names = [values.type.field(place).name for place in range(values.type.num_fields)]
+        return Steps(dict(zip(names, values.flatten(), strict=True)), lengths)
+    if is_list_type(values.type):
+        return list_of_sequences(column.to_pylist())
+    return Steps({0: values}, lengths, by_position=True)
+
+
+def list_columns(columns: Mapping[Key, Any]) -> Steps:
+    """Several columns of lists side by side: in each row, lists of one length; a column for each."""
+    parts = {key: list_column(column) for key, column in columns.items()}
+    (first, known), *others = parts.items()
+    for key, part in others:
+        differs = np.flatnonzero(part.lengths != known.lengths)
+        if len(differs):
+            at = int(differs[0])
+            raise DataError(
+                f"sequence {at + 1} has {known.lengths[at]} steps in {wording.column(first)} and {part.lengths[at]} "
+                f"in {wording.column(key)}. Columns of one sequence have one length."
+            )
+    return Steps({key: part.columns[0] for key, part in parts.items()}, known.lengths)
+
+
+def list_of_sequences(data: Sequence[Any]) -> Steps:
+    """A list of lists, tuples, arrays or frames."""
+    parts = [_steps_of(at, sequence) for at, sequence in enumerate(data, start=1)]
+    lengths = np.array([len(part) for part in parts], dtype=np.int64)
+    if parts and all(is_frame(part) and hasattr(part, "columns") for part in parts):
+        return _frames(parts)
+    if parts and all(isinstance(part, np.ndarray) and part.dtype.kind in "iufb" for part in parts):
+        return _arrays(parts, lengths)
+    cells = list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
+    first = next((cell for cell in cells if not _is_gap(cell)), None)
+    if isinstance(first, Mapping):
+        return _records(cells, lengths)
+    if isinstance(first, list | tuple | np.ndarray):
+        return _rows(cells, len(first), lengths)
+    _refuse_nested(cells, lengths)
+    return Steps({0: arrow_column(0, cells)}, lengths, by_position=True)
+
+
+def _steps_of(at: int, sequence: Any) -> Any:
+    if isinstance(sequence, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(sequence), np.nan, sequence.data.astype(np.float64))
+    if isinstance(sequence, str | bytes | Mapping) or not hasattr(sequence, "__len__"):
+        raise DataError(FLAT.format(what=f"item {at} is {wording.cell(sequence)}"))
+    if getattr(sequence, "ndim", 1) == 0:
+        raise DataError(FLAT.format(what=f"item {at} is {wording.cell(sequence)}"))
+    plain = isinstance(sequence, np.ndarray | list | tuple) or (is_frame(sequence) and hasattr(sequence, "columns"))
+    return sequence if plain else list(sequence)
+
+
+def _is_gap(cell: Any) -> bool:
+    return not isinstance(cell, np.ndarray | list | tuple) and is_missing(cell)
+
+
+def _arrays(parts: list[np.ndarray], lengths: np.ndarray) -> Steps:
+    """Arrays of numbers: of one axis (a symbol or number for each step) or two (a row for each)."""
+    axes = [part.ndim for part in parts]
+    if max(axes) > 2:
+        raise DataError(f"sequence {axes.index(max(axes)) + 1} has {max(axes)} axes. A sequence has one or two.")
+    widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
+    _refuse_widths(widths, np.concatenate([[0], np.cumsum(np.ones(len(parts), np.int64))]), "sequence")
+    rows = np.concatenate([part.reshape(len(part), width) for part, width in zip(parts, widths, strict=True)])
+    return Steps({place: arrow_column(place, rows[:, place]) for place in range(widths[0])}, lengths, by_position=True)
+
+
+def _rows(cells: list[Any], width: int, lengths: np.ndarray) -> Steps:
+    """Steps that are rows of several cells; None for a step of which nothing is known."""
+    rows = [[None] * width if _is_gap(cell) else cell for cell in cells]
+    found = [len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in rows]
+    _refuse_widths(found, np.concatenate([[0], np.cumsum(lengths)]), "step")
+    columns: dict[Key, Any] = {place: arrow_column(place, [row[place] for row in rows]) for place in range(width)}
+    return Steps(columns, lengths, by_position=True)
+
+
+def _refuse_widths(widths: Sequence[int], starts: np.ndarray, what: str) -> None:
+    """Raise where a step is wider or narrower than the first, naming it."""
+    odd = next((place for place, width in enumerate(widths) if width != widths[0]), None)
+    if odd is None:
+        return
+    at = int(np.searchsorted(starts, odd, "right")) - 1
+    where = f"sequence {at + 1}" if what == "sequence" else f"sequence {at + 1}, step {odd - int(starts[at]) + 1},"
+    raise DataError(
+        f"{where} has {widths[odd]} values for a step, but sequence 1 has {widths[0]}. "
+        "All steps have the same columns; give None for a value that is missing."
+    )
+
+
+def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
+    """Steps that are dictionaries; a name that a step lacks is missing there."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    for place, cell in enumerate(cells):
+        if not (isinstance(cell, Mapping) or _is_gap(cell)):
+            at = int(np.searchsorted(starts, place, "right")) - 1
+            where = f"sequence {at + 1}, step {place - int(starts[at]) + 1}"
+            raise DataError(f"{where} is {wording.cell(cell)}, but other steps are dictionaries. Give one there too.")
+    names = list(dict.fromkeys(name for cell in cells if isinstance(cell, Mapping) for name in cell))
+    known = [cell if isinstance(cell, Mapping) else {} for cell in cells]
+    columns = {key: [cell.get(name) for cell in known] for key, name in zip(plain_keys(names), names, strict=True)}
+    return Steps({key: arrow_column(key, column) for key, column in columns.items()}, lengths)
+
+
+def _frames(parts: list[Any]) -> Steps:
+    """A frame for each sequence, all with the same columns."""
+    sources = [frame_source(part) for part in parts]
+    columns = [dict(zip(source.keys, source.table.columns, strict=True)) for source in sources]
+    return replace(stacked(columns), by_position=not sources[0].named)
+
+
+def stacked(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text_file: bool = False) -> Steps:
+    """Tables of the same columns one below the other, a sequence each; columns are matched by their names."""
+    import pyarrow as pa
+
+    keys = list(tables[0])
+    for at, table in enumerate(tables, start=1):
+        odd = sorted(map(str, set(table) ^ set(keys)))
+        if odd:
+            which, first = (names[at - 1], names[0]) if names else (at, 1)
+            raise DataError(
+                f"sequence {which!r} has other columns than sequence {first!r}: {wording.and_others(odd)}. "
+                "All have the same."
+            )
+    lengths = np.array([len(table[keys[0]]) for table in tables], dtype=np.int64)
+    columns = {key: pa.concat_arrays(_alike([flat(table[key]) for table in tables])) for key in keys}
+    return Steps(columns, lengths, names, text_file=text_file, verbatim=not text_file)
+
+
+def _alike(arrays: list[Any]) -> list[Any]:
+    """Arrays of one type: that of the first, floats where numbers differ in type, text otherwise."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    arrays = [array.dictionary_decode() if types.is_dictionary(array.type) else array for array in arrays]
+    kinds = {array.type for array in arrays if not types.is_null(array.type)}
+    if len(kinds) == 1:
+        return [array.cast(next(iter(kinds))) for array in arrays]
+    if all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds):
+        return [array.cast(pa.float64()) for array in arrays]
+    return [array.cast(pa.large_string()) for array in arrays]
+
+
+def _refuse_nested(cells: list[Any], lengths: np.ndarray) -> None:
+    place = next((i for i, cell in enumerate(cells) if isinstance(cell, list | tuple | Mapping | np.ndarray)), None)
+    if place is not None:
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        at = int(np.searchsorted(starts, place, "right")) - 1
+        raise DataError(
+            f"sequence {at + 1}, step {place - int(starts[at]) + 1} has several values, but sequence 1 has 1 for a "
+            "step. All steps have the same columns; give None for a value that is missing."
+        )
+
+
+# Whatever holds sequences, opened: lists, arrays, columns of lists, long tables, lines of text, folders of files.
+
+LINE, FILE = "line", "file"
+"""What is one sequence where text is read: a line of a file, or the whole of it."""
+
+
+def open_sequences(  # noqa: PLR0913
+    data: Any,
+    *,
+    sequence: Key | None = None,
+    order: Key | None = None,
+    weight: Key | None = None,
+    weights: Any = None,
+    steps: str | None = None,
+    columns: Sequence[Key] | None = None,
+    missing: Sequence[str] = MISSING,
+    form: FileFormat = CONTENT_DECIDES,
+    empty: bool = False,
+    progress: Progress | None = None,
+) -> Sequences:
+    """Sequences from anything that holds them, as `Sequences`: the rows of one table, and where each sequence starts.
+
+    - A list of sequences: lists or arrays of symbols or numbers; of rows (2-D arrays, lists of tuples or of
+      dictionaries) where a step has several columns; of frames. None and NaN are gaps. Strings are sequences of
+      characters, or with `steps="words"` of words.
+    - A column of lists, from Arrow, polars or Parquet; lists of structs have several columns, and so has a
+      table of several such columns.
+    - A long table (a file or a frame) with a row for each step: `sequence` names the column that says which
+      sequence, `order` the one that says when, `weight` one with the weight of the whole sequence.
+    - A text file, with `steps="characters"` or "words": each line is a sequence, or with `sequence="file"` the
+      whole of it. A folder of such files: each file is one. Without `steps` each file of a folder is a table of steps.
+
+    `columns` are those that a step has, where there are more. `weights` are one for each sequence. An empty sequence is
+    refused unless `empty`.
+
+    >>> open_sequences(["emma", "ava"]).lengths.tolist()
+    [4, 3]
+    >>> clicks = {"who": ["b", "a", "b"], "at": [2, 1, 1], "page": ["buy", "home", "home"]}
+    >>> found = open_sequences(clicks, sequence="who", order="at")
+    >>> found.names, found.lengths.tolist(), found.notes
+    (['b', 'a'], [2, 1], ("1 sequence was not in order of 'at' and put so, first 'b'",))
+    """
+    refuse_elsewhere(data)
+    if isinstance(data, Sequences):
+        return data if weights is None else data.weighed(weights)
+    said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
+    if isinstance(data, str | os.PathLike):
+        opened = _PathReader(os.fsdecode(data), said, form, progress)
+        return opened.steps(sequence, order, weight, steps).only(columns).sequences(weights, empty)
+    if sequence is not None or order is not None or weight is not None:
+        source = open_source(data, said, form, progress)
+        return _long(source, sequence, order, weight, said).only(columns).sequences(weights, empty)
+    return _in_memory(data, steps).only(columns).sequences(weights, empty)
+
+
+def _in_memory(data: Any, steps: str | None) -> Steps:
+    texts = text_column(data)
+    if texts is not None and len(data):
+        return _strings(texts[TEXT], steps)
+    if steps is not None:
+        raise DataError(f"steps={steps!r} is for text, but the data are no list of strings.")
+    if is_list_column(data):
+        return list_column(data)
+    if isinstance(data, Mapping) or (is_frame(data) and hasattr(data, "columns")):
+        return _table_of_lists(open_source(data, MISSING, CONTENT_DECIDES, None))
+    if isinstance(data, np.ndarray) and data.dtype.kind != "O" and data.ndim < 3:
+        ways = "[array] for one sequence" + (", or list(array) for a sequence in each row" if data.ndim == 2 else "")
+        raise DataError(f"an array of {data.ndim} axes may be read in several ways. Give a list: {ways}.")
+    if not hasattr(data, "__iter__") or hasattr(data, "tocsr"):
+        raise DataError(
+            f"a {type(data).__name__} holds no sequences. Give a list of them, a column of lists or a file."
+        )
+    return list_of_sequences(list(data))
+
+
+def _strings(column: Any, steps: str | None) -> Steps:
+    texts = column.to_pylist()
+    gone = next((place for place, text in enumerate(texts) if text is None), None)
+    if gone is not None:
+        raise DataError(f"sequence {gone + 1} is missing. Leave it out.")
+    if steps is None and len(texts) > 1 and all(len(text) <= 1 for text in texts):
+        raise DataError(
+            "a list of strings is a list of texts, but each has one character. One sequence of symbols goes into a "
+            "list of its own: [sequence]; texts of one character need steps='characters'."
+        )
+    return text_steps(texts, steps or "characters")
+
+
+def _table_of_lists(source: Source) -> Steps:
+    """Columns of lists, side by side; other columns are left out with a note."""
+    heads = source.head(source.keys)
+    keys = [key for key in source.keys if is_list_type(heads[key].type)]
+    if not keys:
+        raise _say_sequence(source)
+    columns = all_columns(source, keys)
+    found = list_columns(columns) if len(keys) > 1 else list_column(columns[keys[0]])
+    if found.by_position and len(found.columns) == 1:
+        found = replace(found, columns={keys[0]: found.columns[0]}, by_position=not source.named)
+    other = [key for key in source.keys if key not in keys]
+    notes = (f"left out, as they hold no lists: {wording.and_others(other)}",) if other else ()
+    return replace(found, notes=(*source.notes, *notes))
+
+
+def _say_sequence(source: Source) -> DataError:
+    which = remedies.either("sequence='...'", "--sequence COLUMN")
+    steps = remedies.either("steps='characters' or 'words'", "--steps characters or words")
+    return DataError(
+        f"a table with a row for each step needs the column that says which sequence: {which}. "
+        f"Its columns are {wording.and_others(source.keys)}. "
+        f"Text is read with {steps}."
+    )
+
+
+def _long(
+    source: Source, sequence: Key | None, order: Key | None, weight: Key | None, missing: tuple[str, ...]
+) -> Steps:
+    if sequence is None:
+        raise _say_sequence(source)
+    words = MissingWords.besides_null(missing) if source.verbatim else MissingWords.of(missing, source.text_file)
+    return long_table(source, sequence, order, weight, words)
+
+
+class _PathReader:
+    """The sequences of a path: a table, text, or a folder of either."""
+
+    def __init__(self, path: str, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> None:
+        self.path, self.missing, self.form, self.progress = path, missing, form, progress
+
+    def steps(self, sequence: Key | None, order: Key | None, weight: Key | None, steps: str | None) -> Steps:
+        if steps is not None:
+            if order is not None or weight is not None or sequence not in (None, LINE, FILE):
+                raise DataError(
+                    "text has no columns: with steps, sequence is 'line' or 'file', and order and weight none."
+                )
+            return self._texts(sequence, steps)
+        if os.path.isdir(self.path):
+            if sequence is not None:
+                raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")
+            return self._tables(order)
+        make = partial(file_source, missing=self.missing, form=self.form, progress=self.progress)
+        source = from_path(self.path, make)
+        if sequence is None and order is None and weight is None:
+            return _table_of_lists(source)
+        return _long(source, sequence, order, weight, self.missing)
+
+    def _texts(self, sequence: Key | None, steps: str) -> Steps:
+        source = from_path(self.path, partial(self._text_source, whole=sequence == FILE))
+        texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
+        folder = isinstance(source, DocumentsSource)
+        kept, names, notes = without_blank(texts, list(source.files), "file" if folder else "line")
+        return text_steps(kept, steps, names, (*source.notes, *notes))
+
+    def _text_source(self, path: str, name: str, whole: bool) -> Source:
+        archive = archive_of(path, name, self.progress)
+        if archive is not None:
+            return DocumentsSource(archive, progress=self.progress)
+        file = TextFile(path, name, self.progress)
+        return one_document(file) if whole else LinesSource(file)
+
+    def _tables(self, order: Key | None) -> Steps:
+        """A table in each file of a folder, a row for each step."""
+        names = FolderArchive(self.path).names
+        if not names:
+            raise DataError(f"{self.path} holds no files.")
+        make = partial(open_source, missing=self.missing, form=self.form, progress=None)
+        sources = [make(os.path.join(self.path, name)) for name in names]
+        found = stacked([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
+        return found if order is None else in_order(found, order, self.missing)

@@ -1,0 +1,424 @@
+"""The HTTP application: routes, request limits and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+import time
+import traceback
+from asyncio import FIRST_COMPLETED
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from softcount import __version__
+from softcount.errors import SoftcountError
+from softcount.records import dataclass
+from softcount.run.local import AtOnce, workers
+from softcount.serve.models import ServedModel
+from softcount.serve.protocol import Answered, Asked, Refused, answer_body, asked_in
+from softcount.sources import wording
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Seconds up to which requests are counted together."""
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class ServerMetrics:
+    """Requests by route, model and status, the seconds they took, the rows they held, and how many are under way."""
+
+    requests: Counter[Labels] = field(default_factory=Counter)
+    rows: Counter[Labels] = field(default_factory=Counter)
+    times: dict[str, list[int]] = field(default_factory=dict)
+    seconds: Counter[str] = field(default_factory=Counter)
+    under_way: int = 0
+
+    def add(self, route: str, model: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self.requests[("route", route), ("model", model), ("code", str(status))] += 1
+        buckets = self.times.setdefault(route, [0] * (len(BUCKETS) + 1))
+        for place, edge in enumerate((*BUCKETS, float("inf"))):
+            buckets[place] += seconds <= edge
+        self.seconds[route] += seconds  # type: ignore[assignment]  # a counter of seconds
+
+    def add_rows(self, model: str, rows: int) -> None:
+        """Count the rows of a request."""
+        self.rows[(("model", model),)] += rows
+
+    def text(self) -> str:
+        """All of it, as Prometheus reads it."""
+        lines = ["# TYPE softcount_requests_total counter"]
+        lines += [f"softcount_requests_total{_labels(key)} {n}" for key, n in sorted(self.requests.items())]
+        lines += ["# TYPE softcount_rows_total counter"]
+        lines += [f"softcount_rows_total{_labels(key)} {n}" for key, n in sorted(self.rows.items())]
+        lines += ["# TYPE softcount_requests_under_way gauge", f"softcount_requests_under_way {self.under_way}"]
+        lines += ["# TYPE softcount_request_seconds histogram"]
+        for route, buckets in sorted(self.times.items()):
+            for edge, n in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
+                lines.append(f"softcount_request_seconds_bucket{_labels((('route', route), ('le', edge)))} {n}")
+            lines.append(f"softcount_request_seconds_sum{_labels((('route', route),))} {self.seconds[route]!r}")
+            lines.append(f"softcount_request_seconds_count{_labels((('route', route),))} {buckets[-1]}")
+        return "\n".join(lines) + "\n"
+
+
+def _labels(pairs: Labels) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+# What stands before every answer: who may ask, how much may be sent, and how long anything may take.
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+ANY = "*"
+DRAINED = 8
+"""A body up to so many times too long is read to its end: who is still sending does not hear an answer."""
+
+
+HELD = 16
+"""Largest bodies that the server holds at a time, bodies and answers together: 128 MB by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The largest body, and the seconds that sending it, answering it, and reading the answer may take.
+
+    Bodies and answers that are held at a time have `HELD` times the size of the largest body.
+    """
+
+    body: int = 8 << 20
+    sending: float = 10.0
+    working: float = 30.0
+    reading: float = 30.0
+
+
+class Room:
+    """Bytes of requests and answers that the server holds at a time; beyond, a request is refused."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.held = most, 0
+
+    def take(self, scope: Any, size: int, refuse: bool = True) -> None:
+        """Hold more bytes for a request, if there is room."""
+        if refuse and self.held + size > self.most:
+            raise Refused(503, "the server holds as much as it can of other requests. Ask again in a moment.")
+        self.held += size
+        scope["held"] = scope.get("held", 0) + size
+
+    def leave(self, scope: Any) -> None:
+        """Hold nothing more for a request."""
+        self.held -= scope.pop("held", 0)
+
+
+class Patience(AtOnce):
+    """Runs work where it is called, until a moment: nobody waits for the answer any more."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.until = time.monotonic() + seconds
+
+    def give_up(self) -> None:
+        """Begin nothing more."""
+        self.until = -math.inf
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        """Results in the order of the tasks, as long as there is time."""
+        for task in tasks:
+            if time.monotonic() > self.until:
+                raise TimeoutError
+            yield work(task)
+
+
+class Guard:
+    """Around the whole application: the host that is asked for, the origin, the time, and a count of everything."""
+
+    def __init__(
+        self, app: Any, hosts: Collection[str], limits: Limits, metrics: ServerMetrics, room: Room | None = None
+    ) -> None:
+        self.app, self.metrics, self.room = app, metrics, room or Room(HELD * limits.body)
+        self.hosts = {host.lower() for host in hosts}
+        self.longest = limits.sending + limits.working + limits.reading
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        status, began = 0, time.perf_counter()
+
+        async def noted(message: Any) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        self.metrics.under_way += 1
+        try:
+            async with asyncio.timeout(self.longest):
+                refused = self._refused(scope)
+                await (self.app if refused is None else refusal(refused))(scope, receive, noted)
+        except TimeoutError:
+            pass  # who does not read the answer is not waited for: uvicorn ends the connection
+        finally:
+            self.metrics.under_way -= 1
+            self.room.leave(scope)
+            route = getattr(scope.get("endpoint"), "__name__", "other")
+            self.metrics.add(route, scope.get("model", ""), status, time.perf_counter() - began)
+
+    def _refused(self, scope: Any) -> Refused | None:
+        """Why the one who asks is refused: another page in a browser here can send requests, but not name this host."""
+        said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(said) != 1 or not self._is_ours(host_in(said[0])):
+            return Refused(421, "this server is not called so. Ask by a name that it was started with.")
+        origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+        if any(_netloc(origin) != said[0] for origin in origins):
+            return Refused(403, "asked from a page of another origin.")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        return ANY in self.hosts or host in self.hosts
+
+
+def _netloc(origin: str) -> str | None:
+    """The host and port of an Origin header; None if it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def host_in(said: str) -> str:
+    """The host of a Host header, without its port.
+
+    >>> host_in("LOCALHOST:8000"), host_in("[::1]:80"), host_in("a.b")
+    ('localhost', '::1', 'a.b')
+    """
+    try:
+        return urlsplit(f"//{said}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def refusal(refused: Refused) -> Any:
+    """The response that refuses, in the protocol's form; the connection ends, whatever else was sent on it."""
+    from starlette.responses import Response
+
+    body = json.dumps({"error": str(refused)}).encode()
+    closing = {"connection": "close"} if refused.status in (408, 413, 421, 503) else {}
+    return Response(body, refused.status, closing, "application/json")
+
+
+async def whole_body(request: Request, limits: Limits, room: Room) -> bytes:
+    """The body of a request, unless it is too long or too slow, or the server holds too many others."""
+    from starlette.requests import ClientDisconnect
+
+    headers = request.headers
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "the body is compressed. Send plain JSON.")
+    parts, size, said = [], 0, headers.get("content-length", "")
+    declared = int(said) if said.isdecimal() and len(said) < 20 else 0
+    if declared > limits.body and ("expect" in headers or declared > DRAINED * limits.body):
+        raise _too_long(limits)
+    try:
+        async with asyncio.timeout(limits.sending):
+            async for part in request.stream():
+                size += len(part)
+                if size <= limits.body:
+                    room.take(request.scope, len(part))
+                    parts.append(part)
+                elif size > DRAINED * limits.body:
+                    break
+    except TimeoutError:
+        raise Refused(408, f"the body did not come within {limits.sending:g} seconds.") from None
+    except ClientDisconnect:
+        raise Refused(400, "the connection ended before the body did.") from None
+    if size > limits.body:
+        raise _too_long(limits)
+    return b"".join(parts)
+
+
+def _too_long(limits: Limits) -> Refused:
+    return Refused(413, f"the body has more than {limits.body:,} bytes. Send fewer rows at a time.")
+
+
+# The routes of the protocol: health, metadata, predictions, reasons, and what the server counts of itself.
+
+QUICK = 64 << 10
+"""Bytes up to which a request is quick: it does not wait behind long ones."""
+
+MOST_LONG = 4
+"""Long requests that are worked on at a time: each takes up to some hundreds of MB."""
+
+Ask = Callable[[ServedModel, Asked, Patience], Answered]
+Answer = tuple[int, bytes]
+"""How many rows were asked for, and the body of the answer."""
+
+
+@dataclass
+class Served:
+    """The models of a server by name, its limits and counts, and the threads that answer."""
+
+    models: Mapping[str, ServedModel]
+    limits: Limits = field(default_factory=Limits)
+    metrics: ServerMetrics = field(default_factory=ServerMetrics)
+
+    def __post_init__(self) -> None:
+        self.quick = ThreadPoolExecutor(max(2, workers(None)), "softcount-quick")
+        self.long = ThreadPoolExecutor(min(MOST_LONG, max(1, workers(None) - 1)), "softcount-long")
+        self.room = Room(HELD * self.limits.body)
+
+    def model(self, request: Request) -> ServedModel:
+        """The model that the address names."""
+        name = request.path_params["model"]
+        if name not in self.models:
+            raise Refused(404, f"there is no model {wording.cell(name)}. There is {wording.and_others(self.models)}.")
+        request.scope["model"] = name
+        return self.models[name]
+
+    async def answer(self, request: Request, ask: Ask) -> Response:
+        """What a model has to say of the rows in a request."""
+        from starlette.responses import Response
+
+        model = self.model(request)
+        body = await whole_body(request, self.limits, self.room)
+        lane = self.quick if len(body) <= QUICK else self.long
+        patience = Patience(self.limits.working)
+
+        def work() -> Answer:
+            asked = asked_in(body)
+            model.refuse_large(asked)
+            return asked.rows, answer_body(request.scope["model"], asked, ask(model, asked, patience))
+
+        rows, found = await self._awaited(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
+        self.metrics.add_rows(request.scope["model"], rows)
+        self.room.take(request.scope, len(found), refuse=False)  # until it is sent, others are refused
+        return Response(found, media_type="application/json")
+
+    async def _awaited(self, request: Request, answer: asyncio.Future[Answer], patience: Patience) -> Answer:
+        """An answer, as long as there is time and somebody who waits for it; else its work ends as soon as it can."""
+        gone = asyncio.ensure_future(request.receive())  # the body was read: what is left to come is the end
+        try:
+            either: set[asyncio.Future[Any]] = {answer, gone}
+            done, _ = await asyncio.wait(either, timeout=self.limits.working, return_when=FIRST_COMPLETED)
+            if answer in done:
+                return answer.result()
+        except TimeoutError:
+            done = set()
+        finally:
+            gone.cancel()
+        patience.give_up()
+        answer.cancel()
+        if done:
+            raise Refused(499, "the connection ended before the answer.")
+        raise Refused(503, f"no answer within {self.limits.working:g} seconds. Send fewer rows at a time.")
+
+    def close(self) -> None:
+        """End the threads; what waits is not begun."""
+        for lane in (self.quick, self.long):
+            lane.shutdown(wait=False, cancel_futures=True)
+
+
+Handler = Callable[["Request"], Awaitable["Response"]]
+
+
+def refusing(handler: Handler) -> Handler:
+    """The handler with failures told in the protocol's form."""
+
+    @wraps(handler)
+    async def told(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Refused as refused:
+            return _response(refused)
+        except SoftcountError as error:
+            return _response(Refused(400, str(error)))
+        except Exception as error:
+            traceback.print_exception(error, file=sys.stderr)
+            return _response(Refused(500, "internal error: a fault of softcount, which its log tells."))
+
+    return told
+
+
+def _response(refused: Refused) -> Response:
+    found: Response = refusal(refused)
+    return found
+
+
+def application(served: Served, hosts: Collection[str]) -> Guard:
+    """The application that uvicorn runs, or a test asks; `hosts` are the names it may be asked by."""
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.routing import Route
+
+    async def told(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        what = {
+            404: "there is nothing at this address.",
+            405: "this address is asked otherwise: GET, or POST to infer.",
+        }
+        return _response(Refused(error.status_code, what.get(error.status_code, str(error.detail))))
+
+    asked = {path: refusing(handler) for path, handler in _questions(served).items()}
+    posted = {path: refusing(handler) for path, handler in _answers(served).items()}
+    routes = [Route(path, handler, methods=["GET"]) for path, handler in asked.items()]
+    routes += [Route(path, handler, methods=["POST"]) for path, handler in posted.items()]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: told})
+    app.router.redirect_slashes = False
+    return Guard(app, hosts, served.limits, served.metrics, served.room)
+
+
+def _questions(served: Served) -> dict[str, Handler]:
+    """What is asked by GET."""
+    from starlette.responses import JSONResponse, PlainTextResponse
+
+    async def live(request: Request) -> Response:
+        return JSONResponse({"live": True})
+
+    async def ready(request: Request) -> Response:
+        return JSONResponse({"ready": True})
+
+    async def server_metadata(request: Request) -> Response:
+        return JSONResponse({"name": "softcount", "version": __version__, "extensions": ["explain"]})
+
+    async def model_metadata(request: Request) -> Response:
+        return JSONResponse(served.model(request).metadata(request.path_params["model"]))
+
+    async def model_ready(request: Request) -> Response:
+        served.model(request)
+        return JSONResponse({"name": request.path_params["model"], "ready": True})
+
+    async def metrics(request: Request) -> Response:
+        return PlainTextResponse(served.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return {
+        "/v2/health/live": live,
+        "/v2/health/ready": ready,
+        "/v2": server_metadata,
+        "/v2/models/{model}": model_metadata,
+        "/v2/models/{model}/ready": model_ready,
+        "/metrics": metrics,
+    }
+
+
+def _answers(served: Served) -> dict[str, Handler]:
+    """What is asked by POST."""
+
+    async def infer(request: Request) -> Response:
+        return await served.answer(request, lambda model, asked, runner: model.infer(asked, runner))
+
+    async def explain(request: Request) -> Response:
+        return await served.answer(request, lambda model, asked, runner: model.explain(asked, runner))
+
+    return {"/v2/models/{model}/infer": infer, "/v2/models/{model}/explain": explain}

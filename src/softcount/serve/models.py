@@ -1,0 +1,290 @@
+"""Models as a server has them: their columns as tensors, and what they answer."""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import softcount
+from softcount.core import remedies
+from softcount.errors import DataError, ModelFileError
+from softcount.estimators.inputs import unseen_note
+from softcount.estimators.k_means import KMeans
+from softcount.fitted.explain import explained
+from softcount.fitted.fitted import Fitted
+from softcount.run.local import Runner
+from softcount.serve.protocol import MOST_CELLS, Answered, Asked, Refused, Tensor, finite
+from softcount.sources import wording
+from softcount.table import Table
+from softcount.table.cell_forms import number_in
+from softcount.table.schema import DASHES, Field, Key, Kind, apart, labels
+
+LABEL, PROBABILITIES, CLASSES = "label", "probabilities", "classes"
+PLAIN = {bool: "BOOL", int: "INT64", float: "FP64"}
+
+
+class ServedModel(ABC):
+    """A model that is asked over HTTP. It holds nothing that a question changes, so many may ask at once."""
+
+    kind: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
+    @abstractmethod
+    def infer(self, asked: Asked, runner: Runner) -> Answered:
+        """What the model says of the rows."""
+
+    def explain(self, asked: Asked, runner: Runner) -> Answered:
+        """Why it says so."""
+        raise Refused(400, f"{self.kind} has no reasons to give, only answers.")
+
+    def refuse_large(self, asked: Asked) -> None:
+        """Raise an error if the rows have too many cells as the model reads them, or as it answers."""
+        answered = sum(math.prod(size for size in x.shape if size >= 0) for x in self.outputs if x.shape[0] < 0)
+        width = max(len(asked.cells), len(self.inputs), answered)
+        if asked.rows * width > MOST_CELLS:
+            raise Refused(
+                413,
+                f"{asked.rows:,} rows of up to {width:,} cells each are more than {MOST_CELLS:,} cells. "
+                f"Send at most {max(1, MOST_CELLS // width):,} rows at a time.",
+            )
+
+    def metadata(self, name: str) -> dict[str, Any]:
+        """What the protocol tells of a model."""
+        sides = {"inputs": self.inputs, "outputs": self.outputs}
+        return {
+            "name": name,
+            "platform": "softcount",
+            **{side: [tensor.document for tensor in tensors] for side, tensors in sides.items()},
+        }
+
+    def warm(self, runner: Runner) -> None:
+        """Answer once, so that whoever asks first does not wait for what is loaded or compiled then."""
+        self.infer(self._example(), runner)
+
+    def _example(self) -> Asked:
+        return Asked({tensor.name: [None] for tensor in self.inputs}, 1)
+
+    def _refuse_unknown(self, asked: Asked, known: Collection[str]) -> None:
+        for name in asked.cells:
+            if name not in known:
+                near = get_close_matches(name.casefold(), {x.casefold(): x for x in known}, n=1)
+                close = [x for x in known if x.casefold() in near]
+                hint = f"Did you mean {close[0]!r}?" if close else f"It has {wording.and_others(known)}."
+                raise DataError(f"the model has no column {wording.cell(name)}. {hint}")
+
+
+class ServedClasses(ServedModel):
+    """A model of probabilities: classes, told or found, with the probability of each."""
+
+    kind = "a model of classes"
+
+    def __init__(self, fitted: Any) -> None:
+        self.fitted = fitted
+        self.names = labels(spec.key for spec in fitted.schema.fields)
+        target = set() if fitted.target is None else {str(fitted.target)}
+        self.fields = {name: fitted.schema[key] for key, name in self.names.items()}
+        self.beside = target - set(self.fields)
+        """The column that was to be predicted: who sends it along is not refused."""
+        used = [(name, spec) for name, spec in self.fields.items() if spec.used and name not in target]
+        self.inputs = [Tensor(name, column_datatype(spec)) for name, spec in used]
+        self.groups = self._groups()
+        self.outputs = [tensor for tensor, _ in self._tensors(np.zeros(0, int), np.zeros((0, len(self.groups))))]
+
+    def _groups(self) -> list[Any]:
+        return list(self.fitted.names)
+
+    def infer(self, asked: Asked, runner: Runner) -> Answered:
+        table = self._table(asked)
+        proba = self._proba(table, runner)
+        return Answered(self._tensors(proba.argmax(axis=1), proba), self._note(asked, table))
+
+    def _proba(self, table: Table, runner: Runner) -> np.ndarray:
+        found: np.ndarray = self.fitted.proba(table, runner)
+        return found
+
+    def _tensors(self, chosen: np.ndarray, proba: np.ndarray) -> list[tuple[Tensor, Sequence[Any]]]:
+        datatype, number = datatype_of(self.groups), len(self.groups)
+        return [
+            (Tensor(LABEL, datatype), self._named(chosen)),
+            (Tensor(PROBABILITIES, "FP64", (-1, number)), proba.ravel().tolist()),
+            (Tensor(CLASSES, datatype, (number,)), self._named(np.arange(number))),
+        ]
+
+    def _named(self, places: np.ndarray) -> list[Any]:
+        names = self.groups if datatype_of(self.groups) != "BYTES" else [str(name) for name in self.groups]
+        return [names[place] for place in places.tolist()]
+
+    def explain(self, asked: Asked, runner: Runner) -> Answered:
+        table = self._table(asked)
+        parts, chosen, against = self._reasons(table, runner)
+        cells = np.stack(list(parts.values()), axis=1)
+        datatype, names = datatype_of(self.groups), list(parts)
+        tensors: list[tuple[Tensor, Sequence[Any]]] = [
+            (Tensor(LABEL, datatype), self._named(chosen)),
+            (Tensor("against", datatype), self._named(against)),
+            (Tensor("contributions", "FP64", (-1, len(names))), [finite(cell) for cell in cells.ravel().tolist()]),
+            (Tensor("columns", "BYTES", (len(names),)), names),
+        ]
+        return Answered(tensors, self._note(asked, table))
+
+    def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """What each column adds to the log-odds, by name; the class that is chosen and the runner-up."""
+        found = explained(self.fitted, table, run=runner.map)
+        return found.named(self.fitted), found.chosen, found.against
+
+    def _table(self, asked: Asked) -> Table:
+        """The rows as the model reads them; a column that is not sent is missing in all of them."""
+        self._refuse_unknown(asked, [*self.fields, *self.beside])
+        for name, cells in asked.cells.items():
+            if name in self.fields and self.fields[name].used:
+                self._check(name, self.fields[name], cells)
+        nothing = [None] * asked.rows
+        cells_of = {key: asked.cells.get(name, nothing) for key, name in self.names.items()}
+        found: Table = self.fitted.table(cells_of)
+        return found
+
+    def _check(self, name: str, spec: Field, cells: list[Any]) -> None:
+        """Raise where cells cannot be what the column holds."""
+        text = spec.kind is Kind.TEXT
+        if not (text or spec.kind.numeric):
+            return
+        words = {*self.fitted.schema.missing, *spec.missing, *DASHES}
+        for row, cell in enumerate(cells, start=1):
+            if text and cell is not None and not isinstance(cell, str):
+                raise DataError(
+                    f"{wording.column(name)} holds text, but row {row} holds {cell!r}. Send it as BYTES, or null "
+                    "where it is missing."
+                )
+            if not text and isinstance(cell, str) and cell not in words and isnan(number_in(spec.written, cell)):
+                raise DataError(
+                    f"{wording.column(name)} holds numbers, but row {row} holds {wording.cell(cell)}. Send a number, "
+                    "or null where it is missing."
+                )
+
+    def _note(self, asked: Asked, table: Table) -> str:
+        """What the model did not know in the rows, and which of its columns were not sent."""
+        absent = [tensor.name for tensor in self.inputs if tensor.name not in asked.cells]
+        parts = [f"not sent, taken as missing: {wording.and_others(absent)}"] if absent else []
+        seen = unseen_note(table)
+        return "; ".join(parts + ([seen] if seen else []))
+
+
+class ServedNetwork(ServedClasses):
+    """A network that was learned with a class."""
+
+    kind = "a network"
+
+    def __init__(self, fitted: Any) -> None:
+        self.lock = threading.Lock()  # a network keeps what it built for a question
+        super().__init__(fitted)
+
+    def _groups(self) -> list[Any]:
+        return list(self.fitted.levels[self.fitted.target])
+
+    def _proba(self, table: Table, runner: Runner) -> np.ndarray:
+        with self.lock:
+            found: np.ndarray = self.fitted.proba(table, self.fitted.target, runner.map)
+        return found
+
+    def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        from softcount.core.counts import ROOT
+        from softcount.fitted.explain import PRIOR
+        from softcount.fitted.network_rows import explained_rows
+
+        with self.lock:
+            found = explained_rows(self.fitted, table, self.fitted.target, run=runner.map)
+        names: dict[Any, str] = dict(labels(key for key in found.parts if key is not ROOT))
+        names[ROOT] = apart(PRIOR, names.values())
+        return {names[key]: part for key, part in found.parts.items()}, found.chosen, found.against
+
+
+class ServedCentres(ServedModel):
+    """k-means: the nearest centre, and the distance of each."""
+
+    kind = "k-means"
+
+    def __init__(self, estimator: KMeans) -> None:
+        self.found = estimator.found_
+        names = getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))
+        self.inputs = [Tensor(str(name), "FP64") for name in names]
+        self.outputs = [Tensor(LABEL, "INT64"), Tensor("distances", "FP64", (-1, len(self.found.centres)))]
+
+    def infer(self, asked: Asked, runner: Runner) -> Answered:
+        self._refuse_unknown(asked, [tensor.name for tensor in self.inputs])
+        rows = np.stack([self._numbers(tensor.name, asked.cells.get(tensor.name)) for tensor in self.inputs], axis=1)
+        nearest, _ = self.found.assign(rows, runner)  # type: ignore[arg-type]  # whatever runs work
+        far = self.found.distances(rows, runner)  # type: ignore[arg-type]
+        cells = (nearest.tolist(), [finite(cell) for cell in far.ravel().tolist()])
+        return Answered(list(zip(self.outputs, cells, strict=True)))
+
+    def _numbers(self, name: str, cells: list[Any] | None) -> np.ndarray:
+        if cells is None:
+            raise DataError(f"{wording.column(name)} is not sent, and k-means needs every column.")
+        for row, cell in enumerate(cells, start=1):
+            if isinstance(cell, str) or cell is None:
+                held = "is missing" if cell is None else f"holds {wording.cell(cell)}"
+                raise DataError(f"{wording.column(name)}, row {row}, {held}, and k-means needs a number in every cell.")
+        return np.array(cells, dtype=float)
+
+    def _example(self) -> Asked:
+        return Asked({tensor.name: [0.0] for tensor in self.inputs}, 1)
+
+
+def column_datatype(spec: Field) -> str:
+    """What the cells of a column usually are; others are taken too, as far as the column can mean them."""
+    return "FP64" if spec.kind.numeric else "BYTES" if spec.kind is Kind.TEXT else datatype_of(spec.levels)
+
+
+def datatype_of(values: Sequence[Any]) -> str:
+    """The datatype of levels or classes; those of several types are told as text."""
+    types = {type(value) for value in values}
+    return PLAIN.get(types.pop(), "BYTES") if len(types) == 1 else "BYTES"
+
+
+def served(path: str) -> ServedModel:
+    """The model of a file, ready to be asked; a line says why where a server has nothing to ask of it."""
+    estimator = softcount.load(path)
+    if isinstance(estimator, KMeans):
+        return ServedCentres(estimator)
+    fitted = getattr(estimator, "fitted_", None)
+    if isinstance(fitted, Fitted):
+        if fitted.bag:
+            raise ModelFileError(f"{path}: fitted on a sparse matrix, whose columns have no names to be sent by.")
+        return ServedClasses(fitted)
+    target: Key | None = getattr(fitted, "target", None)
+    if not hasattr(fitted, "net"):
+        raise ModelFileError(
+            f"{path}: a {type(estimator).__name__}, which is not served. Served are models of classes (NaiveBayes, "
+            f"Classifier, mixtures, networks with a class) and k-means.\n  Use it in Python: softcount.load({path!r})"
+        )
+    if fitted is None or target is None or fitted.is_number(target):
+        raise ModelFileError(f"{path}: a network that was learned without a class. {learn_class()}")
+    return ServedNetwork(fitted)
+
+
+def learn_class() -> str:
+    """How to learn a network that has a class."""
+    how = remedies.either("BayesNet.tan(X, y)", "softcount fit DATA --target COL --net tan")
+    return f"Learn one with a class: {how}"
+
+
+def served_by_name(paths: Sequence[str]) -> dict[str, ServedModel]:
+    """The models of files, by the names of the files without their endings."""
+    found: dict[str, ServedModel] = {}
+    files: dict[str, str] = {}
+    for path in paths:
+        name = Path(path).stem
+        if name in files:
+            raise DataError(f"{files[name]} and {path} would both be called {name!r}. Rename one of the files.")
+        files[name] = path
+        found[name] = served(path)
+    return found

@@ -1,0 +1,239 @@
+"""Requests and responses of the Open Inference Protocol: one tensor per column, null for a missing cell."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from softcount.records import dataclass
+from softcount.sources import wording
+
+
+class Refused(Exception):
+    """A request that is not answered; `status` is HTTP's number for why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+# Requests and answers of the Open Inference Protocol: one tensor for each column, null where a cell is missing.
+
+BAD_REQUEST = 400
+LARGEST = 1.7976931348623157e308
+MOST_CELLS = 1_000_000
+"""Cells of a request as the model reads it, and of its answer: about 20 MB of JSON."""
+WRITTEN = 10_000
+"""Cells written as JSON at a time; other threads wait meanwhile. 249 MB at once blocked /v2/health/live for 20 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What a tensor is called and holds: -1 in its shape is any number of rows."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...] = (-1,)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The tensor as the metadata of a model have it."""
+        return {"name": self.name, "datatype": self.datatype, "shape": list(self.shape)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The cells that a request holds, by the names of their columns; which tensors it wants (None: all), and its id."""
+
+    cells: Mapping[str, list[Any]]
+    rows: int
+    wanted: Sequence[str] | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Tensors with what is in them, and what is to be said of the rows."""
+
+    tensors: Sequence[tuple[Tensor, Sequence[Any]]]
+    note: str = ""
+
+
+def asked_in(body: bytes) -> Asked:
+    """What the body of a request asks."""
+    document = _document(body)
+    given = document.get("inputs")
+    if not isinstance(given, list) or not given:
+        raise _bad("a request has `inputs`: a list of one tensor for each column.")
+    cells: dict[str, list[Any]] = {}
+    for place, tensor in enumerate(given, start=1):
+        name, column = _column(tensor, place)
+        if name in cells:
+            raise _bad(f"column {wording.cell(name)} is given twice.")
+        cells[name] = column
+    lengths = {name: len(column) for name, column in cells.items()}
+    first, rows = next(iter(lengths.items()))
+    for name, length in lengths.items():
+        if length != rows:
+            raise _bad(
+                f"column {wording.cell(first)} has {rows:,} rows and column {wording.cell(name)} {length:,}. "
+                "Every column has a cell for each row, null where it is missing."
+            )
+    return Asked(cells, rows, _wanted(document.get("outputs")), _id(document.get("id")))
+
+
+def answer_body(model: str, asked: Asked, answered: Answered) -> bytes:
+    """An answer as the body of a response."""
+    known = {tensor.name: (tensor, cells) for tensor, cells in answered.tensors}
+    wanted = list(known) if asked.wanted is None else asked.wanted
+    for name in wanted:
+        if name not in known:
+            raise _bad(f"there is no output {wording.cell(name)}. The outputs are {wording.and_others(known)}.")
+    document: dict[str, Any] = {"model_name": model}
+    if asked.id is not None:
+        document["id"] = asked.id
+    if answered.note:
+        document["parameters"] = {"note": answered.note}
+    body = bytearray(_json(document)[:-1] + b',"outputs":[')
+    for place, name in enumerate(wanted):
+        tensor, cells = known[name]
+        shape = [asked.rows if size < 0 else size for size in tensor.shape]
+        head = {"name": name, "datatype": tensor.datatype, "shape": shape}
+        body += b"," * bool(place) + _json(head)[:-1] + b',"data":['
+        for start in range(0, len(cells), WRITTEN):
+            body += b"," * bool(start) + _json(cells[start : start + WRITTEN])[1:-1]
+        body += b"]}"
+    return bytes(body + b"]}")
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def finite(number: float) -> float:
+    """A number that JSON can hold: infinity is the largest there is."""
+    return max(-LARGEST, min(LARGEST, number))
+
+
+# -- what a request may say
+
+
+def _bad(why: str) -> Refused:
+    return Refused(BAD_REQUEST, why)
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise _bad("the body is not UTF-8. Send JSON in UTF-8.") from None
+    except RecursionError:
+        raise _bad("the body is nested too deeply.") from None
+    except ValueError as error:
+        raise _bad(f"the body is not JSON: {str(error)[:200]}.") from None
+    if not isinstance(document, dict):
+        raise _bad('the body is no request: send an object with "inputs".')
+    return document
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON; null is a missing cell")
+
+
+def _id(said: Any) -> str | None:
+    if said is not None and not _is_text(said):
+        raise _bad("`id` is a text.")
+    return None if said is None else str(said)
+
+
+def _wanted(said: Any) -> list[str] | None:
+    if said is None:
+        return None
+    if not isinstance(said, list) or not all(isinstance(x, dict) and _is_text(x.get("name")) for x in said):
+        raise _bad('`outputs` is a list of {"name": ...}; leave it out for all.')
+    names = [x["name"] for x in said]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise _bad(f"output {wording.cell(name)} is asked for {times:,} times. Name every output once.")
+    return names or None
+
+
+def _column(tensor: Any, place: int) -> tuple[str, list[Any]]:
+    """The name and the cells of a tensor."""
+    if not isinstance(tensor, dict) or not _is_text(tensor.get("name")):
+        raise _bad(f"input {place} has no name: a tensor is an object with name, datatype, shape and data.")
+    name, datatype = tensor["name"], tensor.get("datatype")
+    if not isinstance(datatype, str) or datatype not in DATATYPES:
+        raise _bad(
+            f"column {wording.cell(name)} has the datatype {wording.cell(datatype)}. Use {', '.join(DATATYPES)}."
+        )
+    cells = _flat(tensor, name)
+    fits, means = DATATYPES[datatype]
+    for row, cell in enumerate(cells, start=1):
+        if cell is not None and not fits(cell):
+            raise _bad(
+                f"column {wording.cell(name)}, row {row}: {wording.cell(cell)} is not {means}, which {datatype} "
+                "says it is. Send null where a cell is missing."
+            )
+    return name, cells
+
+
+def _flat(tensor: Mapping[str, Any], name: str) -> list[Any]:
+    """The cells of a column in a row; they may come in rows of one."""
+    shape, cells = tensor.get("shape"), tensor.get("data")
+    if not isinstance(cells, list):
+        raise _bad(f"column {wording.cell(name)} has no `data`: a list with a cell for each row.")
+    if cells and all(isinstance(cell, list) and len(cell) == 1 for cell in cells):
+        cells = [cell[0] for cell in cells]
+    whole = isinstance(shape, list) and all(type(size) is int for size in shape)
+    if not whole or shape not in ([len(cells)], [len(cells), 1]):
+        raise _bad(
+            f"column {wording.cell(name)} has {len(cells):,} cells and the shape {wording.cell(shape)}. "
+            f"A column has the shape [{len(cells)}]; of several columns each is a tensor of its own."
+        )
+    if not cells:
+        raise _bad(f"column {wording.cell(name)} has no rows. Send at least one.")
+    return cells
+
+
+def _is_text(cell: Any) -> bool:
+    """Whether this is text that can be written: half of a pair of surrogates is none."""
+    if not isinstance(cell, str):
+        return False
+    try:
+        cell.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_whole(low: int, high: int, cell: Any) -> bool:
+    return type(cell) is int and low <= cell <= high
+
+
+def _is_number(cell: Any) -> bool:
+    return (type(cell) is float and math.isfinite(cell)) or (type(cell) is int and abs(cell) <= LARGEST)
+
+
+def _is_truth(cell: Any) -> bool:
+    return type(cell) is bool
+
+
+DATATYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "BOOL": (_is_truth, "true or false"),
+    **{
+        f"UINT{bits}": (partial(_is_whole, 0, 2**bits - 1), f"a whole number from 0 to 2^{bits} - 1")
+        for bits in (8, 16, 32, 64)
+    },
+    **{
+        f"INT{bits}": (partial(_is_whole, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1), f"a whole number of {bits} bits")
+        for bits in (8, 16, 32, 64)
+    },
+    **dict.fromkeys(("FP16", "FP32", "FP64"), (_is_number, "a finite number")),
+    "BYTES": (_is_text, "a text"),
+}
+"""Every datatype of the protocol: what tells whether a cell is of it, and what such a cell is, in words."""

@@ -1,0 +1,134 @@
+"""A uvicorn server: one process, time limits on connections, and a shutdown that finishes open requests."""
+
+from __future__ import annotations
+
+import socket
+from asyncio import TimerHandle, Transport
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from softcount.errors import DataError
+from softcount.run.local import limit_blas
+from softcount.serve.application import Limits, Served, application
+
+
+class PatientConnection(H11Protocol):
+    """A connection that is ended when nothing comes, or nothing is taken, for too long."""
+
+    limits = Limits()
+    waiting: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        else:
+            self._wait_for_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._stop_waiting()
+        if self.transport.is_closing():
+            self._drop_later()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._drop_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        if self.waiting is None:
+            self.waiting = self.loop.call_later(self.limits.sending, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self.waiting is not None:
+            self.waiting.cancel()
+            self.waiting = None
+
+    def _drop_later(self) -> None:
+        """Closing waits until all is written: not for ever."""
+        self.loop.call_later(self.limits.reading, self.transport.abort)
+
+
+def patient_with(limits: Limits) -> type[PatientConnection]:
+    """Connections with these limits."""
+    return type("LimitedConnection", (PatientConnection,), {"limits": limits})
+
+
+# A server by uvicorn: one process, connections that are not waited for, and an end that lets answers finish.
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+KEPT_ALIVE, LAST_ANSWERS = 75, 10
+"""Seconds that a connection without a request is kept, and that answers have to finish once the end is asked for."""
+
+
+def refuse_without_extra() -> None:
+    """Raise where what a server runs on is not installed."""
+    try:
+        import starlette
+        import uvicorn  # noqa: F401
+
+        del starlette
+    except ImportError:
+        raise DataError(
+            'a server runs on Starlette and uvicorn, which are not installed: pip install "softcount[serve]"'
+        ) from None
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket at an address; port 0 is any that is free."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise DataError(
+            f"cannot listen at {host}, port {port}: {why}. Choose another port (0: any), or another address."
+        ) from None
+
+
+def address_of(listener: socket.socket) -> str:
+    """Where the server is asked."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run_server(served: Served, listener: socket.socket, hosts: Collection[str], begun: Callable[[], None]) -> None:
+    """Answer until the process is told to end; then no more is taken, and what was begun is finished."""
+    import uvicorn
+
+    class AnnouncedServer(uvicorn.Server):
+        """A server that says when it answers."""
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets=sockets)
+            begun()
+
+    config = uvicorn.Config(
+        application(served, {*LOCAL, *hosts}),
+        http=patient_with(served.limits),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEPT_ALIVE,
+        timeout_graceful_shutdown=LAST_ANSWERS,
+    )
+    with limit_blas(), suppress(KeyboardInterrupt):
+        try:
+            AnnouncedServer(config).run(sockets=[listener])
+        finally:
+            served.close()

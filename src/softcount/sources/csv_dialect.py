@@ -1,0 +1,592 @@
+"""The dialect of a text table: delimiter, quotes, decimal mark and header."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from softcount.core import remedies
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.arrow_columns import is_number, number_of
+from softcount.sources.bytestream import LONGEST
+from softcount.sources.source import BLANKS, FileFormat, refuse_repeated, refuse_wide, spoken_delimiter
+
+NEWLINE, RETURN, QUOTE = 10, 13, 34
+_many_ends = re.compile(rb"[\r\n]{5,}")
+
+
+def shorten_blank_lines(data: bytes) -> bytes:
+    """Collapse runs of blank lines to one: ten times as fast as finding the end of each line."""
+    return _many_ends.sub(b"\n\n", data)
+
+
+def not_text() -> str:
+    """What a NUL byte means."""
+    utf16 = remedies.setting("encoding", "utf-16")
+    return f"this is not plain text, or it is damaged. If it was saved as UTF-16: {utf16}"
+
+
+class RowBytes(NamedTuple):
+    """Whole rows: the number of the first, how many, and their bytes, each ended by a newline."""
+
+    start: int
+    n_rows: int
+    data: bytes
+
+
+def runs(
+    blocks: Iterable[bytes], rows: int, delimiter: str, most: int, compiled: Callable[[], bool] = lambda: False
+) -> Iterator[RowBytes]:
+    """All rows, whatever the blocks, in runs that end with their row number `rows` or the one that makes `most` bytes.
+
+    A row ends with a newline, a carriage return, or both; blank lines are skipped. Where `compiled` says so, a kernel
+    looks for them, ten times as fast.
+    """
+    held: list[memoryview] = []
+    start = count = size = 0
+    for data, ends in _whole_rows(blocks, delimiter, compiled):
+        view = memoryview(data)
+        done = at = 0
+        while done < len(ends):
+            fills = int(np.searchsorted(ends, at + most - size)) + 1
+            stop = min(done + rows - count, fills)
+            taken = min(stop, len(ends))
+            held.append(view[at : int(ends[taken - 1])])
+            count, size, done, at = count + taken - done, size + len(held[-1]), taken, int(ends[taken - 1])
+            if stop == taken:
+                yield RowBytes(start, count, b"".join(held))
+                start, held, count, size = start + count, [], 0, 0
+    if count:
+        yield RowBytes(start, count, b"".join(held))
+
+
+def _whole_rows(
+    blocks: Iterable[bytes], delimiter: str, compiled: Callable[[], bool]
+) -> Iterator[tuple[bytes, np.ndarray]]:
+    """Blocks extended to end with a row, and where in each the rows end, all by a newline.
+
+    A row that goes on is looked at again only when twice as much of it is there, so that a long one takes no longer.
+    """
+    tail, row, length, shut = b"", 0, 0, False
+    held: list[bytes] = []
+    for block, last in with_last(blocks):
+        held.append(block)
+        length += len(block)
+        # An open quote is closed by a quote: in blocks without one no row ends, and there is nothing to look for.
+        shut = shut and b'"' not in block
+        if not last and (length < len(tail) or shut) and len(tail) + length <= LONGEST:
+            continue
+        data = b"".join([tail, *held])
+        held, length = [], 0
+        if (at := data.find(b"\0", len(tail))) >= 0:
+            raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {not_text()}")
+        if shut and len(data) > LONGEST:
+            raise _too_long(row + 1)
+        if b'"' not in data and not data[-64:].strip(b"\r\n"):
+            data = shorten_blank_lines(data)
+        ends, shut = row_ends(data, delimiter, compiled())
+        if not last and len(ends) and ends[-1] == len(data) and data.endswith(b"\r"):
+            ends = ends[:-1]  # a newline may follow
+        _refuse_long(data, ends, row, delimiter)
+        tail = data[int(ends[-1]) :] if len(ends) else data
+        if len(ends):
+            kept = without_blank_lines(_with_newlines(data, ends), ends)
+            row += len(kept[1])
+            yield kept
+    if tail:
+        yield _last_row(tail, delimiter, row)
+
+
+def with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each block, and whether it is the last."""
+    before = None
+    for block in blocks:
+        if before is not None:
+            yield before, False
+        before = block
+    if before is not None:
+        yield before, True
+
+
+def _last_row(tail: bytes, delimiter: str, row: int) -> tuple[bytes, np.ndarray]:
+    data = tail + b"\n"
+    ends, open_quote = row_ends(data, delimiter)
+    if open_quote or not len(ends):
+        raise DataError(f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell.")
+    return data, ends
+
+
+def _refuse_long(data: bytes, ends: np.ndarray, row: int, delimiter: str) -> None:
+    if len(data) <= LONGEST:
+        return
+    begins = np.append(0, ends)
+    long = np.flatnonzero(np.diff(begins, append=len(data)) > LONGEST)
+    if len(long):
+        before = rows_before(data, int(begins[long[0]]), delimiter)
+        raise _too_long(row + before + 1)
+
+
+def _too_long(row: int) -> DataError:
+    return DataError(
+        f"row {row} is longer than {LONGEST >> 20} MB: a quote opens and is never closed, or a cell holds too much. "
+        "Close it; double a quote inside a cell; cut up such long texts."
+    )
+
+
+def rows_before(data: bytes, at: int, delimiter: str) -> int:
+    """How many rows, blank lines apart, end before a place."""
+    ends, _ = row_ends(data[:at], delimiter)
+    return len(without_blank_lines(data, ends)[1]) if len(ends) else 0
+
+
+def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.ndarray, bool]:
+    """Just past the end of every row, line ends inside quotes not counting; and whether a quote stays open."""
+    letters = np.frombuffer(data, dtype=np.uint8)
+    if compiled:
+        from softcount.kernels.csv_cells import mark_rows
+
+        places = np.empty(len(data), dtype=np.int64)
+        found, is_open = mark_rows(letters, ord(delimiter), places)
+        if found >= 0:
+            return places[:found].copy(), is_open
+    ends = _line_ends(letters, b"\r" in data)
+    if b'"' not in data:
+        return ends + 1, False
+    borders = _quoted(letters, ord(delimiter))
+    inside = np.searchsorted(borders, ends) % 2 == 1
+    return ends[~inside] + 1, len(borders) % 2 == 1
+
+
+def _line_ends(letters: np.ndarray, returns: bool) -> np.ndarray:
+    """Newlines, and carriage returns that no newline follows."""
+    found = letters == NEWLINE
+    if returns:
+        alone = letters == RETURN
+        alone[:-1] &= ~found[1:]
+        found |= alone
+    return np.flatnonzero(found)
+
+
+def _with_newlines(data: bytes, ends: np.ndarray) -> bytes:
+    """The same rows, those that a carriage return ends ended by a newline instead."""
+    letters = np.frombuffer(data, dtype=np.uint8)
+    if b"\r" not in data or (letters[ends - 1] == NEWLINE).all():
+        return data
+    changed = letters.copy()
+    changed[ends - 1] = NEWLINE
+    return changed.tobytes()
+
+
+def _quoted(letters: np.ndarray, delimiter: int) -> np.ndarray:
+    """Positions at which quoted stretches open and close, in turn."""
+    quotes = np.flatnonzero(letters == QUOTE)
+    opening = quotes[0::2]
+    before = np.where(opening > 0, letters[opening - 1], NEWLINE)
+    # Taking quotes in turn is right when each opening one starts a cell or is the second of a doubled pair.
+    if np.isin(before, (delimiter, NEWLINE, RETURN, QUOTE)).all():
+        return quotes
+    return _quoted_slowly(letters, quotes.tolist(), delimiter)
+
+
+def _quoted_slowly(letters: np.ndarray, quotes: list[int], delimiter: int) -> np.ndarray:
+    """The same where quotes also stand inside unquoted cells, as in `5" pipe`: there they are plain letters."""
+    borders: list[int] = []
+    starts = (delimiter, NEWLINE, RETURN)
+    doubled = -1
+    for place, at in enumerate(quotes):
+        inside = len(borders) % 2 == 1
+        if not inside and (at == 0 or int(letters[at - 1]) in starts):
+            borders.append(at)
+        elif inside and at != doubled:
+            if place + 1 < len(quotes) and quotes[place + 1] == at + 1:
+                doubled = at + 1
+            else:
+                borders.append(at)
+    return np.array(borders, dtype=np.int64)
+
+
+def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarray]:
+    """Rows without those that hold nothing at all."""
+    lengths = np.diff(ends, prepend=0)
+    if lengths.min() > 2:
+        return data, ends
+    begins = ends - lengths
+    letters = np.frombuffer(data, dtype=np.uint8)
+    blank = (lengths == 1) | ((lengths == 2) & (letters[begins] == RETURN))
+    if not blank.any():
+        return data, ends
+    kept = b"".join(data[begin:end] for begin, end in zip(begins[~blank].tolist(), ends[~blank].tolist(), strict=True))
+    return kept, np.cumsum(lengths[~blank])
+
+
+def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = False) -> set[int] | None:
+    """Which columns hold a number with leading zeros such as 007; None where quotes make that hard to tell."""
+    if compiled:
+        return _padded_compiled(data, delimiter, width)
+    letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
+    if b'"' in data:
+        return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
+    found = _padded(letters, ord(delimiter))
+    return {column for column in _columns_at(letters, found, ord(delimiter)) if column < width} if len(found) else set()
+
+
+def _padded_compiled(data: bytes, delimiter: str, width: int) -> set[int] | None:
+    from softcount.kernels import csv_cells
+
+    found = np.zeros(width, dtype=np.bool_)
+    letters = np.frombuffer(b"\n" + data + b"\n\n\n", dtype=np.uint8)
+    marks = np.empty(len(letters) - 3, dtype=np.uint8)
+    if b'"' in data:
+        csv_cells.mark_padded(letters, QUOTE, marks)
+        some = marks.any()
+        csv_cells.mark_padded(letters, ord(delimiter), marks)
+        return None if some or marks.any() else set()
+    csv_cells.mark_padded(letters, ord(delimiter), marks)
+    csv_cells.columns_of(letters, ord(delimiter), marks, found)
+    return set(np.flatnonzero(found).tolist())
+
+
+SLICE = 1 << 17
+"""Bytes compared at a time: few enough to stay in the cache, where a comparison costs a third."""
+
+
+def _padded(letters: np.ndarray, delimiter: int) -> np.ndarray:
+    """Where a cell begins with 0 and another digit, a sign before them or not: the place before the cell."""
+    found = [_padded_slice(letters[at : at + SLICE + 3], delimiter) + at for at in range(0, len(letters), SLICE)]
+    return np.concatenate(found)
+
+
+def _padded_slice(letters: np.ndarray, delimiter: int) -> np.ndarray:
+    # Comparing whole arrays of bytes and looking for the few hits last is four times as fast as visiting zeros.
+    begins = (letters == delimiter) | (letters == NEWLINE) | (letters == ord(" "))
+    zero = (letters[:-1] == ord("0")) & (letters[1:] - np.uint8(ord("0")) < 10)
+    signed = begins[:-2] & ((letters[1:-1] == ord("-")) | (letters[1:-1] == ord("+")))
+    signed[:-1] &= zero[2:]
+    signed[-1:] = False
+    signed |= begins[:-2] & zero[1:]
+    return np.flatnonzero(signed)
+
+
+def _columns_at(letters: np.ndarray, places: np.ndarray, delimiter: int) -> set[int]:
+    """The columns that begin just after these places, or after the blanks there."""
+    ends = np.flatnonzero(letters == NEWLINE)
+    delimiters = np.flatnonzero(letters == delimiter)
+    begins = ends[np.searchsorted(ends, places, side="right") - 1]
+    columns = np.searchsorted(delimiters, places, side="right") - np.searchsorted(delimiters, begins)
+    return set(columns.tolist())
+
+
+# Whether the first line of a text table names its columns or is a row, by what stands below it.
+
+ROWS = 5
+"""Rows that must stand below the first line for anything to be told from them."""
+
+YEARS = range(1_000, 3_000)
+
+
+class FirstLine(NamedTuple):
+    """The cells of the first line, and the rows below it that are looked at."""
+
+    cells: Sequence[str]
+    below: Sequence[Sequence[str]]
+
+
+def looks_like_data(first: FirstLine) -> bool:
+    """Whether the first line is a row: some cell is like the cells below it, and none is unlike them.
+
+    >>> looks_like_data(FirstLine(["39", "Private"], [["50", "Private"], ["38", "State"]] * 5))
+    True
+    """
+    alike = _alike(first)
+    return True in alike and False not in alike
+
+
+def looks_like_names(first: FirstLine) -> bool:
+    """Whether the first line names the columns: some cell is unlike the cells below it, and none is like them."""
+    alike = _alike(first)
+    return False in alike and True not in alike
+
+
+def _alike(first: FirstLine) -> list[bool | None]:
+    """Of every cell whether it is like those below it; None where that cannot be told."""
+    rows = [row for row in first.below if len(row) == len(first.cells)]
+    if len(rows) < ROWS or len(rows) < len(first.below) or _are_steps(first.cells):
+        return []
+    return [_is_alike(cell, column) for cell, column in zip(first.cells, zip(*rows, strict=True), strict=True)]
+
+
+def _is_alike(cell: str, column: Sequence[str]) -> bool | None:
+    known = [below for below in column if below not in ("", "?", "NA")]
+    if len(known) < ROWS or not cell:
+        return None
+    if all(map(is_number, known)):
+        return True if number_of(cell) is not None else None if cell in ("?", "NA") else False
+    # A level stands in many rows; what comes but once says nothing.
+    different = set(known)
+    return True if cell in different and 2 * len(different) <= len(known) else None
+
+
+def _are_steps(cells: Sequence[str]) -> bool:
+    """Whether the cells that are numbers count up as names do: years, or the places 0, 1, 2, ..."""
+    numbers = [number_of(cell) for cell in cells]
+    found = [number for number in numbers if isinstance(number, int)]
+    if len(found) < 2 or len(found) < sum(number is not None for number in numbers):
+        return False
+    up = all(after - before == 1 for before, after in pairwise(found))
+    return up and (found[0] in (0, 1) or all(number in YEARS for number in found))
+
+
+# How a text table is written: what parts its cells, and what its columns are called.
+
+DELIMITERS = (",", "\t", ";", "|")
+LINES = 50
+HEAD = 1 << 20
+"""Lines, and bytes at most, that are compared to find the delimiter."""
+
+UNNAMED = "Unnamed: 0"
+ORANGE_TYPES = {"d", "c", "s", "t", "discrete", "continuous", "string", "time"}
+ORANGE_ROLES = {"", "class", "meta", "ignore", "i", "m"}
+"""What stands in the second and third line of Orange's tables."""
+
+
+class Dialect(NamedTuple):
+    """The delimiter, the column names, and how many bytes of the file the header takes.
+
+    `trailing`: every row ends with a delimiter, after which nothing may stand. `notes` are for the file's owner.
+    """
+
+    delimiter: str
+    names: list[str]
+    skip: int
+    trailing: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def spoken(self) -> str:
+        return spoken_delimiter(self.delimiter)
+
+
+def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect | None:
+    """What the first bytes of a file, or the whole of it, say of how it is written; None where they are too few."""
+    if len(head) < HEAD and not whole:
+        return None
+    if whole and not head.strip():
+        raise DataError(f"{name} is empty. A table needs a line of column names and at least one row.")
+    text = head + b"\n" if whole else head
+    blank = len(text) - len(text.lstrip(b"\r\n"))
+    delimiter = form.delimiter or best_delimiter(text[blank : blank + HEAD]) or ","
+    delimiter = "\t" if delimiter == BLANKS else delimiter
+    cells, skip = record_at(text, blank, delimiter.encode())
+    if skip < 0:
+        if whole or len(head) > LONGEST:
+            raise DataError(
+                f"the first line of {name} is longer than {LONGEST >> 20} MB, or a quote opens in it and is never "
+                "closed. Close it; double a quote inside a cell."
+            )
+        return None
+    refuse_wide(len(cells), name)
+    names, below = _decoded(name, text[:skip], cells), list(_records(text, skip, delimiter, whole))
+    if form.header is None and not form.names and len(below) >= 3 and len(names) == len(below[0]) == len(below[1]):
+        types, roles, row = map(set, below[:3])
+        if types <= ORANGE_TYPES and roles <= ORANGE_ROLES and not row <= ORANGE_TYPES:
+            raise DataError(
+                f"the second and third line of {name} hold types and roles, as Orange writes them, which are not read. "
+                "Delete these two lines, or save the table as plain CSV."
+            )
+    return _dialect(delimiter, skip, FirstLine(names, below), form)
+
+
+def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list[str]]:
+    """The first rows from a place on, blank lines and a last one that may be cut left out."""
+    for _ in range(LINES):
+        cells, at = record_at(text, at, delimiter.encode())
+        if at < 0 or (at >= len(text) and not whole):
+            return
+        if cells != [b""]:
+            yield [cell.decode("utf-8", "replace").strip() for cell in cells]
+
+
+def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> Dialect:
+    """The dialect by the first line and the rows below it, and by what is said of them."""
+    header = _is_header(first, form)
+    rows = first.below if header else [first.cells, *first.below]
+    given = list(form.names) if form.names else list(first.cells) if header else []
+    width = len(first.cells)
+    trailing = len(rows) >= ROWS and all(len(row) > 1 and not row[-1] for row in rows)
+    beyond = header and len(rows) >= ROWS and all(len(row) == width + 1 for row in rows)
+    notes: tuple[str, ...] = ()
+    if trailing and header and not beyond and first.cells[-1]:
+        trailing = False  # a column that has a name and no value yet
+    elif trailing:
+        given = given[: width - 1] if header and not beyond and not form.names else given
+        width -= not beyond
+    elif beyond:
+        notes = ("rows have a cell more than the first line has names: the first cell is taken for the row's name",)
+        width, given = width + 1, [UNNAMED, *given]
+    if not given:
+        given = [f"c{place}" for place in range(1, width + 1)]
+    if form.names and len(given) != width:
+        raise DataError(f"there are {len(form.names)} names for {width} columns. Name every column: {remedies.names()}")
+    named, unnamed = column_names(given, sure=not header or form.header is True or bool(form.names))
+    return Dialect(delimiter, named, skip if header else 0, trailing, (*notes, *unnamed))
+
+
+def _is_header(first: FirstLine, form: FileFormat) -> bool:
+    """Whether the first line names the columns; refused where it does not look like that and nobody says so."""
+    if form.names and tuple(first.cells) == form.names:
+        return True
+    if form.header is not None:
+        return form.header
+    if form.names and looks_like_names(first):
+        raise DataError(
+            f"names are given, but the first line looks like names too ({_shown(first.cells)}). "
+            f"Leave it out: {remedies.header(True)}, or take it for a row: {remedies.header(False)}."
+        )
+    if not form.names and looks_like_data(first):
+        raise _looks_like_data(first.cells)
+    return not form.names
+
+
+def _decoded(name: str, line: bytes, cells: Sequence[bytes]) -> list[str]:
+    if b"\0" in line:
+        raise DataError(f"there is a NUL byte in the first line of {name}: {not_text()}")
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(name, error.start, 0) from None
+    return [cell.decode("utf-8").strip() for cell in cells]
+
+
+def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
+    """The error of a byte that is not UTF-8; row 0 is the header."""
+    where = "" if row is None else f" (in row {row})" if row else " (in the header)"
+    return DataError(
+        f"{name} is not UTF-8 text: byte {offset}{where} does not belong. "
+        f"Say what it is: {remedies.setting('encoding', 'cp1252')} for what Excel saves in Western Europe."
+    )
+
+
+def best_delimiter(text: bytes) -> str | None:
+    """The delimiter under which the first lines agree best in how many cells they have, and have the most.
+
+    None where none of them parts the first line.
+    """
+    text = shorten_blank_lines(text) if b"\n" * 64 in text or b"\r\n" * 64 in text else text
+    scored = [(_agreement(text, delimiter), -place, delimiter) for place, delimiter in enumerate(DELIMITERS)]
+    best, _, delimiter = max(scored)
+    return delimiter if best > (0.0, 0) else None
+
+
+def _agreement(text: bytes, delimiter: str) -> tuple[float, int]:
+    widths: list[int] = []
+    at = 0
+    while 0 <= at < len(text) and len(widths) <= LINES:
+        cells, at = record_at(text, at, delimiter.encode())
+        if cells != [b""] and (at >= 0 or not widths):  # the last line may be cut
+            widths.append(len(cells))
+    if not widths or widths[0] < 2:
+        return 0.0, 0
+    return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+
+_line_end = re.compile(b"\r\n|\r|\n")
+
+
+@cache
+def _breaks(delimiter: bytes) -> re.Pattern[bytes]:
+    return re.compile(b"[\r\n" + re.escape(delimiter) + b"]")
+
+
+def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]:
+    r"""The cells of the row that begins at a place, and where the next begins; -1 where the data end before the row.
+
+    >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
+    ([b'a', b'b"c\n', b'd"e'], 15)
+    """
+    cells: list[bytes] = []
+    line_end = _line_end.search(data, at)
+    if line_end is not None and data.find(b'"', at, line_end.start()) < 0:
+        return data[at : line_end.start()].split(delimiter), line_end.end()
+    breaks = _breaks(delimiter)
+    while True:
+        quoted = b""
+        if data.startswith(b'"', at):
+            close = _closing(data, at + 1)
+            quoted, at = data[at + 1 : close].replace(b'""', b'"'), close + 1
+            if not at:
+                return [*cells, quoted], -1
+        found = breaks.search(data, at)
+        end = found.start() if found else len(data)
+        cells.append(quoted + data[at:end])
+        if not data.startswith(delimiter, end):
+            return cells, end + 1 + data.startswith(b"\r\n", end) if found else -1
+        at = end + 1
+
+
+def _closing(data: bytes, at: int) -> int:
+    """Where the quote is that closes a cell; -1 where there is none."""
+    while (at := data.find(b'"', at)) >= 0 and data.startswith(b'"', at + 1):
+        at += 2
+    return at
+
+
+def column_names(cells: Sequence[str], *, sure: bool = False) -> tuple[list[str], tuple[str, ...]]:
+    """Names from a header, and notes on them; what looks like data is refused unless one is `sure`."""
+    if not sure and all(number_of(cell) is not None for cell in cells):
+        raise _looks_like_data(cells)
+    counts = [name for name, count in Counter(filter(None, cells)).items() if count > 1]
+    numbers = [name for name in cells if number_of(name) is not None]
+    if not sure and counts and numbers and set(cells) <= {*counts, *numbers}:
+        raise _looks_like_data(cells)
+    return name_columns(cells)
+
+
+def name_columns(cells: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Names of columns from the cells of a header, and a note on those that have none; repeated names are refused.
+
+    A first column without a name holds the names of rows, as pandas and R write them.
+
+    >>> name_columns(["a", "", "c"])
+    (['a', 'column 2', 'c'], ("column 2 has no name in the first line: called 'column 2'",))
+    """
+    if not any(cells):
+        raise DataError("no column has a name. Give every column a name in the first line.")
+    named = [cell or (f"column {place}" if place > 1 else UNNAMED) for place, cell in enumerate(cells, start=1)]
+    refuse_repeated(named)
+    blank = [name for cell, name in zip(cells, named, strict=True) if not cell and name != UNNAMED]
+    if not blank:
+        return named, ()
+    which = f"{blank[0]} has" if len(blank) == 1 else f"{len(blank)} columns have"
+    return named, (f"{which} no name in the first line: called {wording.and_others(blank, 3)}",)
+
+
+def _looks_like_data(cells: Sequence[str]) -> DataError:
+    return DataError(
+        f"the first line looks like data, not names ({_shown(cells)}). If it is a row: {remedies.header(False)}, or "
+        f"name the columns: {remedies.names()}. If it does name them: {remedies.header(True)}."
+    )
+
+
+def _shown(cells: Sequence[str]) -> str:
+    shown = ", ".join(wording.cell(cell).strip("'\"") for cell in cells[:4])
+    return shown + (", ..." if len(cells) > 4 else "")
+
+
+def is_blank_separated(text: bytes) -> bool:
+    """Whether lines that no delimiter parts are rows of cells with blanks between, numbers among them.
+
+    >>> is_blank_separated(b"x y\\n" + b"1.5  a\\n" * 6), is_blank_separated(b"what a day\\n" * 9)
+    (True, False)
+    """
+    lines = [line.split() for line in text[:HEAD].splitlines()[: LINES + 1]][:-1]
+    rows = [[cell.decode("utf-8", "replace") for cell in line] for line in lines if line]
+    if len(rows) <= ROWS or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        return False
+    return any(all(number_of(cell) is not None for cell in column) for column in zip(*rows[1:], strict=True))

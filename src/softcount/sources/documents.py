@@ -1,0 +1,570 @@
+"""Documents from folders, tar and zip archives."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate
+from typing import IO, Any, NamedTuple
+
+from softcount.errors import DataError
+from softcount.sources.bytestream import (
+    BLOCK,
+    GZIP,
+    LONGEST,
+    FileState,
+    Progress,
+    Spool,
+    TextFile,
+    UnchangingFile,
+    as_utf8,
+    changed,
+    first_bytes,
+    recoded,
+    spool,
+    too_long,
+    unpacked_blocks,
+)
+from softcount.sources.frames import TEXT, ArrowSource
+from softcount.sources.source import Key, Source, TablePiece, Wanted
+from softcount.text import Words
+
+Parts = tuple[str, ...]
+"""The folders a file is in, and its name."""
+
+HEADER = 512
+"""Bytes of the header of each member of a tar file."""
+
+LONGEST_NAME = 1 << 20
+"""Bytes that the name and the notes of a member may have."""
+
+AGAIN = "a link to a folder that is read anyway"
+"""Why such a link is not followed."""
+
+SIDECARS = ("__MACOSX",)
+"""Folders that archivers add for themselves."""
+
+
+class TarMember(NamedTuple):
+    """A document in a tar file."""
+
+    name: str
+    offset: int
+    size: int
+
+
+class FolderArchive:
+    """The files in a folder and in the folders below it, hidden ones left out, in the order of their names.
+
+    `skipped` are names that cannot be documents, each with why.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.name = folder
+        self.skipped: list[tuple[str, str]] = []
+        self._seen: set[tuple[int, int]] = set()
+        found = sorted(self._files(folder), key=lambda file: file[0])
+        self.skipped.sort()
+        self._paths = [path for _, path, _ in found]
+        self.names = ["/".join(parts) for parts, _, _ in found]
+        self._states = [state for _, _, state in found]
+        self.sizes = [state.size for state in self._states]
+
+    def _files(self, folder: str) -> Iterator[tuple[Parts, str, FileState]]:
+        """The files and their states; links to folders are followed last, so that every folder goes by its own name."""
+        waiting: list[tuple[str, Parts]] = [(folder, ())]
+        linked: deque[tuple[str, Parts]] = deque()
+        while waiting or linked:
+            here, above = waiting.pop() if waiting else linked.popleft()
+            for entry in self._entries(here, above):
+                parts = (*above, readable(entry.name))
+                try:
+                    if entry.is_file():
+                        yield parts, entry.path, FileState.of(os.stat(entry.path))
+                    elif entry.is_dir():
+                        (linked if entry.is_symlink() else waiting).append((entry.path, parts))
+                    else:
+                        self._skip(parts, "a broken link" if entry.is_symlink() else "no plain file")
+                except OSError as error:
+                    self._skip(parts, _reason(error))
+
+    def _entries(self, folder: str, above: Parts) -> list[os.DirEntry[str]]:
+        """What is in a folder, in the order of names; nothing where it was listed before, which is written down."""
+        try:
+            here = os.stat(folder)
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            if not above:
+                raise DataError(f"{folder} cannot be listed: {_reason(error)}.") from None
+            self._skip(above, _reason(error))
+            return []
+        if (here.st_dev, here.st_ino) in self._seen:
+            self._skip(above, AGAIN)
+            return []
+        self._seen.add((here.st_dev, here.st_ino))
+        return [entry for entry in entries if not is_hidden(entry.name)]
+
+    def _skip(self, parts: Parts, why: str) -> None:
+        self.skipped.append(("/".join(parts), why))
+
+    def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
+        """The bytes of these documents, one after another; of one that may not be read, why."""
+        for place in places:
+            try:
+                yield _whole(self._paths[place], self._states[place], self.names[place])
+            except OSError as error:
+                yield error
+
+
+def _whole(path: str, state: FileState, name: str) -> bytes:
+    """The bytes of a file that is what it was when it was listed, by system calls (6 us a file; `open` takes 10)."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        data = os.read(handle, _wanted(state.size) + 1)
+        if FileState.of(os.fstat(handle)) != state or len(data) < _wanted(state.size):
+            raise changed(name)
+        return _document(data, state.size, name)
+    finally:
+        os.close(handle)
+
+
+def _wanted(size: int) -> int:
+    """How many bytes to read of a document: of one too long, enough to see whether it is one."""
+    return size if size <= LONGEST else min(size, BLOCK)
+
+
+def _document(data: bytes, size: int, name: str) -> bytes:
+    """What was read of a document; one too long is refused, unless it is binary and no document at all."""
+    if size > LONGEST and b"\0" not in data:
+        raise too_long(name)
+    return data[:size]
+
+
+class TarArchive:
+    """The plain files in a tar file, in the order of their names; a top folder that holds all of them is not named.
+
+    A compressed one is unpacked to a temporary file first, which is read from then on. Nothing is ever written under a
+    name from the archive; links and devices are left out.
+    """
+
+    def __init__(self, path: str, name: str, progress: Progress | None = None) -> None:
+        self.name = name
+        self._file = UnchangingFile(path, name)
+        if first_bytes(path).startswith(GZIP):
+            copy = unpacked(self._file, progress)
+            copy.remove_with(self)
+            self._file = UnchangingFile(copy.path, name)
+        self.skipped: list[tuple[str, str]] = []
+        members = sorted(self._members(), key=lambda member: member.name.split("/"))
+        top = _shared_top(members)
+        self.names = [member.name[top:] for member in members]
+        self.sizes = [member.size for member in members]
+        self._offsets = [member.offset for member in members]
+
+    def _members(self) -> Iterator[TarMember]:
+        end = self._file.state.size
+        try:
+            with self._file.unchanged(), open(self._file.path, "rb") as raw:
+                with tarfile.open(fileobj=TarHeaders(raw, self.name), mode="r:") as archive:
+                    while (found := archive.next()) is not None:
+                        yield from self._member(found, end)
+                        archive.members.clear()  # type: ignore[attr-defined]  # or it would keep them all
+                    stopped = archive.offset
+                self._refuse_rest(raw, stopped)
+        except DataError:
+            raise
+        except (tarfile.TarError, ValueError, EOFError) as error:
+            raise DataError(f"{self.name} is a damaged tar file: {error}. Copy or download it again.") from None
+
+    def _refuse_rest(self, file: IO[bytes], stopped: int) -> None:
+        """Raise where the members end at a header that makes no sense, which `tarfile` takes for the end."""
+        file.seek(stopped)
+        if file.read(HEADER).strip(b"\0"):
+            raise DataError(f"{self.name}, a tar file, is damaged at byte {stopped:,}. Copy or download it again.")
+
+    def _member(self, found: tarfile.TarInfo, end: int) -> Iterator[TarMember]:
+        parts = [readable(part) for part in found.name.split("/") if part not in ("", ".", "..")]
+        if found.isdir() or not parts or any(map(is_hidden, parts)):
+            return
+        name = "/".join(parts)
+        if not found.isreg() or found.issparse():
+            self.skipped.append((name, "no plain file"))
+        elif found.offset_data + found.size > end:
+            raise DataError(f"{self.name} ends inside {name!r}: it is cut short. Copy or download it again.")
+        else:
+            yield TarMember(name, found.offset_data, found.size)
+
+    def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
+        """The bytes of these documents, one after another."""
+        with self._file.unchanged(), open(self._file.path, "rb") as file:
+            for place in places:
+                file.seek(self._offsets[place])
+                size = self.sizes[place]
+                yield _document(file.read(_wanted(size)), size, f"{self.names[place]} in {self.name}")
+
+
+class TarHeaders(io.BufferedIOBase):
+    """A tar file for `tarfile`, which would read a name of any length: it gets no more than a name may have."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name = file, name
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= LONGEST_NAME:
+            raise DataError(f"{self._name} is a tar file with a name of {size:,} bytes. Copy or download it again.")
+        return self._file.read(size)
+
+
+Archive = FolderArchive | TarArchive
+"""Documents by name, in order."""
+
+
+def _shared_top(members: list[TarMember]) -> int:
+    """How many characters name the one folder that everything lies in, 0 where there is none."""
+    tops = {member.name.partition("/")[0] for member in members if "/" in member.name}
+    if len(tops) != 1 or any("/" not in member.name for member in members):
+        return 0
+    return len(tops.pop()) + 1
+
+
+def unpacked(file: UnchangingFile, progress: Progress | None = None) -> Spool:
+    """A gzipped file unpacked to a temporary one."""
+    with file.unchanged(), open(file.path, "rb") as raw:
+
+        def blocks() -> Iterator[bytes]:
+            for block in unpacked_blocks(raw, file.name):
+                yield block
+                if progress is not None:
+                    progress(raw.tell(), file.state.size)
+
+        return spool(blocks(), file.name)
+
+
+def archive_of(path: str, name: str, progress: Progress | None = None) -> Archive | None:
+    """The documents of a folder or a tar file; None for any other file."""
+    if os.path.isdir(path):
+        return FolderArchive(path)
+    return TarArchive(path, name, progress) if is_tar(path) else None
+
+
+def is_tar(path: str) -> bool:
+    """Whether a file is a tar file, gzipped or not, by how it begins."""
+    begins = first_bytes(path, HEADER)
+    if begins.startswith(GZIP):
+        begins = b""
+        with suppress(OSError, EOFError, zlib.error), gzip.open(path) as packed:
+            begins = packed.read(HEADER)
+    try:
+        tarfile.TarInfo.frombuf(begins, "utf-8", "surrogateescape")
+    except (tarfile.HeaderError, ValueError):
+        return False
+    return True
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is one that listings leave out."""
+    return name.startswith(".") or name in SIDECARS
+
+
+def readable(name: str) -> str:
+    """A file's name as text: its bytes as UTF-8, or as Latin-1 where they are none."""
+    return recoded(name.encode("utf-8", "surrogateescape"))[0].decode()
+
+
+def _reason(error: OSError) -> str:
+    said = error.strerror or str(error)
+    return said[:1].lower() + said[1:]
+
+
+# Documents as a table: a folder with a sub-folder per class, a tar file of one, the lines of a file, a whole file.
+
+CLASS, FILE = "class", "file"
+"""The columns of a folder besides the document: the sub-folder it is in, and its path from the folder."""
+
+PIECE_DOCUMENTS = 2_048
+PIECE_BYTES = 32 << 20
+"""A piece has so many documents at most, and ends after the one that takes it beyond so many bytes."""
+
+TABLES = (".csv", ".tsv")
+"""Endings of files that are no documents, if it is all there is."""
+
+MOST_BINARY = 0.25
+"""The share of lines with a NUL byte above which a file is binary rather than lines."""
+
+WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""How UTF-16 begins."""
+
+SHOWN = 80
+"""Characters of a name that a note has."""
+
+LOOKED_AT = 256
+"""Documents, evenly spread, that are looked at."""
+
+HELD_BYTES = 64 << 20
+"""Bytes of checked documents kept until they are asked for the first time, so that few folders are read twice."""
+
+
+class DocumentsSource(Source):
+    """The documents of a folder or a tar file, in the order of their names.
+
+    `default_target` is "class" where there are sub-folders. `text` is what to call the column of documents.
+    Every document is read once when the source is opened, to leave out binary files and to count what is not UTF-8.
+    """
+
+    chunk_rows = PIECE_DOCUMENTS
+
+    def __init__(self, archive: Archive, text: str = TEXT, progress: Progress | None = None) -> None:
+        self.archive, self.text = archive, text
+        self.aside = tuple(key for key in (CLASS, FILE) if key != text)
+        self.keys = [text, *self.aside]
+        self.kinds = {text: "text"}
+        self.whys = {text: "documents"}
+        self._held: dict[int, Any] = {}
+        self._unreadable = [(name, why) for name, why in archive.skipped if why != AGAIN]
+        self._binary: list[str] = []
+        self._latin = self._wide = 0
+        self._places: list[int] = []
+        self._spans: list[tuple[int, int]] = []
+        self._check(progress)
+        if not self._places:
+            why = "; ".join(self._left_out()) or "there is no file in it"
+            raise DataError(f"{archive.name} holds no documents: {why}. Name a folder of text files.")
+        self.n_rows = len(self._places)
+        self.files = [archive.names[place] for place in self._places]
+        self.classes = [name.partition("/")[0] if "/" in name else None for name in self.files]
+        self.default_target = CLASS if any(self.classes) else None
+        self.notes = tuple(self._notes())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_held": {}}  # a copy in another process reads the documents it needs
+
+    def _check(self, progress: Progress | None) -> None:
+        """Read every document once, and settle which of them are rows and where the pieces end."""
+        sizes = self.archive.sizes
+        total, done, length = sum(sizes), 0, 0
+        piece: list[bytes] = []
+        for place, raw in enumerate(self.archive.read(range(len(sizes)))):
+            document = self._checked(place, raw)
+            done += sizes[place]
+            if document is None:
+                continue
+            self._places.append(place)
+            piece.append(document)
+            length += len(document)
+            if len(piece) == PIECE_DOCUMENTS or length > PIECE_BYTES:
+                self._end_piece(piece, done)
+                piece, length = [], 0
+                if progress is not None:
+                    progress(done, total)
+        if piece:
+            self._end_piece(piece, done)
+
+    def _checked(self, place: int, raw: bytes | OSError) -> bytes | None:
+        """A document as UTF-8; None for what is no document, which is written down."""
+        name = self.archive.names[place]
+        if isinstance(raw, OSError):
+            self._unreadable.append((name, (raw.strerror or str(raw)).lower()))
+            return None
+        if b"\0" in raw:
+            self._binary.append(name)
+            self._wide += raw.startswith(WIDE)
+            return None
+        document, latin = as_utf8(raw)
+        self._latin += latin
+        return document
+
+    def _end_piece(self, piece: list[bytes], done: int) -> None:
+        start = self._spans[-1][1] if self._spans else 0
+        self._spans.append((start, start + len(piece)))
+        if done <= HELD_BYTES:
+            self._held[start] = strings(piece)
+
+    def _left_out(self) -> Iterator[str]:
+        if self._binary:
+            yield f"{_files(self._binary, 'holds', 'hold')} NUL bytes, left out as binary: {_some(self._binary)}"
+        if self._wide:
+            begin = "1 of them begins" if self._wide == 1 else f"{self._wide:,} of them begin"
+            yield f"{begin} like UTF-16, to be used once converted to UTF-8"
+        if self._unreadable:
+            shown = [f"{name}: {why}" for name, why in self._unreadable]
+            yield f"{_files(shown, 'cannot', 'cannot')} be read, left out: {_some(shown)}"
+
+    def _notes(self) -> Iterator[str]:
+        if self._latin:
+            yield latin_note(self._latin, "document")
+        yield from self._left_out()
+        again = [name for name, why in self.archive.skipped if why == AGAIN]
+        if again:
+            lead = "1 link leads" if len(again) == 1 else f"{len(again):,} links lead"
+            yield f"{lead} to folders that are read anyway, and not followed: {_some(again)}"
+        if all(name.lower().endswith(TABLES) for name in self.files):
+            yield f"each file is read as one document; for a table, name it: {self.files[0]}"
+        yield from self._one_folder()
+        loose = sum(folder is None for folder in self.classes)
+        if self.default_target is not None and loose:
+            lie = "1 document lies" if loose == 1 else f"{loose:,} documents lie"
+            yield f"{lie} beside the sub-folders, without a class"
+
+    def _one_folder(self) -> Iterator[str]:
+        """Where everything lies in the folders of one folder, those may be the classes that were meant."""
+        top = self.classes[0]
+        if top is None or {*self.classes} != {top} or not all(name.count("/") > 1 for name in self.files):
+            return
+        if isinstance(self.archive, FolderArchive):
+            inside = os.path.join(self.archive.name, top)
+            yield f"all documents are in folders of {top!r}; to tell those apart: {inside}"
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        step = max(1, len(self._places) // LOOKED_AT)
+        rows = range(0, len(self._places), step)[:LOOKED_AT]
+        sizes = accumulate(self.archive.sizes[self._places[row]] for row in rows)
+        return self._columns(keys, rows[: max(1, sum(size <= PIECE_BYTES for size in sizes))])
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        for start, stop in self._spans:
+            yield TablePiece(start, stop - start, partial(self._load, wanted, start, stop))
+
+    def _load(self, wanted: Mapping[Key, Wanted], start: int, stop: int) -> Mapping[Key, Any]:
+        held = self._held.pop(start, None) if self.text in wanted else None
+        return self._columns(wanted, range(start, stop), held)
+
+    def _columns(self, keys: Iterable[Key], rows: range, held: Any = None) -> dict[Key, Any]:
+        import pyarrow as pa
+
+        columns: dict[Key, Any] = {}
+        for key in keys:
+            if key == self.text:
+                columns[key] = self._documents(rows) if held is None else held
+            else:
+                names = self.classes if key == CLASS else self.files
+                columns[key] = pa.array([names[row] for row in rows], pa.string())
+        return columns
+
+    def _documents(self, rows: range) -> Any:
+        found = []
+        for row, raw in zip(rows, self.archive.read([self._places[row] for row in rows]), strict=True):
+            if isinstance(raw, OSError):
+                raise DataError(f"{self.files[row]} in {self.archive.name} can no longer be read. Try again.")
+            found.append(as_utf8(raw)[0])
+        return strings(found)
+
+
+def _files(names: Sequence[str], one: str, several: str) -> str:
+    return f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, long ones without their middle."""
+    shown = ", ".join(name if len(name) <= SHOWN else f"{name[:30]}...{name[-30:]}" for name in names[:most])
+    return shown if len(names) <= most else f"{shown}, ..."
+
+
+def latin_note(count: int, noun: str) -> str:
+    """How many documents or lines were read as Latin-1, in a sentence."""
+    were = f"1 {noun} was" if count == 1 else f"{count:,} {noun}s were"
+    return f"{were} not UTF-8 and read as Latin-1"
+
+
+def strings(documents: Sequence[bytes]) -> Any:
+    """Documents in UTF-8 as one Arrow array, without a Python string for any."""
+    return Words.of_bytes(documents).to_arrow()
+
+
+class LinesSource(Source):
+    """Each line of a file is a document; an empty line is an empty one, so that answers stay in step with lines."""
+
+    chunk_rows = PIECE_DOCUMENTS
+
+    def __init__(self, file: TextFile, text: str = TEXT) -> None:
+        self.file, self.text = file, text
+        self.keys = [text]
+        self.kinds = {text: "text"}
+        self.whys = {text: "lines"}
+        self.n_rows: int | None = 0
+        latin = binary = 0
+        for lines in self._runs(quiet=True):
+            self.n_rows += len(lines)
+            latin += sum(recoded(line)[1] for line in lines)
+            binary += sum(b"\0" in line for line in lines)
+        if not self.n_rows:
+            raise DataError(f"{file.name} is empty: it holds no lines to read as documents.")
+        if binary > MOST_BINARY * self.n_rows:
+            raise DataError(
+                f"{file.name} is binary: {binary:,} of its {self.n_rows:,} lines hold NUL bytes. Name a file of text."
+            )
+        latins = [latin_note(latin, "line")] if latin else []
+        self.notes = (*latins, *([f"lines with NUL bytes, which part words: {binary:,}"] if binary else []))
+
+    def _runs(self, *, quiet: bool = False) -> Iterator[list[bytes]]:
+        """The lines, a piece at a time."""
+        lines: list[bytes] = []
+        length = 0
+        for line in lines_of(self.file.blocks(quiet=quiet), self.file.name):
+            lines.append(line)
+            length += len(line)
+            if len(lines) == PIECE_DOCUMENTS or length > PIECE_BYTES:
+                yield lines
+                lines, length = [], 0
+        if lines:
+            yield lines
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        return _lines_as(keys, next(self._runs(quiet=True))[:LOOKED_AT])
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        start = 0
+        for lines in self._runs():
+            yield TablePiece(start, len(lines), partial(_lines_as, list(wanted), lines))
+            start += len(lines)
+
+
+def _lines_as(keys: Sequence[Key], lines: Sequence[bytes]) -> Mapping[Key, Any]:
+    return {key: strings([recoded(line)[0] for line in lines]) for key in keys}
+
+
+def lines_of(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    r"""The lines of blocks of bytes, without their ends (newline, or return and newline).
+
+    >>> list(lines_of([b"one\r\ntw", b"o\n\nlast"], "here"))
+    [b'one', b'two', b'', b'last']
+    """
+    held: list[bytes] = []
+    length = done = 0
+    for block in blocks:
+        first, *others = block.split(b"\n")
+        held.append(first)
+        length += len(first)
+        if length > LONGEST:
+            raise too_long(f"line {done + 1:,} of {name}")
+        if others:
+            yield b"".join(held).removesuffix(b"\r")
+            yield from (line.removesuffix(b"\r") for line in others[:-1])
+            held, length, done = [others[-1]], len(others[-1]), done + len(others)
+    last = b"".join(held)
+    if last:
+        yield last.removesuffix(b"\r")
+
+
+def one_document(file: TextFile, text: str = TEXT) -> ArrowSource:
+    """The whole of a file as a table of one document; an empty file is an empty document."""
+    import pyarrow as pa
+
+    raw = file.whole()
+    if b"\0" in raw:
+        raise DataError(f"{file.name} holds NUL bytes: it is binary, and no document. Name a file of text.")
+    document, latin = recoded(raw)
+    notes = ("the document is not UTF-8 and was read as Latin-1",) if latin else ()
+    return ArrowSource(pa.table({text: strings([document])}), notes=notes)

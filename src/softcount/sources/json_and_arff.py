@@ -1,0 +1,277 @@
+"""JSON lines and ARFF files as sources of rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.arrow_columns import number_of
+from softcount.sources.bytestream import TextFile, recoded
+from softcount.sources.csv_dialect import not_utf8
+from softcount.sources.frames import ArrowSource, columns_source, is_missing
+from softcount.sources.source import refuse_repeated, refuse_wide
+
+JSON_HEAD = 65_536
+"""Bytes in which a file must show that it is JSON."""
+
+LONGEST_WHOLE = 400
+"""Digits up to which a whole number is read as an integer: a longer one is infinite as a float anyway."""
+
+MOST_CELLS, MOST_EMPTY = 1 << 24, 100
+"""Cells beyond which a table is refused if fewer than one in `MOST_EMPTY` has a value."""
+
+_object = re.compile(rb"""\{\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:|'[^'\n]*'\s*:)""")
+_line_end = re.compile("\r\n|\n|\r")
+
+Path = tuple[str, ...]
+"""The keys that lead to a cell, from the outermost object inwards."""
+
+
+def json_source(file: TextFile) -> ArrowSource | None:
+    """The source of a file of JSON; None for any other."""
+    begins = file.first(JSON_HEAD).lstrip()
+    if _object.match(begins):
+        return _json_source(_from_lines(file), file.name)
+    if not begins.startswith(b"["):
+        return None
+    inside, first = begins[1:].lstrip(), begins.split(b"\n", 1)[0].strip()
+    if inside.startswith(b"{"):
+        return _json_source(_from_list(file), file.name)
+    if inside.startswith(b"[") or first == b"[" or first.endswith((b"]", b"],")):
+        raise DataError(
+            f"{file.name} holds JSON arrays, whose cells have no names. Write each row as an object, "
+            '{"NAME": VALUE, ...}, or save the table as CSV.'
+        )
+    return None
+
+
+def _from_lines(file: TextFile) -> Iterator[tuple[str, Any]]:
+    """Where each row stands, and what it holds."""
+    for number, line in enumerate(_line_end.split(_text(file)), start=1):
+        if line.strip():
+            where = f"line {number} of {file.name}"
+            yield where, _parse(line, where, "Each line holds one row: {...}")
+
+
+def _from_list(file: TextFile) -> Iterator[tuple[str, Any]]:
+    rows = _parse(_text(file), file.name, "Write one list of rows, or a row on each line.")
+    for number, row in enumerate(rows, start=1):
+        yield f"row {number} of {file.name}", row
+
+
+class _RepeatedKeyError(Exception):
+    """An object that has a key twice."""
+
+
+def _parse(text: str, where: str, remedy: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_int=_whole)
+    except RecursionError:
+        raise _too_deep(where) from None
+    except _RepeatedKeyError as error:
+        raise DataError(f"{where} has two values for {error}. Rename one of them.") from None
+    except ValueError as error:
+        raise DataError(f"{where} is no JSON ({error}). {remedy}") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKeyError(repr(next(name for name in names if names.count(name) > 1)))
+    return found
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST_WHOLE else float(digits)
+
+
+def _too_deep(where: str) -> DataError:
+    return DataError(f"{where} is nested too deeply for a table. Leave such values out, or write them as text.")
+
+
+def _text(file: TextFile) -> str:
+    try:
+        return b"".join(file.blocks()).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(file.name, error.start) from None
+
+
+def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
+    """Rows under the names that any of them has; a name that a row lacks is missing there."""
+    kept: list[dict[Path, Any]] = []
+    paths: dict[Path, None] = {}
+    filled = 0
+    for where, row in rows:
+        if not isinstance(row, dict):
+            raise DataError(f"{where} is {wording.cell(row)}, not a row with names: {{...}}")
+        try:
+            kept.append(dict(_flat(row)))
+        except RecursionError:
+            raise _too_deep(where) from None
+        paths.update(dict.fromkeys(kept[-1]))
+        refuse_wide(len(paths), name)
+        filled += len(kept[-1])
+    if not paths:
+        raise DataError(f"{name} has no rows. Each line holds one: {{...}}")
+    if len(paths) * len(kept) > max(MOST_CELLS, MOST_EMPTY * filled):
+        raise DataError(
+            f"{name} has {len(paths):,} different names in {len(kept):,} rows, and most rows have few of them. Write "
+            "names that differ from row to row as values."
+        )
+    _refuse_same_name(paths, name)
+    return columns_source({".".join(path): [_simple(row.get(path)) for row in kept] for path in paths})
+
+
+def _flat(row: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The cells of a row, those of an object in it under both names."""
+    for key, value in row.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, (*above, key))
+        else:
+            yield (*above, key), value
+
+
+def _refuse_same_name(paths: Iterable[Path], name: str) -> None:
+    """Raise if two paths are the same column, as `{"a.b": 1, "a": {"b": 2}}` has."""
+    seen: dict[str, Path] = {}
+    for path in paths:
+        other = seen.setdefault(".".join(path), path)
+        if other != path:
+            both = " and ".join(" in ".join(map(repr, reversed(each))) for each in (other, path))
+            raise DataError(f"two columns of {name} are both named {'.'.join(path)!r}: {both}. Rename one of them.")
+
+
+def _simple(cell: Any) -> Any:
+    return None if cell is None or (not isinstance(cell, list) and is_missing(cell)) or cell == {} else cell
+
+
+# Weka's ARFF files, which declare their columns.
+
+AUTOCLASS = b"!#; AutoClass"
+"""How AutoClass's files begin."""
+
+ARFF_HEAD = 4_096
+"""Bytes in which a file says what it is."""
+
+CATEGORICAL, NUMBER = "categorical", "number"
+
+
+class DeclaredColumn(NamedTuple):
+    """A column of such a file, what it is, and in which words the file says so."""
+
+    name: str
+    kind: str
+    why: str
+
+
+def declared_source(file: TextFile) -> ArrowSource | None:
+    """The source of such a file; None for any other."""
+    begins = file.first(ARFF_HEAD)
+    if begins.startswith(AUTOCLASS) or file.path.endswith(".db2"):
+        raise DataError(
+            f"{file.name} is a table of AutoClass, which is not read. "
+            "Save it as plain CSV, with a first line that names the columns of its .hd2 file."
+        )
+    return _read_arff(file) if _arff_begins(begins) else None
+
+
+def _arff_source(
+    columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str
+) -> ArrowSource:
+    """The rows, each with the number of its line, under the columns that the file declares."""
+    refuse_repeated([column.name for column in columns])
+    cells: list[list[object]] = [[] for _ in columns]
+    for line, row in rows:
+        if len(row) != len(columns):
+            raise DataError(f"line {line} of {name} has {len(row)} cells where it declares {len(columns)} columns.")
+        for place, cell in enumerate(row):
+            cells[place].append(_cell(cell, columns[place], line, name))
+    if not cells or not cells[0]:
+        raise DataError(f"{name} declares {len(columns)} columns, but has no rows.")
+    found = columns_source({column.name: own for column, own in zip(columns, cells, strict=True)})
+    found.kinds = {column.name: column.kind for column in columns if column.kind != NUMBER}
+    found.whys = {column.name: column.why for column in columns if column.kind != NUMBER}
+    return found
+
+
+def _cell(cell: str | None, column: DeclaredColumn, line: int, name: str) -> object:
+    if cell is None or column.kind == CATEGORICAL:
+        return cell
+    number = number_of(cell)
+    if number is None:
+        raise DataError(
+            f"{wording.column(column.name)}, line {line} of {name}: {wording.cell(cell)} is no number, which "
+            "the file declares it to be. Correct the cell, or what is declared."
+        )
+    return float(number)
+
+
+def _lines(file: TextFile) -> Iterator[tuple[int, str]]:
+    text = recoded(b"".join(file.blocks()))[0].decode()
+    return enumerate(text.splitlines(), start=1)
+
+
+# -- ARFF
+
+_attribute = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+)\s+(.+)""", re.IGNORECASE)
+_arff_cell = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(,|$)""")
+_escaped = re.compile(r"\\(.)")
+
+
+def _arff_begins(begins: bytes) -> bool:
+    lines = (line.strip() for line in begins.removeprefix(b"\xef\xbb\xbf").splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"%")), b"")
+    return first.lower().startswith(b"@relation")
+
+
+def _read_arff(file: TextFile) -> ArrowSource:
+    columns: list[DeclaredColumn] = []
+    lines = ((number, line.strip()) for number, line in _lines(file))
+    lines = ((number, line) for number, line in lines if line and not line.startswith("%"))
+    for number, line in lines:
+        if line.lower() == "@data":
+            return _arff_source(columns, _arff_rows(lines, file.name), file.name)
+        match = _attribute.fullmatch(line)
+        if match is not None:
+            columns.append(_arff_column(_unquoted(match[1]), match[2].strip()))
+        elif not line.lower().startswith("@relation"):
+            raise DataError(f"line {number} of {file.name} is neither an attribute nor @data: {wording.cell(line)}.")
+    raise DataError(f"{file.name} is an ARFF file without @data. Copy or download it again.")
+
+
+def _arff_column(name: str, said: str) -> DeclaredColumn:
+    if said.startswith("{"):
+        return DeclaredColumn(name, CATEGORICAL, "nominal in the file")
+    kind = said.split()[0].lower()
+    return DeclaredColumn(
+        name, NUMBER if kind in ("numeric", "real", "integer") else CATEGORICAL, f"{kind} in the file"
+    )
+
+
+def _arff_rows(lines: Iterable[tuple[int, str]], name: str) -> Iterator[tuple[int, list[str | None]]]:
+    for number, line in lines:
+        if line.startswith("{"):
+            raise DataError(f"line {number} of {name} is sparse, which is not read. Save it with all of its cells.")
+        yield number, [None if cell == "?" else _unquoted(cell) for cell in _arff_cells(line)]
+
+
+def _arff_cells(line: str) -> Iterator[str]:
+    at = 0
+    while True:
+        match = _arff_cell.match(line, at)
+        assert match is not None
+        yield match[1]
+        if not match[2]:
+            return
+        at = match.end()
+
+
+def _unquoted(cell: str) -> str:
+    if len(cell) > 1 and cell[0] == cell[-1] and cell[0] in "'\"":
+        return _escaped.sub(r"\1", cell[1:-1])
+    return cell

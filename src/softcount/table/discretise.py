@@ -1,0 +1,497 @@
+"""Discretisation of numeric columns: by classes (MDL, MODL), equal width or equal counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from softcount.core.lazy_scipy import gammaln
+from softcount.core.special import times_log
+from softcount.records import dataclass
+from softcount.table.cell_forms import CellForm, as_cell, is_plain
+
+LOG_2 = math.log(2.0)
+MOST_INTERVALS = 5
+"""Intervals of equal count that a column is cut into where nobody says how many."""
+
+
+def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.ndarray:
+    """Cuts that leave about as much weight in every interval; fewer where values repeat.
+
+    >>> equal_count(np.arange(1.0, 9.0), np.ones(8), 4)
+    array([2.5, 4.5, 6.5])
+    """
+    distinct, inverse = np.unique(values, return_inverse=True)
+    below = np.cumsum(np.bincount(inverse, weights, len(distinct)))
+    if len(distinct) < 2 or below[-1] <= 0:
+        return np.zeros(0)
+    # The nearest place; of two the one nearer the middle of all, then the wider gap: the negated numbers have the same.
+    wanted, total = below[-1] * np.arange(1, intervals) / intervals, below[-1]
+    off = np.abs(below[:-1] - wanted[:, None])
+    near = off <= off.min(axis=1, keepdims=True) + 1e-12 * total
+    middle = np.where(near, np.abs(below[:-1] - total / 2), np.inf)
+    near &= middle <= middle.min(axis=1, keepdims=True) + 1e-12 * total
+    at = np.unique(np.where(near, np.diff(distinct), -1.0).argmax(axis=1))
+    low, high = distinct[at], distinct[at + 1]
+    edges = low + (high - low) / 2
+    return np.asarray(np.where((low <= edges) & (edges < high), edges, low))
+
+
+PIECES = 8
+"""Bins of equal width that the density within an interval has."""
+
+
+@dataclass(frozen=True)
+class IntervalDensity:
+    """How the numbers of a column lie within the intervals that it is cut into.
+
+    `edges` are the cuts between the smallest and the largest number seen. `shares` (intervals x bins of equal width)
+    add up to 1 in every interval: they turn a probability of intervals into a density of numbers. `means` are the mean
+    numbers of the intervals. `beyond` is the share of the first and of the last interval that is kept for numbers
+    outside the range seen, about as much as one row.
+    """
+
+    edges: np.ndarray
+    shares: np.ndarray
+    means: np.ndarray
+    beyond: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray, cuts: np.ndarray, whole: bool = False) -> IntervalDensity:
+        """The density of weighted numbers; each of `whole` ones reaches half a unit to either side.
+
+        >>> density = IntervalDensity.of(np.array([0.0, 1.0, 6.0]), np.ones(3), np.array([3.0]))
+        >>> density.edges, density.means
+        (array([0., 3., 6.]), array([0.5, 6. ]))
+        """
+        if not len(values):
+            return cls.without_rows(cuts)
+        order = np.lexsort((weights, values))  # so that the order of the rows changes no bit
+        values, weights = values[order], weights[order]
+        low, high = float(values.min()) - 0.5 * whole, float(values.max()) + 0.5 * whole
+        inner = np.diff(cuts).mean() if len(cuts) > 1 else max(high - low, 1.0)
+        low = low if not len(cuts) or low < cuts[0] else cuts[0] - inner
+        high = high if high > (cuts[-1] if len(cuts) else low) else (cuts[-1] if len(cuts) else low) + inner
+        edges = np.concatenate([[low], cuts, [high]])
+        counts = _bin_counts(values, weights, _bounds(edges), whole).reshape(-1, PIECES)
+        place = np.searchsorted(cuts, values)
+        total = counts.sum(axis=1)
+        shares = (counts + 1.0 / PIECES) / (
+            total[:, None] + 1.0
+        )  # one row more, spread evenly: no number is impossible
+        sums = np.bincount(place, weights * (values - values[0]), len(cuts) + 1)
+        seen = np.bincount(place, weights, len(cuts) + 1)
+        # of an interval that no row is in, its middle, or the cut that it begins or ends with
+        empty = np.clip(edges[:-1] / 2 + edges[1:] / 2, *(cuts[[0, -1]] if len(cuts) else edges))
+        means = np.where(seen > 0, values[0] + sums / np.where(seen > 0, seen, 1.0), empty)
+        return cls(edges, shares, means, (float(1 / (total[0] + 3)), float(1 / (total[-1] + 3))))
+
+    @classmethod
+    def without_rows(cls, cuts: np.ndarray) -> IntervalDensity:
+        """Even within each interval; the first and the last are as wide as the others on average."""
+        wide = float(np.diff(cuts).mean()) if len(cuts) > 1 else 1.0
+        ends = (cuts[0] - wide, cuts[-1] + wide) if len(cuts) else (-0.5, 0.5)
+        edges = np.concatenate([[ends[0]], cuts, [ends[1]]])
+        shares = np.full((len(cuts) + 1, PIECES), 1.0 / PIECES)
+        return cls(edges, shares, edges[:-1] / 2 + edges[1:] / 2, (0.25, 0.25))
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Where the bins of all intervals begin, and where the last ends."""
+        return _bounds(self.edges)
+
+    def log_densities(self, values: np.ndarray) -> np.ndarray:
+        """The log-density of numbers given the interval that they are in; nothing for missing ones.
+
+        Outside the range seen it falls off exponentially, by a factor e over the width of the last interval there.
+        """
+        known = ~np.isnan(values)
+        at = np.where(known, values, self.edges[0])
+        bins = bins_of(at, self.bounds)
+        kept = np.zeros(len(self.shares))
+        kept[0] += self.beyond[0]
+        kept[-1] += self.beyond[1]
+        inside = np.log(self.shares * (1.0 - kept[:, None])).ravel() - np.log(np.diff(self.bounds))
+        found = inside[bins]
+        widths = np.diff(self.edges)
+        for past, width, share in (
+            (self.edges[0] - at, widths[0], self.beyond[0]),
+            (at - self.edges[-1], widths[-1], self.beyond[1]),
+        ):
+            found = np.where(past > 0, math.log(share / width) - past / width, found)
+        return np.where(known, found, 0.0)
+
+    def draw(self, intervals: np.ndarray, rng: np.random.Generator, whole: bool = False) -> np.ndarray:
+        """A number of each of these intervals, within the range seen; rounded if the column holds `whole` numbers."""
+        chance = rng.random(len(intervals))
+        totals = np.cumsum(self.shares, axis=1)[intervals]
+        bins = np.minimum((chance[:, None] * totals[:, -1:] >= totals).sum(axis=1), PIECES - 1)
+        low, high = (self.bounds[intervals * PIECES + bins + more] for more in (0, 1))
+        found = np.asarray(low + (high - low) * rng.random(len(intervals)))
+        return np.clip(np.rint(found), self.edges[0] + 0.5, self.edges[-1] - 0.5) if whole else found
+
+    def share_between(self, low: float, high: float) -> np.ndarray:
+        """How much of each interval lies between two numbers.
+
+        >>> IntervalDensity.without_rows(np.array([0.0, 4.0])).share_between(-1.0, 1.0)
+        array([0.25, 0.25, 0.  ])
+        """
+        whole = np.concatenate([[0.0], np.cumsum(self.shares.ravel())])
+        ends = [np.interp(np.clip(x, self.edges[:-1], self.edges[1:]), self.bounds, whole) for x in (low, high)]
+        return np.asarray(ends[1] - ends[0])
+
+    def cdf(self, shares: np.ndarray, x: float) -> float:
+        """How much lies below x if the intervals have these shares."""
+        below = np.concatenate([[0.0], np.cumsum((shares[:, None] * self.shares).ravel())])
+        return float(np.interp(x, self.bounds, below / below[-1]))
+
+
+def _bounds(edges: np.ndarray) -> np.ndarray:
+    """Where the bins of all intervals begin, and where the last ends."""
+    steps = np.arange(PIECES) / PIECES
+    return np.append((edges[:-1, None] + np.diff(edges)[:, None] * steps).ravel(), edges[-1])
+
+
+def bins_of(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """The bin of each number, which holds its upper end; numbers outside are in the first and in the last."""
+    return np.clip(np.searchsorted(bounds, values) - 1, 0, len(bounds) - 2)
+
+
+def _bin_counts(values: np.ndarray, weights: np.ndarray, bounds: np.ndarray, whole: bool) -> np.ndarray:
+    """The weight in every bin; that of a whole number is spread over half a unit to either side."""
+    if not whole:
+        return np.bincount(bins_of(values, bounds), weights, len(bounds) - 1)
+    units, places = np.unique(values, return_inverse=True)
+    below = np.cumsum(np.bincount(places, weights))
+    knots = (units[:, None] + [-0.5, 0.5]).ravel()
+    return np.diff(np.interp(bounds, knots, np.stack([np.append(0.0, below[:-1]), below], axis=1).ravel()))
+
+
+def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+    """Cuts at which the classes differ by more than it costs to tell them: none where the classes do not change.
+
+    A cut is made where it lowers the entropy of the classes most, if that gains more than
+    (log2(n - 1) + log2(3^k - 2) - k H + k1 H1 + k2 H2) / n bits, and so on within both sides.
+    """
+    return by_class_each([PointTable.of(values, labels, weights, classes)])[0]
+
+
+class PointTable(NamedTuple):
+    """The different values of a column, and (values x classes) the weight of the rows that hold each."""
+
+    distinct: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PointTable:
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        first = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, dtype=bool)
+        cells = (np.cumsum(first) - 1) * classes + labels[order]
+        distinct = ordered[first]
+        counts = np.bincount(cells, weights[order], len(distinct) * classes)
+        return cls(distinct, counts.reshape(-1, classes))
+
+
+def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
+    """The same for each of several columns, which may be made one after another: of each the values are kept."""
+    distinct: list[np.ndarray] = []
+
+    def counts() -> Iterator[np.ndarray]:
+        for own in columns:
+            distinct.append(own.distinct)
+            yield own.counts
+
+    found = []
+    for places, values in zip(class_places_each(counts()), distinct, strict=True):
+        low, high = values[places - 1], values[places]
+        found.append(low + (high - low) / 2)
+    return found
+
+
+def class_places(counts: np.ndarray) -> np.ndarray:
+    """The same cuts from (points x classes) rows: the points before which they lie."""
+    return class_places_each([counts])[0]
+
+
+AT_ONCE = 1 << 16
+"""Points times classes of the tables, or of a part of one, that are looked at together."""
+
+
+def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """The same for each of several tables."""
+    found: list[np.ndarray] = []
+    group: list[_RunningTotals] = []
+    for counts in tables:
+        group.append(_RunningTotals.of(counts))
+        most = max(own.below.shape[1] for own in group)
+        if most * sum(len(own.below) for own in group) >= AT_ONCE:
+            found += _cut_together(group)
+            group = []
+    return found + (_cut_together(group) if group else [])
+
+
+class _RunningTotals(NamedTuple):
+    """(points + 1 x classes) what is below each point where a cut may be, and below all; the points themselves."""
+
+    below: np.ndarray
+    points: np.ndarray
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> _RunningTotals:
+        """No best cut lies between neighbours that are all of one and the same class."""
+        there = counts > 0
+        own = np.where(there.sum(axis=1) == 1, there.argmax(axis=1), -1)
+        points = 1 + np.flatnonzero((own[1:] != own[:-1]) | (own[1:] < 0))
+        whole = np.cumsum(counts, axis=0)
+        nothing = np.zeros((1, counts.shape[1]))
+        return cls(np.concatenate([nothing, whole[points - 1], whole[-1:]]), points)
+
+
+def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
+    """The cuts of every table: all parts of all tables are cut at once, then the parts of these."""
+    classes, ends = max(own.below.shape[1] for own in group), np.cumsum([0, *(len(own.below) for own in group)])
+    below = np.zeros((ends[-1], classes))
+    for own, first, last in zip(group, ends, ends[1:], strict=False):
+        below[first:last, : own.below.shape[1]] = own.below
+    start, stop = ends[:-1], ends[1:] - 1
+    cuts = [np.zeros(0, dtype=np.int64)]
+    while len(start):
+        start, stop, at = _best_cuts(below, start, stop)
+        cuts.append(at)
+        start, stop = np.concatenate([start, at]), np.concatenate([at, stop])
+    every = np.sort(np.concatenate(cuts))
+    parts = np.split(every, np.searchsorted(every, ends[1:-1]))
+    return [own.points[places - first - 1] for own, places, first in zip(group, parts, ends, strict=False)]
+
+
+def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The parts of running totals that are worth a cut: where they start and stop, and the cut."""
+    some = stop - start > 1
+    start, stop = start[some], stop[some]
+    if not len(start):
+        return start, stop, start
+    sizes = stop - start - 1
+    first = np.cumsum(sizes) - sizes
+    part = np.repeat(np.arange(len(start)), sizes)
+    places = np.arange(len(part)) + (start + 1 - first)[part]
+    within, step = np.empty(len(part)), max(1, AT_ONCE // below.shape[1])
+    for at in range(0, len(part), step):
+        own = slice(at, at + step)
+        within[own] = sum(map(_entropy, _sides(below, start[part[own]], places[own], stop[part[own]])))
+    least = np.flatnonzero(within == np.minimum.reduceat(within, first)[part])
+    if len(least) > len(start):  # the most even cut, then the purest side: cuts of the negated numbers are the same
+        left, right = _sides(below, start[part[least]], places[least], stop[part[least]])
+        uneven = np.abs(left.sum(axis=1) - right.sum(axis=1))
+        least = least[np.lexsort((np.minimum(_entropy(left), _entropy(right)), uneven, part[least]))]
+    best = least[np.searchsorted(part[least], np.arange(len(start)))]
+    worth = _worth(*_sides(below, start, places[best], stop))
+    return start[worth], stop[worth], places[best][worth]
+
+
+def _sides(below: np.ndarray, start: np.ndarray, at: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is left and right of places between others."""
+    middle = below[at]
+    # running totals of any weights: what is left of nothing may be a little less
+    return np.maximum(middle - below[start], 0.0), np.maximum(below[stop] - middle, 0.0)
+
+
+def _entropy(counts: np.ndarray) -> np.ndarray:
+    """Of the classes of every row of counts, times its weight; in nats."""
+    return np.asarray(times_log(counts.sum(axis=1)) - times_log(counts).sum(axis=1))
+
+
+def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Whether what a cut gains is more than it costs."""
+    sides = [left + right, left, right]
+    total = [side.sum(axis=1) for side in sides]
+    kinds = [(side > 1e-12 * own[:, None]).sum(axis=1) for side, own in zip(sides, total, strict=True)]
+    nats = [_entropy(side) for side in sides]
+    told = [n * own / np.maximum(all_, 1e-300) for n, own, all_ in zip(kinds, nats, total, strict=True)]
+    gain = (nats[0] - nats[1] - nats[2]) / LOG_2
+    cost = np.log2(3.0 ** kinds[0] - 2) - (told[0] - told[1] - told[2]) / LOG_2
+    return np.asarray((total[0] > 1) & (gain > np.log2(np.maximum(total[0] - 1, 1e-300)) + cost))
+
+
+def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tuple[str, ...]:
+    """What the intervals between cuts are called, in the form of the column's cells.
+
+    >>> interval_names([1.5, 20.0])
+    ('<= 1.5', '1.5 to 20', '> 20')
+    """
+    spelt = [f"{edge:.6g}" if is_plain(form) else str(as_cell(form, float(edge))) for edge in edges]
+    if len(set(spelt)) < len(spelt):
+        spelt = [repr(float(edge)) for edge in edges]
+    if not spelt:
+        return ("any",)
+    return (f"<= {spelt[0]}", *(f"{low} to {high}" for low, high in pairwise(spelt)), f"> {spelt[-1]}")
+
+
+# Intervals of numbers and groups of levels by Boullé's Bayesian rule (MODL): the likeliest ones given the classes.
+
+MOST_PARTS = 64
+"""Neighbours are joined, the most alike first, until so many are left; among those the best intervals are found."""
+ENOUGH = 8
+"""More intervals that are tried after those that were best."""
+MOST_LOOKED_UP = 1 << 20
+"""Rows up to which logarithms of factorials are looked up."""
+
+
+def interval_places(counts: np.ndarray) -> np.ndarray:
+    """Where (points x classes) rows are cut: before each of these points.
+
+    >>> interval_places(np.array([[9.0, 0], [8, 1], [9, 0], [0, 9], [1, 9], [0, 8]]))
+    array([3])
+    """
+    counts = _of_seen_classes(counts)
+    if len(counts) < 2 or counts.shape[1] < 2:
+        return np.zeros(0, dtype=np.int64)
+    first = _joined(counts)
+    more, rows = np.arange(len(first)), float(counts.sum())
+    prices = gammaln(rows + more + 1.0) - gammaln(more + 1.0) - gammaln(rows + 1.0)  # ways to place so many cuts
+    return np.asarray(first[_best_intervals(np.add.reduceat(counts, first, axis=0), prices)])
+
+
+def level_groups(counts: np.ndarray) -> np.ndarray:
+    """The group of every level, from (levels x classes) rows; groups are numbered by their first level.
+
+    >>> level_groups(np.array([[20.0, 1], [0, 15], [22, 2], [1, 30]]))
+    array([0, 1, 0, 1])
+    """
+    levels, counts = len(counts), _of_seen_classes(counts)
+    if levels < 2 or counts.shape[1] < 2:
+        return np.zeros(levels, dtype=np.int64)
+    prices = log_partitions(levels, MOST_PARTS)
+    order = _likeness(counts)
+    ordered = counts[order]
+    if counts.shape[1] == 2:  # in the order of their shares the best groups are neighbours
+        first = _joined(ordered)
+        cuts = first[_best_intervals(np.add.reduceat(ordered, first, axis=0), prices)]
+        group = np.searchsorted(cuts, np.arange(levels), side="right")
+    else:
+        first = _joined(ordered)
+        parts = _best_groups(np.add.reduceat(ordered, first, axis=0), prices)
+        group = np.repeat(parts, np.diff(np.append(first, levels)))
+    found = np.empty(levels, dtype=np.int64)
+    found[order] = group
+    _, start, which = np.unique(found, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(start))[which]
+
+
+def _of_seen_classes(counts: np.ndarray) -> np.ndarray:
+    """The counts of the classes that have rows; whole numbers where they are, as those are looked up."""
+    seen = counts[:, counts.sum(axis=0) > 0]
+    whole = seen.astype(np.int64)
+    return whole if (whole == seen).all() and whole.sum() < MOST_LOOKED_UP else seen
+
+
+@lru_cache
+def _log_factorials(size: int) -> np.ndarray:
+    return np.asarray(gammaln(np.arange(1.0, size + 1.0)))
+
+
+def log_factorial(n: np.ndarray) -> np.ndarray:
+    """Logarithms of factorials, also of what is not whole."""
+    if n.dtype.kind != "i":
+        return np.asarray(gammaln(n + 1.0))
+    return _log_factorials(1 << int(n.max(initial=1)).bit_length()).take(n)
+
+
+def part_costs(counts: np.ndarray) -> np.ndarray:
+    """What telling the classes within each part costs, in nats: their shares, then which row has which.
+
+    It is the logarithm of (n + classes - 1)! / (classes - 1)! / n1! / n2! / ... for a part of n rows.
+    """
+    classes = counts.shape[-1]
+    told = log_factorial(counts.sum(axis=-1) + (classes - 1))
+    for j in range(classes):
+        told -= log_factorial(counts[..., j])
+    return np.asarray(told - gammaln(classes))
+
+
+def _joined(counts: np.ndarray) -> np.ndarray:
+    """Where parts begin once neighbours are joined: those of one and the same class, then the most alike."""
+    only = np.where((counts > 0).sum(axis=1) == 1, counts.argmax(axis=1), -1)
+    first = np.flatnonzero(np.concatenate([[True], (only[1:] != only[:-1]) | (only[1:] < 0)]))
+    parts = np.add.reduceat(counts, first, axis=0)
+    while len(parts) > MOST_PARTS:
+        costs = part_costs(parts)
+        dearer = part_costs(parts[:-1] + parts[1:]) - costs[:-1] - costs[1:]
+        before, after = np.append(np.inf, dearer[:-1]), np.append(dearer[1:], np.inf)
+        least = np.flatnonzero((dearer < before) & (dearer <= after))
+        joined = least[np.argsort(dearer[least], kind="stable")[: len(parts) - MOST_PARTS]] + 1
+        kept = np.delete(np.arange(len(parts)), joined)
+        first, parts = first[kept], np.add.reduceat(parts, kept, axis=0)
+    return first
+
+
+def _best_intervals(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """Which parts begin a new interval: of all ways to cut, the one of least cost; 1, 2, 3, ... of them have prices."""
+    last = len(parts)
+    below = np.concatenate([np.zeros_like(parts[:1]), np.cumsum(parts, axis=0)])
+    low, high = _pairs(last + 1)
+    costs = np.full((last + 1, last + 1), np.inf)
+    costs[low, high] = part_costs(below[high] - below[low])
+    costs, ends = np.ascontiguousarray(costs.T), np.arange(last + 1)  # a row for every end of an interval
+    best, starts, totals, found = costs[:, 0], [], [costs[last, 0] + prices[0]], 0
+    for cuts in range(1, last):
+        if cuts > found + ENOUGH:
+            break
+        ways = costs + best
+        starts.append(ways.argmin(axis=1))
+        best = ways[ends, starts[-1]]
+        totals.append(best[last] + prices[cuts])
+        found = cuts if totals[-1] < totals[found] else found
+    places = [last]
+    for start in reversed(starts[:found]):
+        places.append(int(start[places[-1]]))
+    return np.array(places[:0:-1], dtype=np.int64)
+
+
+@lru_cache(maxsize=128)
+def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every place with every later one."""
+    return np.triu_indices(size, 1)
+
+
+def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """The group of every part: again and again the two that are most alike are joined, and the best stage is kept."""
+    group, parts, costs = np.arange(len(parts)), parts.copy(), part_costs(parts)
+    dearer = part_costs(parts[:, None] + parts[None]) - costs[:, None] - costs[None]
+    np.fill_diagonal(dearer, np.inf)
+    alive, best, found = np.ones(len(parts), dtype=bool), float(costs.sum() + prices[len(parts) - 1]), group.copy()
+    for left in range(len(parts) - 1, 0, -1):
+        a, b = divmod(int(dearer.argmin()), len(parts))
+        parts[a] += parts[b]
+        group[group == b], alive[b] = a, False
+        costs[a], costs[b] = part_costs(parts[a]), 0.0
+        own = np.where(alive, part_costs(parts + parts[a]) - costs - costs[a], np.inf)
+        own[a] = np.inf
+        dearer[a], dearer[:, a], dearer[b], dearer[:, b] = own, own, np.inf, np.inf
+        if costs[alive].sum() + prices[left - 1] < best:
+            best, found = float(costs[alive].sum() + prices[left - 1]), group.copy()
+    return found
+
+
+def _likeness(counts: np.ndarray) -> np.ndarray:
+    """Levels in an order in which those of like classes are neighbours: along the direction in which shares differ."""
+    shares = (counts + counts.sum(axis=0) / counts.sum()) / (counts.sum(axis=1, keepdims=True) + 1.0)
+    if counts.shape[1] == 2:
+        return np.argsort(shares[:, 1], kind="stable")
+    off = (shares - counts.sum(axis=0) / counts.sum()) * np.sqrt(counts.sum(axis=1, keepdims=True))
+    way = np.linalg.eigh(off.T @ off)[1][:, -1]
+    return np.argsort(shares @ way, kind="stable")
+
+
+def log_partitions(levels: int, most: int) -> np.ndarray:
+    """Logarithms of the ways to part so many levels into at most 1, 2, 3, ... groups, up to `most`."""
+    ways, numbers = np.full(min(levels, most), -np.inf), np.log(np.arange(1.0, min(levels, most) + 1.0))
+    ways[0] = 0.0
+    for _ in range(1, levels):
+        ways = np.logaddexp(np.append(-np.inf, ways[:-1]), ways + numbers)
+    return np.asarray(np.logaddexp.accumulate(ways))

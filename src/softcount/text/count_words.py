@@ -1,0 +1,444 @@
+"""Counts of words, spans and transitions in blocks of documents."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice, pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.chains.counts import Alphabet, digits_of, steps_of
+from softcount.errors import DataError
+from softcount.records import dataclass
+from softcount.text.word_list import Words, worth_bytes
+from softcount.text.words import WORD, Reading, Spelled, spelled, spelled_arrow
+
+BLOCK_BYTES = 1 << 22
+"""Bytes of text in a block. Always as many, so that blocks do not depend on the number of threads."""
+BLOCK_DOCUMENTS = 1 << 16
+"""Documents in a block, however short they are."""
+
+
+Analysis = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class WordBlock:
+    """Document i holds word `ids[j]` of `words` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`.
+
+    `words` are those that occur in the block, each once, in no particular order.
+    """
+
+    indptr: np.ndarray  # (documents + 1,) int64
+    ids: np.ndarray  # int32
+    counts: np.ndarray  # int32
+    words: Words
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.indptr) - 1
+
+    def only(self, rows: np.ndarray) -> WordBlock:
+        """The block with nothing in the other documents; `rows` says of each whether it stays."""
+        lengths = np.diff(self.indptr)
+        cells = np.repeat(rows, lengths)
+        ends = np.concatenate([[0], np.cumsum(np.where(rows, lengths, 0))])
+        return WordBlock(ends, self.ids[cells], self.counts[cells], self.words)
+
+
+def block_of(documents: Any, reading: Reading) -> WordBlock:
+    """The words of documents: an Arrow array of strings, or a list of them; a null is a document without words."""
+    span = spelled(documents)
+    if reading.pattern is None and worth_bytes(span.size * _effort(reading)):
+        from softcount.text import compiled
+
+        indptr, ids, counts, words = compiled.counted(span, reading, partial(_stopped, reading))
+        return WordBlock(indptr, ids, counts, Words(*words))
+    indptr, ids, counts, found = counted(span.texts(), reading)
+    return WordBlock(indptr, ids, counts, Words.of(found))
+
+
+def _effort(reading: Reading) -> int:
+    """How much longer than for single words plain Python takes, about."""
+    low, high = reading.ngrams
+    return (high - low + 1) * (1 if reading.analyzer == "word" else 6)
+
+
+def _stopped(reading: Reading, words: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return Words.of(dict.fromkeys(reading.stopped)).columns(Words(*words)) >= 0
+
+
+def blocks_of(documents: Any, reading: Reading, map: Callable[..., Iterable[WordBlock]] = map) -> Iterator[WordBlock]:
+    """The documents in blocks of about 4 MB, in order; `map` may read several at a time, each on a thread.
+
+    >>> [block.n_documents for block in blocks_of(["an ink pot", None], Reading())]
+    [2]
+    """
+    yield from map(partial(block_of, reading=reading), cut(documents))
+
+
+def cut(documents: Any) -> Iterator[Any]:
+    """Documents in pieces of about 4 MB: spans of an Arrow array, or lists of what any other collection holds."""
+    if hasattr(documents, "to_pylist"):
+        for chunk in documents.chunks if hasattr(documents, "chunks") else [documents]:
+            yield from _parts(spelled_arrow(chunk))
+    else:
+        yield from _lists(documents)
+
+
+def _parts(span: Spelled) -> Iterator[Spelled]:
+    """A span cut at the documents nearest to each 4 MB."""
+    first, count = 0, len(span.hidden)
+    while first < count:
+        last = int(np.searchsorted(span.offsets, span.offsets[first] + BLOCK_BYTES, side="right")) - 1
+        last = min(max(last, first + 1), first + BLOCK_DOCUMENTS, count)
+        yield Spelled(span.data, span.offsets[first : last + 1], span.hidden[first:last])
+        first = last
+
+
+def _lists(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Python objects in lists of 4 million characters or more."""
+    rest = iter(documents)
+    while piece := list(islice(rest, 1)):
+        size = _length(piece[0])
+        for text in islice(rest, BLOCK_DOCUMENTS - 1) if size < BLOCK_BYTES else ():
+            piece.append(text)
+            size += _length(text)
+            if size >= BLOCK_BYTES:
+                break
+        yield piece
+
+
+def _length(text: Any) -> int:
+    return len(text) if isinstance(text, str | bytes) else 0
+
+
+def counted(texts: Iterable[str], reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    """Where each document ends, its words by number, how often it holds them, and the words."""
+    words_in = analysis(reading)
+    places: dict[str, int] = {}
+    ids: list[int] = []
+    counts: list[int] = []
+    ends = [0]
+    for text in texts:
+        found = Counter(words_in(text))
+        ids += [places.setdefault(word, len(places)) for word in found]
+        counts += found.values()
+        ends.append(len(ids))
+    return np.array(ends, np.int64), np.array(ids, np.int32), np.array(counts, np.int32), list(places)
+
+
+def analysis(reading: Reading) -> Analysis:
+    """What turns a document into its words, each as often as it occurs."""
+    low, high = reading.ngrams
+    if reading.analyzer == "char":
+        split = _characters(low, high)
+    elif reading.analyzer == "char_wb":
+        split = _characters_by_word(low, high)
+    else:
+        split = _words(reading)
+    return (lambda text: split(text.lower())) if reading.lowercase else split
+
+
+def _words(reading: Reading) -> Analysis:
+    low, high = reading.ngrams
+    find, stopped = re.compile(reading.pattern or WORD).findall, frozenset(reading.stopped)
+
+    def words(text: str) -> list[str]:
+        found = find(text)
+        if stopped:
+            found = [word for word in found if word not in stopped]
+        if (low, high) == (1, 1):
+            return found
+        return [" ".join(found[at : at + n]) for n in range(low, high + 1) for at in range(len(found) - n + 1)]
+
+    return words
+
+
+def _characters(low: int, high: int) -> Analysis:
+    blanks = re.compile(r"\s\s+")
+
+    def runs(text: str) -> list[str]:
+        text = blanks.sub(" ", text)
+        return [text[at : at + n] for n in range(low, high + 1) for at in range(len(text) - n + 1)]
+
+    return runs
+
+
+def _characters_by_word(low: int, high: int) -> Analysis:
+    def runs(text: str) -> list[str]:
+        found: list[str] = []
+        for word in text.split():
+            padded = f" {word} "
+            if len(padded) < low:  # a word too short for any run is one by itself
+                found.append(padded)
+            found += [padded[at : at + n] for n in range(low, high + 1) for at in range(len(padded) - n + 1)]
+        return found
+
+    return runs
+
+
+# Where in a document its words stand: found again by the rules that counted them.
+
+AT_ONCE = 1 << 20
+"""Characters that are looked at together: each takes 4 bytes and more for that long."""
+
+Part = tuple[int, int]
+"""The place of a first character, and of the one after the last."""
+
+
+class Spot(NamedTuple):
+    """One occurrence of a word; a run of several words has a part for each of them."""
+
+    word: str
+    parts: tuple[Part, ...]
+
+    @property
+    def start(self) -> int:
+        return self.parts[0][0]
+
+    @property
+    def end(self) -> int:
+        return self.parts[-1][1]
+
+
+def spots_of(document: str, reading: Reading, wanted: Container[str]) -> Iterator[Spot]:
+    """Every occurrence of the wanted words, in the order they end; runs of characters have no place of their own.
+
+    >>> [(spot.word, spot.start, spot.end) for spot in spots_of("Free! Call now, FREE.", Reading(), {"free"})]
+    [('free', 0, 4), ('free', 16, 20)]
+    """
+    if reading.analyzer != "word":
+        return
+    low, high = reading.ngrams
+    if high == 1:
+        yield from (Spot(word, (part,)) for word, part in _tokens(document, reading) if word in wanted)
+        return
+    last: deque[tuple[str, Part]] = deque(maxlen=high)
+    for token in _tokens(document, reading):
+        last.append(token)
+        run = list(last)
+        for length in range(low, len(run) + 1):
+            word = " ".join(word for word, _ in run[-length:])
+            if word in wanted:
+                yield Spot(word, tuple(part for _, part in run[-length:]))
+
+
+def spans_of(document: str, reading: Reading, words: Sequence[str]) -> list[np.ndarray]:
+    """For each of the words, an (occurrences x 2) array of the places where it begins and ends.
+
+    A place takes 16 bytes, where a `Spot` takes 200: a document of 80 MB has 12 million words.
+
+    >>> [places.tolist() for places in spans_of("Free! Call now, FREE.", Reading(), ["free", "mum"])]
+    [[[0, 4], [16, 20]], []]
+    """
+    numbers = {word: number for number, word in enumerate(words)}
+    if reading.analyzer == "word" and reading.ngrams == (1, 1):
+        found = _single(document, reading, numbers)
+    else:
+        spots = [(numbers[s.word], s.start, s.end) for s in spots_of(document, reading, numbers)]
+        found = np.array(spots, dtype=np.int64).reshape(-1, 3)
+    order = np.argsort(found[:, 0], kind="stable")
+    edges = np.searchsorted(found[order, 0], np.arange(len(words) + 1))
+    places = found[order, 1:]
+    return [places[start:stop] for start, stop in pairwise(edges.tolist())]
+
+
+def _single(document: str, reading: Reading, numbers: dict[str, int]) -> np.ndarray:
+    """Single words one after another: their numbers, where they begin and where they end."""
+    stopped = frozenset(reading.stopped)
+    known = {word: number for word, number in numbers.items() if word not in stopped}
+    text, find, group = _read(document, reading)
+    if reading.pattern is None and worth_bytes(len(document)):
+        which, places = _compiled(document, text, reading.lowercase, known)
+    else:
+        which, places = _found(find(text), group, known)
+    return np.column_stack([which, *_spans_in_text(_surplus(document, text), *places.T)])
+
+
+def _found(matches: Iterable[re.Match[str]], group: int, known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of known words one after another, and the places of each in the lowered text."""
+    which, starts, ends = array("q"), array("q"), array("q")
+    for match in matches:
+        word = match[group] or ""
+        number = known.get(word)
+        if number is not None:
+            start = match.start(group) if word else match.start()
+            which.append(number)
+            starts.append(start)
+            ends.append(start + len(word))
+    return np.frombuffer(which, np.int64), np.column_stack([starts, ends]).astype(np.int64)
+
+
+def _compiled(document: str, text: str, lowercase: bool, known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """As `_found`: words numbered by a kernel, and runs of word characters in the same order."""
+    from softcount.text.compiled import tokens_of
+
+    tokens, words = tokens_of(spelled([document]), lowercase)
+    numbers = np.fromiter((known.get(word, -1) for word in Words(*words)), np.int64, len(words[1]) - 1)
+    which = numbers[tokens]
+    there = which >= 0
+    return which[there], np.concatenate([np.empty((0, 2), np.int64), *_runs(text)])[there]
+
+
+def _runs(text: str) -> Iterator[np.ndarray]:
+    """Where two or more word characters stand together, some text at a time."""
+    from softcount.kernels.tokenise import PAGE
+    from softcount.kernels.tokenise import WORD as MEMBER
+    from softcount.text.compiled import LETTERS, learn
+
+    outside = re.compile(r"\W")
+    start = 0
+    while start < len(text):
+        cut = outside.search(text, start + AT_ONCE)
+        stop = cut.start() if cut else len(text)
+        codes = np.frombuffer(text[start:stop].encode("utf-32-le", "surrogatepass"), np.uint32)
+        unasked = codes[LETTERS[codes] == 0]
+        learn(np.unique(unasked // PAGE).tolist())
+        inside = np.zeros(len(codes) + 2, dtype=bool)
+        inside[1:-1] = LETTERS[codes] & MEMBER
+        edges = np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2)
+        yield edges[edges[:, 1] - edges[:, 0] > 1] + start
+        start = stop
+
+
+def _tokens(document: str, reading: Reading) -> Iterator[tuple[str, Part]]:
+    """The words that are no stop words, with their places in the document as it was written."""
+    text, find, group = _read(document, reading)
+    surplus = _surplus(document, text)
+    stopped = frozenset(reading.stopped)
+    for found in find(text):
+        word = found[group] or ""
+        if word not in stopped:
+            start, end = found.span(group) if word else (found.start(), found.start())
+            yield word, (start, end) if not surplus else _placed(surplus, start, end)
+
+
+def _read(document: str, reading: Reading) -> tuple[str, Callable[[str], Iterator[re.Match[str]]], int]:
+    """The text that words are looked for in, what finds them, and which group of the pattern is the word."""
+    pattern = re.compile(reading.pattern or WORD)
+    return document.lower() if reading.lowercase else document, pattern.finditer, min(pattern.groups, 1)
+
+
+def _surplus(document: str, lowered: str) -> array[int]:
+    """Places in the lowered document that have no character of their own in the written one; nearly always none."""
+    surplus = array("q")
+    if len(lowered) != len(document):
+        # Only U+0130 (a capital I with a dot) becomes two, but what Python does is asked, not known by heart.
+        grown = {char: len(char.lower()) for char in set(document) if len(char.lower()) > 1}
+        for found in re.finditer(f"[{re.escape(''.join(grown))}]", document):
+            own = found.start() + len(surplus)
+            surplus.extend(range(own + 1, own + grown[found[0]]))
+    return surplus
+
+
+def _placed(surplus: array[int], start: int, end: int) -> Part:
+    """The characters of the document that hold these places of the lowered one."""
+    first = start - bisect_right(surplus, start)
+    return first, first if start == end else end - bisect_right(surplus, end - 1)
+
+
+def _spans_in_text(surplus: array[int], starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `_placed`, of many words at once."""
+    if not surplus:
+        return starts, ends
+    more = np.frombuffer(surplus, np.int64)
+    first = starts - np.searchsorted(more, starts, side="right")
+    return first, np.where(starts < ends, ends - np.searchsorted(more, ends - 1, side="right"), first)
+
+
+# Sequences as documents whose words are transitions: what came, after which steps.
+
+TO = " → "
+"""What stands between the steps of a transition."""
+MOST_TRANSITIONS = 1_000_000
+"""Transitions that a column may have, met or not."""
+
+
+def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Reading, key: object) -> WordBlock:
+    """How often each row has each transition; None in a sequence is a gap, and no row has a transition over one.
+
+    >>> block = transition_block(["aba", None], Reading("steps", lowercase=False), "clicks")
+    >>> list(block.words), block.counts.tolist()
+    ([' → a', 'a → b', 'b → a'], [1, 1, 1])
+    """
+    steps = [_split(row, reading) for row in rows]
+    flat = [step for row in steps for step in row]
+    place = {symbol: at for at, symbol in enumerate(dict.fromkeys(x for x in flat if x is not None), start=1)}
+    odd = next((symbol for symbol in place if TO.strip() in symbol), None)
+    if odd is not None:
+        raise DataError(f"column {key!r} has the step {odd!r}: steps of sequences cannot hold an arrow. Rename it.")
+    codes = np.array([0 if step is None else place[step] for step in flat], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in steps])]).astype(np.int64)
+    alphabet, order = Alphabet(len(place), ends=True), reading.ngrams[0]
+    digits, begins = alphabet.digits(codes, starts)
+    found = steps_of(digits, begins, alphabet, order)
+    of = np.repeat(np.arange(len(rows)), np.diff(begins))[found.rows]
+    age = found.rows - begins[of]
+    kept = (digits[found.rows] <= len(place)) & (found.known == np.minimum(age, order))
+    pairs, counts = np.unique(np.stack([of[kept], found.keys[order][kept]]), axis=1, return_counts=True)
+    keys, ids = np.unique(pairs[1], return_inverse=True)
+    ends = np.searchsorted(pairs[0], np.arange(len(rows) + 1))
+    words = _write_pairs(keys, alphabet, [*place], order)
+    return WordBlock(ends.astype(np.int64), ids.ravel().astype(np.int32), counts.astype(np.int32), Words.of(words))
+
+
+def _split(row: Sequence[Any] | str | None, reading: Reading) -> list[str | None]:
+    if row is None:
+        return []
+    if isinstance(row, str):
+        return list(row) if reading.pattern is None else list(re.findall(reading.pattern, row))
+    return [None if step is None or step != step or step == "" else str(step) for step in row]
+
+
+def _write_pairs(keys: np.ndarray, alphabet: Alphabet, symbols: list[str], order: int) -> list[str]:
+    """Transitions as text, nothing being written where nothing was before."""
+    names = ["", *symbols]
+    return [TO.join(names[digit] for digit in digits) for digits in digits_of(keys, alphabet.base, order + 1).tolist()]
+
+
+def symbols_in(words: Sequence[str]) -> list[str]:
+    """The steps that transitions are between, in the order of their spelling."""
+    return sorted({step for word in words for step in word.split(TO) if step})
+
+
+def all_transitions(words: Words, order: int) -> Words:
+    """Every transition between the steps that some of them are between, met or not, in the order of their spelling.
+
+    Those after one context stand together, as many as there are steps, and in the same order after each.
+    """
+    symbols = symbols_in(list(words))
+    size = transitions_of(len(symbols), order)
+    if size > MOST_TRANSITIONS:
+        raise DataError(
+            f"{len(symbols):,} different steps have {size:,} transitions at order {order}, more than "
+            f"{MOST_TRANSITIONS:,}. Choose a smaller order, or give rare steps one name."
+        )
+    if size == len(words):
+        return words
+    contexts = [
+        (*[""] * (order - length), *before) for length in range(order + 1) for before in product(symbols, repeat=length)
+    ]
+    every = Words.of([TO.join((*context, symbol)) for context in contexts for symbol in symbols])
+    return every.take(every.order())
+
+
+def transitions_of(symbols: int, order: int) -> int:
+    """How many transitions there are between so many steps."""
+    return symbols * sum(int(symbols**length) for length in range(order + 1))
+
+
+def symbols_behind(transitions: int, order: int) -> int:
+    """Between how many steps there are so many transitions; 0 where no number of steps has them.
+
+    >>> symbols_behind(20, 1), symbols_behind(transitions_of(7, 3), 3), symbols_behind(5, 1)
+    (4, 7, 0)
+    """
+    near = round(transitions ** (1 / (order + 1)))
+    return next((m for m in range(max(near - order - 1, 0), near + 2) if transitions_of(m, order) == transitions), 0)

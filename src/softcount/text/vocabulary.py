@@ -1,0 +1,544 @@
+"""Vocabularies, hashed columns and sparse matrices of word counts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.records import dataclass
+from softcount.text.count_words import WordBlock
+from softcount.text.word_list import Words, worth_bytes, worth_words
+from softcount.text.words import Reading
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+TOO_MANY = 4
+"""Where only so many words are asked for: when so many times as many are in memory, the rarer half is given up."""
+ALWAYS_HELD = 1 << 20
+"""Words that are held in any case: they take 70 MB."""
+FEW = 1_000
+"""Words of labelled documents up to which limits are counted over all documents, so that a few labels keep enough."""
+
+
+class Lookup:
+    """Numbers from 0 up for words, each the same whenever it comes again; a dictionary at first, arrays from then on.
+
+    >>> lookup = Lookup()
+    >>> lookup.learn(Words.of(["ink", "pot"])).tolist(), lookup.learn(Words.of(["pot", "pen"])).tolist()
+    ([0, 1], [1, 2])
+    >>> list(lookup.words())
+    ['ink', 'pot', 'pen']
+    """
+
+    __slots__ = ("_places", "_sizes", "_table")
+
+    def __init__(self, words: Words | None = None) -> None:
+        self._places: dict[bytes, int] | None = {}
+        self._table: tuple[Any, ...] = ()
+        self._sizes = np.zeros(2, dtype=np.int64)  # words and their bytes, once in arrays
+        if words is not None:
+            self.learn(words)
+
+    def __len__(self) -> int:
+        return int(self._sizes[0]) if self._places is None else len(self._places)
+
+    def learn(self, words: Words) -> np.ndarray:
+        """The number of each word, with new ones for those not met before."""
+        if self._places is not None and worth_words(len(self._places) + len(words)):
+            self._change()
+        if self._places is None:
+            from softcount.text import compiled
+
+            ids, self._table = compiled.learned((words.data, words.offsets), self._table, self._sizes)
+            return ids
+        number, places = self._places.setdefault, self._places
+        return np.array([number(word, len(places)) for word in words.spelled()], dtype=np.int32)
+
+    def _change(self) -> None:
+        """From the dictionary to arrays."""
+        known = Words.of_bytes(list(self._places or ()))
+        self._places = None
+        self._table = np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
+        self.learn(known)
+
+    def words(self) -> Words:
+        """All the words, in the order they were met."""
+        if self._places is not None:
+            return Words.of_bytes(list(self._places))
+        _, store, places = self._table
+        return Words(store[: self._sizes[1]], places[: self._sizes[0] + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The words that are kept, in order; the column of every gathered word (-1: not kept); what they were met.
+
+    `counts` and `documents` say how often each kept word occurs in all, and in how many documents. Where only some
+    documents are labelled, `unlabelled` is how many words none of these holds, and `cells` how many cells the kept
+    words have in all documents, labelled or not.
+    """
+
+    words: Words
+    columns: np.ndarray
+    counts: np.ndarray
+    documents: np.ndarray
+    n_documents: int
+    notes: tuple[str, ...] = ()
+    unlabelled: int = 0
+    cells: int = 0
+
+
+class WordTotals(NamedTuple):
+    """How often each word was met, in how many documents, of how many."""
+
+    counts: np.ndarray
+    documents: np.ndarray
+    n_documents: int
+
+
+def _tally(ids: np.ndarray, block: WordBlock, counts: np.ndarray, documents: np.ndarray) -> None:
+    """Add a block's words to how often they were met, in place."""
+    counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
+    documents[ids] += np.bincount(block.ids, minlength=len(ids))
+
+
+class Gathered:
+    """Words of blocks, added one after another; which is first does not change what is chosen.
+
+    With `max_words`, the rarest are given up whenever four times as many are held, and more than a million. A word
+    given up has lost what was counted of it and, met again, is a new one: counts are then low by at most `lost`, and a
+    note says so.
+
+    Where only some documents are labelled, words are chosen that these hold: the limits are counted among them, or,
+    where that would leave few words, among all.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.counts = np.zeros(0, np.int64)
+        self.documents = np.zeros(0, np.int64)
+        self.n_documents = 0
+        self.lost = 0
+        self.given_up = 0
+        self._labelled: np.ndarray | None = None  # as `counts` and `documents`, where not all are labelled
+        self._n_labelled = 0
+        self._words = Lookup()
+        self._numbers: np.ndarray | None = None  # of the words held, once some were given up
+        self._owed = np.zeros(0, np.int64)  # how much each of them may have lost before it was met
+        self._met = 0
+
+    def add(self, block: WordBlock, n_documents: int | None = None, labelled: np.ndarray | None = None) -> np.ndarray:
+        """The number, here, of each of the block's words; `n_documents` without those that are missing.
+
+        `labelled` says which documents are; None, that all are. A number is given out once: `Chosen.columns` has -1
+        for a word that was given up.
+        """
+        ids = self._words.learn(block.words)
+        self._make_room()
+        n_documents = block.n_documents if n_documents is None else n_documents
+        if labelled is not None and self._labelled is None:
+            self._labelled, self._n_labelled = np.stack([self.counts, self.documents]), self.n_documents
+        if self._labelled is not None:
+            _tally(ids, block if labelled is None else block.only(labelled), *self._labelled)
+            self._n_labelled += n_documents if labelled is None else int(np.count_nonzero(labelled))
+        _tally(ids, block, self.counts, self.documents)
+        self.n_documents += n_documents
+        if self._numbers is not None:
+            ids = self._numbers[ids]
+        self._prune()
+        return ids
+
+    def join(self, other: Gathered) -> None:
+        """Take in the words that others have gathered from documents of their own."""
+        ids = self._words.learn(other.words)
+        self._make_room()
+        if other._labelled is not None and self._labelled is None:
+            self._labelled, self._n_labelled = np.stack([self.counts, self.documents]), self.n_documents
+        if self._labelled is not None:
+            all_told = other._labelled is None
+            self._labelled[:, ids] += np.stack([other.counts, other.documents]) if all_told else other._labelled
+            self._n_labelled += other.n_documents if all_told else other._n_labelled
+        self.counts[ids] += other.counts
+        self.documents[ids] += other.documents
+        self.n_documents += other.n_documents
+        self.lost, self.given_up = self.lost + other.lost, self.given_up + other.given_up
+        self._prune()
+
+    @property
+    def words(self) -> Words:
+        """All words that are held, in the order they were met."""
+        return self._words.words()
+
+    def _make_room(self) -> None:
+        """Zeros for the words that are new."""
+        more = len(self._words) - len(self.counts)
+        self.counts, self.documents = np.pad(self.counts, (0, more)), np.pad(self.documents, (0, more))
+        if self._labelled is not None:
+            self._labelled = np.pad(self._labelled, ((0, 0), (0, more)))
+        if self._numbers is not None:
+            new = np.arange(self._met, self._met + more, dtype=np.int32)
+            self._numbers = np.concatenate([self._numbers, new])
+            self._owed = np.pad(self._owed, (0, more), constant_values=self.lost)
+        self._met += more
+
+    def _prune(self) -> None:
+        """Give up the rarest words where there are too many, those met last first."""
+        asked = self.reading
+        if asked.max_words is None:
+            return
+        most_held = max(TOO_MANY * (asked.max_words + asked.drop_top), ALWAYS_HELD)
+        if len(self.counts) <= most_held:
+            return
+        if self._numbers is None:
+            self._numbers, self._owed = np.arange(self._met, dtype=np.int32), np.zeros(self._met, np.int64)
+        most = self.counts + self._owed  # what a word may have been met at most
+        order = np.argsort(-most, kind="stable")
+        if self._labelled is not None:  # only words of labelled documents are chosen: the others go first
+            order = order[np.argsort(self._labelled[0][order] == 0, kind="stable")]
+        stay, go = np.split(order, [most_held // 2])
+        self.lost, self.given_up = max(self.lost, int(most[go].max())), self.given_up + len(go)
+        stay.sort()
+        self._words = Lookup(self._words.words().take(stay))
+        self.counts, self.documents = self.counts[stay], self.documents[stay]
+        self._labelled = None if self._labelled is None else self._labelled[:, stay]
+        self._numbers, self._owed = self._numbers[stay], self._owed[stay]
+
+    def chosen(self) -> Chosen:
+        """The words that the reading keeps of all that were gathered."""
+        kept, (counts, documents, n_documents) = self._kept()
+        words = self._words.words().take(kept)
+        order = words.order()
+        order = order[self._frequent(counts[kept[order]])]
+        kept, words = kept[order], words.take(order)
+        columns = np.full(self._met, -1, np.int32)
+        columns[kept if self._numbers is None else self._numbers[kept]] = np.arange(len(kept))
+        unlabelled = 0 if self._labelled is None else int(np.count_nonzero(self._labelled[0] == 0))
+        cells = int(self.documents[kept].sum())
+        return Chosen(words, columns, counts[kept], documents[kept], n_documents, self._notes(), unlabelled, cells)
+
+    def _kept(self) -> tuple[np.ndarray, WordTotals]:
+        """The words within the limits, in the order met, and how often words were, where the limits were counted."""
+        everywhere = WordTotals(self.counts, self.documents, self.n_documents)
+        if self._labelled is None:
+            return np.flatnonzero(self._within(everywhere)), everywhere
+        told = WordTotals(self._labelled[0], self._labelled[1], self._n_labelled)
+        found = np.flatnonzero(self._within(told) & (told.counts > 0))
+        if len(found) > FEW:
+            return found, told
+        return np.flatnonzero(self._within(everywhere) & (told.counts > 0)), everywhere
+
+    def _within(self, met: WordTotals) -> np.ndarray:
+        """Which words are met often enough, and in neither too few nor too many documents."""
+        counts, documents, n_documents = met
+        asked = self.reading
+        least, most = (
+            limit * n_documents if isinstance(limit, float) else limit for limit in (asked.min_df, asked.max_df)
+        )
+        return (counts >= asked.min_count) & (documents >= least) & (documents <= most)
+
+    def _frequent(self, counts: np.ndarray) -> np.ndarray:
+        """The places, in order, of the words that stay when the most frequent go and only so many are asked for."""
+        asked = self.reading
+        if not asked.drop_top and (asked.max_words is None or len(counts) <= asked.max_words):
+            return np.arange(len(counts))
+        most_first = np.argsort(-counts, kind="stable")[asked.drop_top :]
+        return np.sort(most_first[: asked.max_words])
+
+    def _notes(self) -> tuple[str, ...]:
+        if not self.given_up:
+            return ()
+        return (
+            f"more words than memory was meant for: {self.given_up:,} rare ones were given up on the way,"
+            f" and counts may be low by up to {self.lost:,}. Raise max_words to count exactly.",
+        )
+
+
+# Blocks of counted words as sparse matrices, matrices put together, and what a word weighs in a document.
+
+Item = TypeVar("Item")
+WEIGHTINGS: tuple[str, ...] = ("count", "binary", "tf", "idf", "tfidf")
+IDFS: tuple[str, ...] = ("smooth", "plain", "plus-one")
+
+
+def matrix_of(block: WordBlock, columns: np.ndarray, width: int, dtype: Any = np.float64) -> sparse.csr_matrix:
+    """A block's counts as a matrix of so many columns; `columns` places each of its words, or drops it (-1).
+
+    The columns rise within each row; counts of words in one column are added up.
+    """
+    from scipy import sparse
+
+    if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
+        from softcount.text import compiled
+
+        indices, values = np.empty(len(block.ids), np.int32), np.empty(len(block.ids), dtype)
+        ends = compiled.place(block, columns, width, indices, values)
+        cells = values[: ends[-1]], indices[: ends[-1]], _narrow(ends)
+        rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
+        rows.has_canonical_format = True
+        return rows
+    place = columns[block.ids]
+    keep = place >= 0
+    ends = np.concatenate([[0], np.cumsum(keep)])[block.indptr]
+    cells = block.counts[keep].astype(dtype), place[keep].astype(np.int32, copy=False), _narrow(ends)
+    rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
+    rows.sum_duplicates()
+    return rows
+
+
+def _narrow(ends: np.ndarray) -> np.ndarray:
+    """Row ends of the same type as the columns, where they fit: otherwise SciPy makes both wide."""
+    return ends.astype(np.int32) if ends[-1] < 2**31 else ends
+
+
+def emptied(items: deque[Item]) -> Iterator[Item]:
+    """The items one after another, each gone from the queue when it is given.
+
+    >>> queue = deque([1, 2, 3])
+    >>> list(emptied(queue)), len(queue)
+    ([1, 2, 3], 0)
+    """
+    while items:
+        yield items.popleft()
+
+
+def stacked(made: Iterable[sparse.csr_matrix], width: int, dtype: Any) -> sparse.csr_matrix:
+    """The rows of all parts, in their order, as cells of one type; a part is let go once it is copied."""
+    from scipy import sparse
+
+    parts = deque(made)
+    if len(parts) == 1:
+        return parts[0]
+    cells, rows = sum(part.nnz for part in parts), sum(part.shape[0] for part in parts)
+    narrow = np.int32 if cells < 2**31 else np.int64
+    indptr = np.zeros(rows + 1, dtype=narrow)
+    indices, data = np.empty(cells, dtype=narrow), np.empty(cells, dtype=dtype)
+    row = cell = 0
+    for part in emptied(parts):
+        last, end = row + part.shape[0], cell + part.nnz
+        np.add(part.indptr[1:], cell, out=indptr[row + 1 : last + 1], dtype=narrow)
+        indices[cell:end], data[cell:end] = part.indices, part.data
+        row, cell = last, end
+    whole = sparse.csr_matrix((data, indices, indptr), shape=(rows, width))
+    whole.has_canonical_format = True
+    return whole
+
+
+def idf_of(documents: np.ndarray, n_documents: int, kind: str) -> np.ndarray:
+    """How rare each word is, from the number of documents that hold it, of `n_documents` in all.
+
+    "plain" is log(N / df), "plus-one" log(N / (df + 1)), "smooth" scikit-learn's log((N + 1) / (df + 1)) + 1.
+    A word of every document gets 0 under "plain", a little less under "plus-one", and 1 under "smooth". A column that
+    no document had (there are such only with hashing) is as rare under "plain" as one that a single document had.
+
+    >>> idf_of(np.array([1, 2, 4]), 4, "plain") / np.log(2)
+    array([2., 1., 0.])
+    """
+    held = np.asarray(documents, dtype=np.float64)
+    if kind == "plain":
+        return np.log(n_documents / np.maximum(held, 1.0))
+    if kind == "plus-one":
+        return np.log(n_documents / (held + 1.0))
+    if kind == "smooth":
+        return np.log((n_documents + 1.0) / (held + 1.0)) + 1.0
+    raise DataError(f"idf={kind!r} is not known. Use one of: {', '.join(map(repr, IDFS))}.")
+
+
+def weighted(
+    counts: sparse.csr_matrix, weighting: str, idf: np.ndarray | None = None, unit: bool = False
+) -> sparse.csr_matrix:
+    """The counts of words as weights, in the matrix that was given; with `unit` every row has length one or is zero.
+
+    "tf" divides by the words of the document (those with a column), "idf" is presence times `idf`, "tfidf" is "tf"
+    times `idf`; in a row of length one the division cancels.
+    """
+    if weighting == "count" and not unit:
+        return counts
+    data = counts.data.astype(np.float64, copy=False)
+    if weighting in ("binary", "idf"):
+        data[:] = 1.0
+    if weighting == "tf" or (weighting == "tfidf" and not unit):
+        _divide(data, counts.indptr, _row_sums(data, counts.indptr))
+    if weighting in ("idf", "tfidf"):
+        if idf is None:
+            raise DataError(f"weighting={weighting!r} needs to know how rare words are: fit first.")
+        data *= idf[counts.indices]
+    if unit:
+        _divide(data, counts.indptr, np.sqrt(_row_sums(data * data, counts.indptr)))
+    counts.data = data
+    return counts
+
+
+def _row_sums(data: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """The sum of each row's cells; 0 for a row without any."""
+    sums = np.zeros(len(indptr) - 1)
+    there = np.flatnonzero(np.diff(indptr))  # reduceat gives an empty row the next row's first cell
+    if len(there):
+        sums[there] = np.add.reduceat(data, indptr[there], dtype=np.float64)
+    return sums
+
+
+def _divide(data: np.ndarray, indptr: np.ndarray, by: np.ndarray) -> None:
+    """Divide each row by its number, where it is; rows of number 0 stay as they are."""
+    data /= np.repeat(np.where(by > 0, by, 1.0), np.diff(indptr))
+
+
+# Columns for words without a vocabulary, by a number made from the bytes of the word, the same on every machine.
+
+# Odd numbers, so that no product loses a bit: the binary digits of the golden ratio, of sqrt(2) and of sqrt(3).
+_STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B))
+PIECE = 1 << 16
+"""Bytes of a word that are taken at a time."""
+MOST_CELLS = 1 << 22
+"""Cells of a block that words are added in."""
+
+
+def hashed_columns(words: Words, width: int, piece: int = PIECE) -> np.ndarray:
+    """A column from 0 to `width` - 1 for each word, by its spelling alone.
+
+    A word's number is the sum over its bytes of (a random number for the byte) * STEP ** place, modulo 2 ** 64; its
+    bits are then mixed, because words that differ in a letter or two differ in few of them.
+
+    >>> hashed_columns(Words.of(["ink", "kin", "öl"]), 2**18).tolist()
+    [87346, 129380, 34280]
+    """
+    return (_mixed(_numbers(words, piece)) % np.uint64(width)).astype(np.int32)
+
+
+def _numbers(words: Words, piece: int) -> np.ndarray:
+    """The 64-bit number of each word; its bytes are taken in pieces, so that a word of 100 MB needs little room."""
+    offsets = np.asarray(words.offsets, dtype=np.int64)
+    numbers = np.zeros(len(words), dtype=np.uint64)
+    longest = int(np.diff(offsets).max(initial=0))
+    near = _powers(_STEP, min(longest, piece))
+    far = _powers(_powers(_STEP, piece + 1)[-1], longest // piece + 1) if longest > piece else _powers(_STEP, 1)
+    first, last = int(offsets[0]), int(offsets[-1])
+    for start in range(first, last, 16 * piece):
+        stop = min(start + 16 * piece, last)
+        low = int(np.searchsorted(offsets, start, side="right")) - 1
+        high = int(np.searchsorted(offsets, stop, side="left"))
+        begins = np.maximum(offsets[low:high], start)
+        place = np.arange(start, stop) - np.repeat(offsets[low:high], np.diff(np.append(begins, stop)))
+        terms = BYTE_NUMBERS[words.data[start:stop]] * near[place % piece] * far[place // piece]
+        there = np.flatnonzero(np.diff(np.append(begins, stop)))  # an empty word has the number 0
+        numbers[low + there] += np.add.reduceat(terms, begins[there] - start)
+    return numbers
+
+
+def _powers(base: np.uint64, count: int) -> np.ndarray:
+    """1, base, base ** 2, ... modulo 2 ** 64."""
+    powers = np.full(max(count, 1), base, dtype=np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Every bit of a number brought to bear on every bit of the result: two rounds of shift and multiply."""
+    for shift, factor in ((32, _FIRST), (29, _SECOND)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * factor
+    return np.asarray(numbers ^ (numbers >> np.uint64(32)))
+
+
+BYTE_NUMBERS = _mixed(np.arange(1, 257, dtype=np.uint64) * _STEP)
+"""A number for each byte, none of them related to the next."""
+
+
+class Hashed(Sequence[str]):
+    """Columns in the place of a vocabulary: they have numbers for names, and every word has one of them.
+
+    >>> hashed = Hashed(8)
+    >>> list(hashed)[:2], len(hashed), hashed.columns(Words.of(["ink", "kin"])).tolist()
+    (['hash0', 'hash1'], 8, [2, 4])
+    """
+
+    __slots__ = ("width",)
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def __len__(self) -> int:
+        return self.width
+
+    def __getitem__(self, at: Any) -> Any:
+        places = range(self.width)[at]
+        return [f"hash{place}" for place in places] if isinstance(at, slice) else f"hash{places}"
+
+    def columns(self, words: Words) -> np.ndarray:
+        """The column of each of the words."""
+        return hashed_columns(words, self.width)
+
+
+class GatheredHashes:
+    """How often each column occurs, and in how many documents, in blocks that are added one after another."""
+
+    def __init__(self, reading: Reading, width: int) -> None:
+        self.reading, self.width, self.words = reading, width, Hashed(width)
+        self.counts, self.documents = np.zeros(width, dtype=np.int64), np.zeros(width, dtype=np.int64)
+        self.n_documents = 0
+
+    def add(self, block: WordBlock) -> np.ndarray:
+        """The column of each of the block's words; words of one column count as one word."""
+        columns = self.words.columns(block.words)
+        rows = matrix_of(block, columns, self.width, np.int64)
+        np.add.at(self.counts, rows.indices, rows.data)
+        np.add.at(self.documents, rows.indices, 1)
+        self.n_documents += block.n_documents
+        return columns
+
+    def chosen(self) -> Chosen:
+        """Every column, with what it was met."""
+        columns = np.arange(self.width, dtype=np.int32)
+        return Chosen(self.words, columns, self.counts.copy(), self.documents.copy(), self.n_documents)  # type: ignore[arg-type]
+
+
+def everything(gathered: Gathered | GatheredHashes) -> Chosen:
+    """All the words that were gathered, in order, kept or not."""
+    if isinstance(gathered, GatheredHashes):
+        return gathered.chosen()
+    all_of_it = copy(gathered)
+    all_of_it.reading = gathered.reading.unlimited
+    return all_of_it.chosen()
+
+
+def continued(before: Gathered | GatheredHashes, new: Gathered | GatheredHashes) -> Gathered | GatheredHashes:
+    """What was gathered before, to be added to under the limits of the new; a `DataError` if its words are others."""
+    width = getattr(before, "width", None)
+    if before.reading.unlimited != new.reading.unlimited or width != getattr(new, "width", None):
+        raise DataError("documents were read in another way before: words of two kinds do not add up. Use fit.")
+    before.reading = new.reading
+    return before
+
+
+def take(gathered: Gathered | GatheredHashes, more: Chosen, most: int = MOST_CELLS) -> None:
+    """Add words with their counts and documents, as if the documents they came from had been added."""
+    if isinstance(gathered, GatheredHashes):
+        gathered.counts += more.counts
+        gathered.documents += more.documents
+        gathered.n_documents += more.n_documents
+        return
+    # As blocks in which each word has a cell for every document that held it, so few at a time that they need no room.
+    n_documents, ends = more.n_documents, np.cumsum(more.documents)
+    for first in range(0, int(ends[-1]) if len(ends) else 0, most):
+        gathered.add(_block(more, ends, first, first + most), n_documents=n_documents)
+        n_documents = 0
+    gathered.n_documents += n_documents
+
+
+def _block(more: Chosen, ends: np.ndarray, first: int, last: int) -> WordBlock:
+    """The cells from `first` to `last` of all words in one long document; a word may begin or end in another block."""
+    low, high = int(np.searchsorted(ends, first, side="right")), int(np.searchsorted(ends, last, side="left")) + 1
+    held, counts, ends = more.documents[low:high], more.counts[low:high], ends[low:high]
+    starts = ends - held
+    here = np.minimum(ends, last) - np.maximum(starts, first)
+    share = np.repeat(counts // held, here)
+    begun = np.flatnonzero(starts >= first)  # what does not divide evenly is in a word's first cell
+    share[starts[begun] - first] += (counts % held)[begun]
+    offsets = more.words.offsets[low : low + len(held) + 1]
+    words = Words(more.words.data[offsets[0] : offsets[-1]], offsets - offsets[0])
+    ids = np.repeat(np.arange(len(held), dtype=np.int32), here)
+    return WordBlock(np.array([0, len(ids)], dtype=np.int64), ids, share.astype(np.int32), words)

@@ -1,0 +1,242 @@
+"""What counts as a word: rules and spelling."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.records import dataclass
+
+Analyzer = Literal["word", "char", "char_wb", "steps"]
+
+WORD = r"(?u)\b\w\w+\b"
+"""Two or more letters, digits or underscores in a row."""
+
+_ENGLISH_LINES = """
+the an this that these those some any each every either neither both all another other such
+of to in on at by for from with without into onto upon over under between among through during before after
+about against until since within as than like off out up down
+and or but nor so yet if because while although though unless whether
+it its itself he him his himself she her hers herself they them their theirs themselves
+we us our ours ourselves you your yours yourself yourselves me my mine myself
+who whom whose which what when where why how there here
+is am are was were be been being do does did doing done has have had having
+will would shall should can could may might must cannot
+not no very too also just only even then now again ever never more most much many few less own same once
+"""
+
+ENGLISH = tuple(_ENGLISH_LINES.split())
+"""Words that say how a sentence is built rather than what it is about; letters alone are no words to begin with."""
+
+LONGEST_RUN = 1_000
+"""Words or characters that may count as one, at most."""
+
+LEAST = {"min_count": 1, "drop_top": 0, "max_words": 1}
+"""Settings that are whole numbers, and the smallest each may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    r"""Words as scikit-learn's CountVectorizer reads them: lower case, runs of two or more word characters.
+
+    `ngrams` are the shortest and longest run of words (or, with `analyzer="char"`, of characters) that counts as one.
+    `pattern` is a regular expression for words of another kind, which is slower. `stop_words` are words to leave out,
+    or "english" for a short list. Words are kept that occur at least `min_count` times in all, in at least `min_df` and
+    at most `max_df` documents (a float: a share of them), without the `drop_top` most frequent; of more than
+    `max_words` the most frequent stay. All of these count documents and words, whatever rows weigh.
+
+    >>> Reading(stop_words=["the", "of"], ngrams=[1, 2]).stop_words
+    ('of', 'the')
+    """
+
+    analyzer: Analyzer = "word"
+    ngrams: tuple[int, int] = (1, 1)
+    pattern: str | None = None
+    lowercase: bool = True
+    stop_words: str | tuple[str, ...] = ()
+    min_count: int = 1
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    drop_top: int = 0
+    max_words: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lowercase", "min_df", "max_df", *LEAST):
+            self._put(name, _plain(getattr(self, name)))
+        if self.analyzer not in ("word", "char", "char_wb", "steps"):
+            raise DataError(f"analyzer={self.analyzer!r} is not known. Use 'word', 'char' or 'char_wb'.")
+        self._check_ngrams()
+        self._check_stop_words()
+        self._check_pattern()
+        if not isinstance(self.lowercase, bool):
+            raise DataError(f"lowercase={self.lowercase!r}: give True or False.")
+        self._check_limits()
+
+    def _put(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def refuse_steps(self) -> None:
+        """Raise where words are wanted and steps of sequences are read."""
+        if self.analyzer == "steps":
+            raise DataError("analyzer='steps' is not known for text. Use 'word', 'char' or 'char_wb'.")
+
+    def _check_ngrams(self) -> None:
+        pair = [_plain(length) for length in self.ngrams] if isinstance(self.ngrams, Collection) else []
+        if len(pair) != 2 or not all(map(_is_whole, pair)) or not 1 <= pair[0] <= pair[1]:
+            raise DataError(f"ngrams={self.ngrams!r}: give the shortest and the longest, such as (1, 2).")
+        if pair[1] > LONGEST_RUN:
+            raise DataError(f"ngrams={self.ngrams!r}: a run has at most {LONGEST_RUN:,} words or characters.")
+        self._put("ngrams", tuple(pair))
+
+    def _check_stop_words(self) -> None:
+        if isinstance(self.stop_words, str):
+            if self.stop_words != "english":
+                raise DataError(f"stop_words={self.stop_words!r} is not known. Use 'english' or a list of words.")
+            return
+        if not isinstance(self.stop_words, Collection):
+            raise DataError(f"stop_words={self.stop_words!r}: give a list of words, or 'english'.")
+        for word in self.stop_words:
+            if not isinstance(word, str):
+                raise DataError(f"stop_words holds {word!r}, which is not text.")
+        self._put("stop_words", tuple(sorted(set(self.stop_words))))
+
+    def _check_pattern(self) -> None:
+        if self.pattern is None:
+            return
+        if not isinstance(self.pattern, str):
+            raise DataError(f"pattern={self.pattern!r}: give a regular expression as text.")
+        try:
+            groups = re.compile(self.pattern).groups
+        except re.error as error:
+            raise DataError(f"pattern={self.pattern!r} is no regular expression: {error}.") from None
+        if groups > 1:
+            raise DataError(
+                f"pattern={self.pattern!r} has {groups} groups. Use one for the word, and (?:...) elsewhere."
+            )
+
+    def _check_limits(self) -> None:
+        for name in ("min_df", "max_df"):
+            limit = getattr(self, name)
+            share = isinstance(limit, float) and 0 <= limit <= 1
+            if not share and not (_is_whole(limit) and limit >= 1):
+                raise DataError(
+                    f"{name} must be a number of documents (1, 2, ...) or a share (0.0 to 1.0), not {limit!r}."
+                )
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if not (_is_whole(value) and value >= least) and not (name == "max_words" and value is None):
+                raise DataError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+
+    @property
+    def unlimited(self) -> Reading:
+        """The same words, every one of them kept."""
+        return replace(self, min_count=1, min_df=1, max_df=1.0, drop_top=0, max_words=None)
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """The words that are left out."""
+        if isinstance(self.stop_words, str):
+            return ENGLISH
+        return self.stop_words
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as Python's own."""
+    return value.item() if hasattr(value, "item") else value
+
+
+# Documents as UTF-8 bytes one after another, from Arrow or from Python strings.
+
+
+class Spelled(NamedTuple):
+    """Document i is the bytes from `offsets[i]` to `offsets[i + 1]`, and empty where it is `hidden` (null)."""
+
+    data: np.ndarray  # uint8
+    offsets: np.ndarray  # int64
+    hidden: np.ndarray  # uint8
+
+    @property
+    def size(self) -> int:
+        return int(self.offsets[-1] - self.offsets[0])
+
+    def bytes_of(self, place: int) -> bytes:
+        return b"" if self.hidden[place] else bytes(self.data[self.offsets[place] : self.offsets[place + 1]])
+
+    def texts(self) -> Iterator[str]:
+        return (decoded(self.bytes_of(place)) for place in range(len(self.hidden)))
+
+
+def decoded(spelled: bytes) -> str:
+    """Bytes as text. Half of a surrogate pair stands for itself; what is no UTF-8 becomes U+FFFD, no word character."""
+    try:
+        return spelled.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return spelled.decode("utf-8", "replace")
+
+
+def encoded(text: str) -> bytes:
+    """Text as bytes, half of a surrogate pair as itself."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def joined(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes one after another, and where each of the parts begins and ends among them."""
+    return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(parts)
+
+
+def offsets_of(parts: Sequence[Any]) -> np.ndarray:
+    """Where each of the parts begins when they are put together, and where the last ends."""
+    offsets = np.zeros(len(parts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    return offsets
+
+
+def spelled_list(texts: Sequence[str | None]) -> Spelled:
+    """Python strings; None is a null."""
+    hidden = np.fromiter((text is None for text in texts), np.uint8, len(texts))
+    known: Sequence[Any] = [text or "" for text in texts] if hidden.any() else texts
+    if all(map(str.isascii, known)):
+        return Spelled(np.frombuffer("".join(known).encode("ascii"), dtype=np.uint8), offsets_of(known), hidden)
+    # Not by Arrow, which would leave a second copy of each of these strings in the caller's hands.
+    return Spelled(*joined([encoded(text) for text in known]), hidden)
+
+
+def spelled_arrow(array: Any) -> Spelled:
+    """An Arrow array of text, whole or in chunks, sliced or not; dictionaries and views are written out first."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        # Wide offsets first: put together, chunks may hold more than 2 GB.
+        array = array.chunk(0) if array.num_chunks == 1 else array.cast(pa.large_string()).combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.large_string())
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        array = array.cast(pa.large_string())
+    width = np.int32 if pa.types.is_string(array.type) else np.int64
+    _, places, letters = array.buffers()
+    offsets = np.zeros(1, np.int64)
+    if len(array):
+        offsets = np.frombuffer(places, dtype=width, count=len(array) + 1, offset=array.offset * width().itemsize)
+    hidden = np.zeros(len(array), np.uint8)
+    if array.null_count:
+        hidden[:] = array.is_null().to_numpy(zero_copy_only=False)
+    data = np.frombuffer(letters or b"", dtype=np.uint8)
+    return Spelled(data, np.ascontiguousarray(offsets, dtype=np.int64), hidden)
+
+
+def spelled(documents: Any) -> Spelled:
+    """Documents of any kind as bytes."""
+    if isinstance(documents, Spelled):
+        return documents
+    if hasattr(documents, "to_pylist"):
+        return spelled_arrow(documents)
+    return spelled_list(documents if isinstance(documents, (list, tuple)) else list(documents))
