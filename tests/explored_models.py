@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 import softcount as sc
 from softcount.classify.encode import EncodedRows, level_sizes, measured_count

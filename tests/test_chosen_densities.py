@@ -145,7 +145,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_fold(name: str) -> None:
 
 
 def _node(name: str, column: np.ndarray) -> Node:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from softcount.table.schema import CountedPoints, anchor_of, log_anchor_of
 

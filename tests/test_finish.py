@@ -122,7 +122,7 @@ def test_passes_are_counted_and_limited() -> None:
     assert not ended.converged_ and ended.n_iter_ <= 12 and (np.diff(ended.trace_) >= 0).all()
 
 
-class ByDifferences(GammaFamily):
+class ByDifferences(GammaFamily, frozen=True):
     """A gamma column that does not say its slope."""
 
     slope = Family.slope

@@ -77,7 +77,7 @@ def test_all_that_was_found_comes_back(name, saved):
 
 
 def test_a_fit_that_was_interrupted_says_so_in_its_file(saved, tmp_path):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     model = copy.copy(saved("full")[0])
     model.fitted_ = replace(model.fitted_, interrupted=True, trace=[-np.inf, *model.trace_])

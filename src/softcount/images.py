@@ -7,6 +7,7 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
@@ -17,7 +18,6 @@ from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
-from softcount.records import dataclass
 from softcount.run.local import Runner, Threads, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -113,8 +113,7 @@ def rank_accuracy(y: Any, proba: Any, classes: Any = None) -> float:
     return float(below.mean() / (len(names) - 1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NeighbourhoodMap:
+class NeighbourhoodMap(Struct, frozen=True, eq=False):
     """Accuracy around every place of a grid, and that of always predicting the most frequent class (`chance`)."""
 
     accuracy: np.ndarray

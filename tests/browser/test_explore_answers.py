@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 from scipy.stats import norm
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of

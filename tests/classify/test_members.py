@@ -1,9 +1,8 @@
 """Every way to tell classes against plain loops, and what each says column by column."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm

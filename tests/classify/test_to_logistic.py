@@ -1,10 +1,9 @@
 """Logistic regression on naive Bayes' features: right, explained, saved, and where each leads."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 

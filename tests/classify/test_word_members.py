@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import log, log1p, sqrt
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.metrics import log_loss

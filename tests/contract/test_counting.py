@@ -179,7 +179,7 @@ def test_a_row_of_nulls_changes_nothing_but_the_share_of_its_class(example: Exam
 
 def plain_shares(model: Any, like: Any) -> Any:
     """The model with another's class shares, which are the only thing that may differ."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(model, estimates=model.estimates.replaced({ROOT: like.estimates.bundles[ROOT]}))
 

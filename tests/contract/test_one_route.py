@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -202,8 +201,7 @@ COUNTS = next(example for example in EXAMPLES if example.family.name == "poisson
 TABLE = COUNTS.table(COUNTS.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed(Poisson):
+class Renamed(Poisson, frozen=True):
     """A Poisson whose predictive parameters have names of their own."""
 
     name = "renamed"
@@ -217,8 +215,7 @@ class Renamed(Poisson):
         return Poisson.score(self, column, {names[name]: part for name, part in params.items()}, setting)
 
 
-@dataclass(frozen=True, slots=True)
-class Shaped(Poisson):
+class Shaped(Poisson, frozen=True):
     """A Poisson whose one and only parameter is called as another family's predictive one."""
 
     name = "shaped"
@@ -240,8 +237,7 @@ class Shaped(Poisson):
         return rng.poisson(params["shape"][groups]).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Contradicting(Poisson):
+class Contradicting(Poisson, frozen=True):
     """A Poisson that scores rows at twice the rate that it counts them at."""
 
     name = "contradicting"

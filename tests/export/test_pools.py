@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import softcount as sc
 from export.test_onnx import run as run_onnx

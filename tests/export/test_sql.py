@@ -6,7 +6,6 @@ import sqlite3
 import warnings
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import sqlglot
+from msgspec.structs import replace
 from sqlglot import exp
 
 import softcount as sc

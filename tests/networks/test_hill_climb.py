@@ -2,10 +2,10 @@
 
 import gzip
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from networks.plain_structures import all_graphs, drawn_codes
 from softcount.errors import DataError

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 import softcount as sc
 from files.test_changed_models import changed

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import lgamma
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.special import log_rising
 from softcount.errors import DataError
 from softcount.fitted.fitted import Fitted
 from softcount.priors import Dirichlet, Expert
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 FIELDS = ("column", "level", "class", "n", "m")
 
 
-@dataclass(frozen=True, slots=True)
-class ExpertBelief:
+class ExpertBelief(Struct, frozen=True):
     """n of m imagined rows of one class, or of each, have this level; `where` is for errors."""
 
     where: str
@@ -32,8 +31,7 @@ class ExpertBelief:
     m: float
 
 
-@dataclass(frozen=True, slots=True)
-class BelievedCells:
+class BelievedCells(Struct, frozen=True):
     """One column of a fitted model: its levels, those of the expert among them, and what is counted and believed.
 
     `said` is (classes x levels) of imagined counts, NaN where the expert was silent, and `rows` the imagined rows.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import field
 from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.bayes.evidence import RULES, By, best, checked_by, log_weights
 from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
@@ -17,7 +17,6 @@ from softcount.errors import DataError
 from softcount.pictures.line_chart import Chart, ChartLine, stacked_svg
 from softcount.pictures.text_curves import axis, spark
 from softcount.pictures.visible_text import printable
-from softcount.records import dataclass
 from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9
@@ -143,8 +142,7 @@ ACROSS = 60
 LONGEST = 20
 
 
-@dataclass(frozen=True)
-class BeliefCourse:
+class BeliefCourse(Struct, frozen=True):
     """Posteriors after 0, 1, 2, ... observations by hypothesis, and the predictions of what comes next by rule."""
 
     posteriors: Mapping[str, np.ndarray]

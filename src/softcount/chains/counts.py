@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from scipy.optimize import minimize
 
 from softcount.core.lazy_scipy import gammaln
 from softcount.errors import DataError
 from softcount.kernels.transitions import count_pairs
-from softcount.records import dataclass
 
 GAP = -1
 """The digit of a step that is missing."""
@@ -20,8 +20,7 @@ MOST_CELLS = 1 << 22
 """Cells of a table of counts that is filled place by place, at least; larger ones are sorted."""
 
 
-@dataclass(frozen=True, eq=False)
-class Alphabet:
+class Alphabet(Struct, frozen=True, eq=False):
     """Digits of steps: 0 before a sequence, 1 to `symbols` the symbols, `symbols` + 1 after its end.
 
     With `ends` beginning and end are states: contexts may start with the one, and the other is predicted.
@@ -70,8 +69,7 @@ class Alphabet:
         return out, moved
 
 
-@dataclass(frozen=True, eq=False)
-class StepKeys:
+class StepKeys(Struct, frozen=True, eq=False):
     """Steps that are to be predicted, each with the contexts it has: `keys[j][i]` is context and symbol, j steps back.
 
     `known[i]` is how many steps before step i are known, as many as the order at most: longer keys of it are no keys.
@@ -118,8 +116,7 @@ def summed(keys: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
     return (sorted_keys[firsts], *(np.add.reduceat(value[order], firsts) for value in values))
 
 
-@dataclass(frozen=True, eq=False)
-class ContextLevel:
+class ContextLevel(Struct, frozen=True, eq=False):
     """Contexts of one length: sorted keys of context and symbol, and how often each was met."""
 
     keys: np.ndarray
@@ -153,8 +150,7 @@ class ContextLevel:
         return ContextLevel(found, counts), ContextLevel(found, kinds)
 
 
-@dataclass(frozen=True, eq=False)
-class ContextCounts:
+class ContextCounts(Struct, frozen=True, eq=False):
     """Counts for contexts of 0 to `order` steps: `levels[j]` has every step that has j known ones before it.
 
     >>> letters = Alphabet(2)
@@ -257,8 +253,7 @@ def _plain(
 # What comes after a context, from its own counts and from what the contexts shorter than it predict.
 
 
-@dataclass(frozen=True, eq=False)
-class ContextShares:
+class ContextShares(Struct, frozen=True, eq=False):
     """Contexts of one length: the share of each symbol in their own counts, and the `rest`, which others divide.
 
     Keys `firsts[i]` to `firsts[i + 1]` are those of `contexts[i]`, whose shares and rest sum to one.
@@ -306,8 +301,7 @@ def _looked_up(known: np.ndarray, values: np.ndarray, keys: np.ndarray, default:
     return np.where(known[at] == keys, values[at], default)
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
+class Predictions(Struct, frozen=True, eq=False):
     """Probabilities of what comes next: `levels[j]` has contexts of j steps, the `measure` is what no context knows.
 
     Where contexts are `alone`, each divides its rest by the measure; else by what the shorter context predicts. A
@@ -383,8 +377,7 @@ LARGEST = 3
 """Counts from here on have one discount."""
 
 
-@dataclass(frozen=True)
-class LevelDiscounts:
+class LevelDiscounts(Struct, frozen=True):
     """What is taken from counts of 1, of 2, and of 3 or more, and the strength of what is imagined besides."""
 
     discounts: tuple[float, float, float]

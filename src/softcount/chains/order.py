@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
 from math import gcd
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from scipy import linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from softcount.chains.counts import GAP, Alphabet, ContextCounts, ContextLevel, Predictions, StepKeys, steps_of
 from softcount.core.lazy_scipy import gammaln, sparse
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 BLOCKS = 6
 """Blocks in which the steps are predicted, each from all before it; each is as long as those together."""
@@ -27,8 +27,7 @@ LONGEST = 12
 Learn = Callable[[ContextCounts], Predictions]
 
 
-@dataclass(frozen=True, eq=False)
-class StepBlocks:
+class StepBlocks(Struct, frozen=True, eq=False):
     """Steps with their keys for every length up to the longest, what each weighs, and the block it is in."""
 
     alphabet: Alphabet
@@ -241,8 +240,7 @@ def windows(digits: np.ndarray, starts: np.ndarray, order: int) -> list[tuple[in
 # What a chain does in the long run: where it stays, how soon it gets somewhere, whether it gets everywhere.
 
 
-@dataclass(frozen=True)
-class ChainShape:
+class ChainShape(Struct, frozen=True):
     """Which states of a chain reach each other: `classes[i]` is the class of state i, `closed` those never left.
 
     `period` is the greatest common divisor of the lengths of all ways back to a state, 1 for a chain that is not

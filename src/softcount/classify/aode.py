@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.classify.encode import (
     CutColumns,
@@ -22,23 +23,20 @@ from softcount.classify.ensemble import Pool
 from softcount.classify.features import PairCounts, Terms
 from softcount.classify.members import BlockAndTables, SeparateNormals, StarsOfCuts, StarTables, log_tables
 from softcount.core.lazy_scipy import xlogy
-from softcount.records import dataclass
 from softcount.table.schema import Key, Schema
 
 MOST_BYTES = 1 << 26
 """Bytes that the counts of pairs may take; columns of most levels stand under the class alone where they would."""
 
 
-@dataclass(frozen=True, slots=True)
-class StarSetting:
+class StarSetting(Struct, frozen=True):
     """Prior weight of every distribution, and whether a star is weighted by its parent's information on the class."""
 
     concentration: float = 1.0
     informed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StarCounts:
+class StarCounts(Struct, frozen=True, eq=False):
     """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`."""
 
     cuts: CutColumns
@@ -155,8 +153,7 @@ def bytes_of(cells: int, classes: int) -> int:
     return classes * cells * cells * 8
 
 
-@dataclass(frozen=True, slots=True)
-class StarLayout:
+class StarLayout(Struct, frozen=True):
     """How the cells of a model's columns are numbered: their keys in order, levels of those that have some, classes."""
 
     keys: tuple[Key, ...]

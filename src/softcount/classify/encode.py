@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import sparse
 from softcount.core.special import mixed
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.discretise import PointTable, by_class_each, equal_count
 from softcount.table.schema import Field, Key, Schema
@@ -26,8 +26,7 @@ GLANCED_AT = 1024
 """Rows by which most columns are seen to be no copies."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedRows:
+class EncodedRows(Struct, frozen=True, eq=False):
     """`numbers` are NaN where missing; `codes` are 1..m for the levels of a column, 0 where nothing is known of it.
 
     Columns come in that order wherever they are numbered: numbers first, then levels, then texts. A text's bag has 1
@@ -295,8 +294,7 @@ ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
 """How finely numbers are cut that are looked at in pairs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CutColumns:
+class CutColumns(Struct, frozen=True, eq=False):
     """Cuts of every number, and how many intervals or levels each column has."""
 
     edges: tuple[np.ndarray, ...]
@@ -375,8 +373,7 @@ CLEARLY = 0.1
 """Nats a row by which bells over logarithms must be likelier than bells over the numbers themselves."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberScale:
+class NumberScale(Struct, frozen=True, eq=False):
     """`floor` is 0 for a number as it is; of others the logarithm is taken, of what is below the floor that of it.
 
     A floor below 0 is that of numbers below 0: they are what their opposites are, with the other sign.
@@ -468,8 +465,7 @@ def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.nda
 # What words weigh in a document: rare ones more, and repeated ones less than they are repeated.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WordScale:
+class WordScale(Struct, frozen=True, eq=False):
     """A factor for every column of every text's bag, 0 where nothing is known of a word; and how long documents are.
 
     Words weigh the logarithm of one more than their count, times the factor, a document's being 1 together (the root of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.classify.encode import EncodedRows, column_keys
 from softcount.classify.logistic import folded
@@ -25,7 +26,6 @@ from softcount.classify.recipes import (
 )
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
-from softcount.records import dataclass
 from softcount.run.local import Runner, one_blas_thread
 from softcount.table import Chunk, Table
 from softcount.table.column_summary import RepeatedRows, find_repeats, fold_units, row_keys
@@ -71,8 +71,7 @@ MUCH_WORK = 1 << 25
 """Words times classes from which one fold is all there is time for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tried:
+class Tried(Struct, frozen=True, eq=False):
     """A way that was tried: its best setting, what it did on rows held out, and its weight in the end."""
 
     name: str
@@ -82,8 +81,7 @@ class Tried:
     weight: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartialRows:
+class PartialRows(Struct, frozen=True, eq=False):
     """The scores of rows with few cells: naive Bayes of single columns, exact if cells are missing.
 
     `presence` is the share of each column in the evidence of a row, divided by the share that training rows have. A row
@@ -105,8 +103,7 @@ def given_cells(rows: EncodedRows) -> np.ndarray:
     return np.hstack([~np.isnan(rows.numbers), rows.codes > 0, *texts]).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pool:
+class Pool(Struct, frozen=True, eq=False):
     """The log-posteriors of its members, each times its weight, and a bias for every class, added up.
 
     With `sparse`, rows that lack cells are scored by less of that sum, but for the members of words.
@@ -162,8 +159,7 @@ class Pool:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldScores:
+class HeldScores(Struct, frozen=True, eq=False):
     """Rows held out: what a pool says of them whose members and weights had not seen them, and what they were."""
 
     logs: np.ndarray  # (rows x classes) log-probabilities
@@ -174,8 +170,7 @@ class HeldScores:
     gains: tuple[float, ...] = ()  # of every column, in nats per row
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class Held(Struct, frozen=True, eq=False):
     """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting.
 
     `members` are those of the best setting of each recipe, by its name. `some` of the rows are those that columns are
@@ -407,8 +402,7 @@ def _together(training: Training, tested: Sequence[int]) -> list[tuple[int, ...]
     return [(fold,) for fold in tested]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fold:
+class _Fold(Struct, frozen=True, eq=False):
     """Rows held out, and the others."""
 
     inside: Training

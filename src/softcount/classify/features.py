@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import sparse
 from softcount.core.special import times_log
-from softcount.records import dataclass
 
 FEW = 1 << 16
 """Cells times columns up to which looking each up is as quick as a sparse product, which SciPy is loaded for."""
@@ -52,8 +52,7 @@ class WideFeatures(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Indicators:
+class Indicators(Struct, frozen=True, eq=False, dict=True):
     """Ones where a row points: `places` (terms x rows) are the columns; a product with tables sums over the terms."""
 
     places: np.ndarray  # intp
@@ -98,8 +97,7 @@ class Indicators:
         return self._matrix.T
 
 
-@dataclass(frozen=True, eq=False)
-class ApartFromMost:
+class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
     """The same sums, with the cell of each term that most rows point at taken for granted: half of all are left out.
 
     A table's rows are reckoned from that of its term's own most common cell; a term that says nothing of a row, where
@@ -175,8 +173,7 @@ class ApartFromMost:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlainFeatures:
+class PlainFeatures(Struct, frozen=True, eq=False):
     """A matrix as it is."""
 
     matrix: np.ndarray
@@ -204,8 +201,7 @@ class PlainFeatures:
         return np.asarray(weights @ self.matrix**2)
 
 
-@dataclass(frozen=True, eq=False)
-class SparseFeatures:
+class SparseFeatures(Struct, frozen=True, eq=False, dict=True):
     """Any sparse matrix of rows."""
 
     matrix: sparse.csr_matrix
@@ -245,8 +241,7 @@ MOST_TOGETHER = 400
 """Indicators whose dependence on each other is allowed for when steps are scaled; the others are scaled one by one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
+class Features(Struct, frozen=True, eq=False):
     """Rows as sparse indicators, of which the first stands for nothing known, beside a few dense columns.
 
     The first `together` indicators, and the dense columns, are allowed to depend on each other when steps are scaled.
@@ -298,8 +293,7 @@ class Features:
         return found, squares[first:]
 
 
-@dataclass(frozen=True, eq=False)
-class StackedFeatures:
+class StackedFeatures(Struct, frozen=True, eq=False, dict=True):
     """Those of several problems, (problems x rows x width), of which either the zeros are written out or few are left.
 
     `lines` are the last columns where zeros are not written out; a row that a problem has not is all zeros.
@@ -372,8 +366,7 @@ CELLS_AT_ONCE = 1 << 18
 """Cells of rows that are looked up at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
+class Terms(Struct, frozen=True, eq=False, dict=True):
     """`columns` are those of each term, one or two; row 0 of the tables is for what nothing is known of."""
 
     columns: tuple[tuple[int, ...], ...]
@@ -438,8 +431,7 @@ MOST_SHORT = 1 << 24
 """Rows up to which a float of half the length counts exactly."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairCounts:
+class PairCounts(Struct, frozen=True, eq=False):
     """(classes x cells x cells) weight of the rows that hold both cells; on the diagonal blocks, of each cell.
 
     The cells are those of the tables of single columns; the first, of what nothing is known of, counts nothing.

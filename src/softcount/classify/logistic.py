@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.classify.features import Features, StackedFeatures
 from softcount.core.special import softmax_rows
-from softcount.records import dataclass
 
 KEPT = 10
 """Steps remembered to tell how a valley is curved."""
@@ -57,8 +56,7 @@ def lowest(
     return at, taken
 
 
-@dataclass(slots=True)
-class _Path:
+class _Path(Struct):
     """The last steps, and what they showed of the curvature of each valley."""
 
     steps: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -128,8 +126,7 @@ MOST_TURNED = 1_000
 """Features up to which steps are scaled by how they depend on each other; inverting 4,000 took 100 s."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Conditional:
+class Conditional(Struct, frozen=True, eq=False):
     """Rows of known class: the loss of coefficients, its slope, and where it is least.
 
     Of two classes only the difference is learned. `penalty` is that of each feature: half of it times its squared
@@ -174,8 +171,7 @@ class Conditional:
         return found[0], int(steps[0])
 
 
-@dataclass(frozen=True, eq=False)
-class Abreast:
+class Abreast(Struct, frozen=True, eq=False, dict=True):
     """Several problems of as many columns, such as the folds of one, solved side by side: one product serves all.
 
     Each is laid out as all are: intercept, indicators that are turned, the others, dense columns; what a problem has
@@ -322,8 +318,7 @@ def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return values, shares
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bent:
+class _Bent(Struct, frozen=True, eq=False):
     """Second derivatives of a penalised loss: of the features that are turned, of each of those between."""
 
     together: np.ndarray
@@ -332,8 +327,7 @@ class _Bent:
     means: np.ndarray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shape:
+class _Shape(Struct, frozen=True, eq=False):
     """How the loss of a problem is curved: weight of the rows that bend it, means and products of their features."""
 
     curve: float
@@ -375,8 +369,7 @@ class _Shape:
         return _Bent(together, self.curve * self.squares + pull[first:last], self.curve, self.means)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
+class _Frame(Struct, frozen=True, eq=False):
     """Coordinates in which a unit step changes the losses about equally in every direction.
 
     The features at both ends are turned by the inverse root of their second derivatives, those between scaled one by

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.classify.encode import FEW_VALUES, CutColumns, EncodedRows, NumberScale, WordScale
 from softcount.classify.features import Features, Indicators, PairCounts, Terms
 from softcount.classify.logistic import spread
 from softcount.core.special import log_sum_exp, times_log
-from softcount.records import dataclass
 from softcount.table.discretise import PointTable, by_class_each
 
 LEAST_WEIGHT = 1e-6
 """Of a star whose parent tells nothing of the class, where one that tells a nat has 1."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StarTables:
+class StarTables(Struct, frozen=True, eq=False):
     """`shares` (classes), `alone` (classes x cells) and `given` (classes x cells x cells of the parent), as logarithms.
 
     Cells that nothing is known of say nothing, and a column that is missing is not a parent.
@@ -117,8 +116,7 @@ SMALLEST = 1e-6
 """The least variance in any direction, in units of the columns' own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockMoments:
+class BlockMoments(Struct, frozen=True, eq=False):
     """Of standardised numbers: weight, mean and sum of outer products about it for each class; holes as class means."""
 
     scale: NumberScale
@@ -156,8 +154,7 @@ class BlockMoments:
         return ShrunkBlock(self.scale, self.means, found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShrunkBlock:
+class ShrunkBlock(Struct, frozen=True, eq=False):
     """Means and covariances of the classes in standardised units; a missing number is integrated out."""
 
     scale: NumberScale
@@ -209,8 +206,7 @@ class ShrunkBlock:
         return -0.5 * apart * np.linalg.solve(self.covariances, apart.mT).mT, constants
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SeparateNormals:
+class SeparateNormals(Struct, frozen=True, eq=False):
     """A normal for every number and class in standardised units, as the textbook has it; a missing one says nothing."""
 
     scale: NumberScale
@@ -266,8 +262,7 @@ have 15 times as many, and take most of the time of a fit to learn nothing.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
+class Training(Struct, frozen=True, eq=False, dict=True):
     """Everything that is learned from these rows alone; rows held out are never looked at."""
 
     rows: EncodedRows
@@ -470,8 +465,7 @@ def bounded(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
     return np.asarray(np.nan_to_num(np.clip(scale.of(numbers), -FARTHEST, FARTHEST), nan=0.0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Additive:
+class Additive(Struct, frozen=True, eq=False):
     """A table for every column and for some pairs, and a line for every number: coefficients that add up.
 
     The first row of `coefficients` is the intercept, then come the tables, then the lines; of two classes there is one
@@ -512,8 +506,7 @@ class Additive:
         return found, np.tile(coefficients[0], (len(rows), 1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockAndTables:
+class BlockAndTables(Struct, frozen=True, eq=False):
     """Some numbers as normals, in one correlated block or each by itself, and every other column as a table."""
 
     cuts: CutColumns
@@ -541,8 +534,7 @@ class BlockAndTables:
         return found, rest + self.shares
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StarsOfCuts:
+class StarsOfCuts(Struct, frozen=True, eq=False):
     """Averaged one-dependence stars over all columns as codes."""
 
     cuts: CutColumns
@@ -562,8 +554,7 @@ class StarsOfCuts:
 # A member of a classifier that is made of words.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WordLines:
+class WordLines(Struct, frozen=True, eq=False):
     """A coefficient for every word of every text, and for how long each text is: they add up.
 
     The first row of `coefficients` is the intercept, then come the columns of all bags, then the lengths; of two

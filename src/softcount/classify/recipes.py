@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.classify.encode import CutColumns, EncodedRows, WordScale
 from softcount.classify.features import MOST_TOGETHER, Features, SparseFeatures, Terms
@@ -24,7 +25,6 @@ from softcount.classify.members import (
     log_tables,
 )
 from softcount.core.special import softmax_rows
-from softcount.records import dataclass
 
 LARGEST = 3.0
 """A weight is between nothing and this."""
@@ -34,8 +34,7 @@ AT_ONCE = 1 << 18
 """Numbers that are held at a time beside the parts themselves."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SharedWeights:
+class SharedWeights(Struct, frozen=True, eq=False):
     """The weight of every part, 0 or more, and what is added to the score of every class."""
 
     weights: np.ndarray
@@ -87,8 +86,7 @@ ENOUGH = 1e-7
 """Share of the loss that a step must gain for another to follow: digits double with every step near the optimum."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighing:
+class Weighing(Struct, frozen=True, eq=False):
     """The penalised loss of weights and biases, its slope and curvature, and Newton's step within the bounds.
 
     `features` are (rows x columns x parts): of two classes the second against the first, of more all of them. The
@@ -291,8 +289,7 @@ def _penalty(training: Training, terms: Terms, penalty: float, most_single: floa
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class PlainColumns(OneByOne):
+class PlainColumns(OneByOne, Struct, frozen=True):
     """Naive Bayes as the textbook has it: normals, of the logarithm where that is closer to one, and Laplace's rule."""
 
     name: ClassVar[str] = "naive Bayes"
@@ -312,8 +309,7 @@ class PlainColumns(OneByOne):
             yield BlockAndTables(cuts, terms, tables, numbers, normals, training.shares)
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedColumns(OneByOne):
+class WeightedColumns(OneByOne, Struct, frozen=True):
     """Naive Bayes of levels and intervals with a weight for every column."""
 
     name: ClassVar[str] = "weighted naive Bayes"
@@ -357,8 +353,7 @@ def left_out(training: Training, some: np.ndarray) -> np.ndarray:
     return np.asarray(found)
 
 
-@dataclass(frozen=True, slots=True)
-class SingleTables(InOneProduct):
+class SingleTables(InOneProduct, Struct, frozen=True):
     """Tables of single columns and lines of numbers, by conditional likelihood."""
 
     name: ClassVar[str] = "tables and lines"
@@ -371,8 +366,7 @@ class SingleTables(InOneProduct):
         return additive(trainings, [training.terms for training in trainings], settings, np.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class PairTables(InOneProduct):
+class PairTables(InOneProduct, Struct, frozen=True):
     """The same with tables of the pairs of columns that say more together than each by itself."""
 
     name: ClassVar[str] = "pairs of columns"
@@ -402,8 +396,7 @@ def telling_pairs(training: Training) -> list[tuple[int, int]]:
     return [(int(columns[first[k]]), int(columns[second[k]])) for k in order]
 
 
-@dataclass(frozen=True, slots=True)
-class CorrelatedBlock(OneByOne):
+class CorrelatedBlock(OneByOne, Struct, frozen=True):
     """A normal block of the numbers in every class, its covariance between free, common and without correlations."""
 
     name: ClassVar[str] = "correlated block"
@@ -429,8 +422,7 @@ def _cells(terms: Terms, term: tuple[int, ...]) -> np.ndarray:
     return np.arange(terms.offsets[place], [*terms.offsets, terms.width][place + 1])
 
 
-@dataclass(frozen=True, slots=True)
-class AveragedStarsRecipe(OneByOne):
+class AveragedStarsRecipe(OneByOne, Struct, frozen=True):
     """Averaged one-dependence stars."""
 
     name: ClassVar[str] = "averaged stars"
@@ -465,8 +457,7 @@ MOST_WORK = 1 << 27
 """Words of all documents times classes that these are learned from; of more documents some, evenly spread."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordCounts(OneByOne):
+class WordCounts(OneByOne, Struct, frozen=True):
     """Naive Bayes as the textbook has it: every word of a document is drawn anew."""
 
     name: ClassVar[str] = "naive Bayes of words"
@@ -480,8 +471,7 @@ class WordCounts(OneByOne):
         return _counted(training, training.rarity.plain, settings)
 
 
-@dataclass(frozen=True, slots=True)
-class RareWords(OneByOne):
+class RareWords(OneByOne, Struct, frozen=True):
     """The same of words that weigh by how rare they are, in documents that are all of one length."""
 
     name: ClassVar[str] = "naive Bayes of words by rarity"
@@ -514,8 +504,7 @@ def _log_shares(totals: np.ndarray, known: np.ndarray, prior: float) -> np.ndarr
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedWords(OneByOne):
+class WeightedWords(OneByOne, Struct, frozen=True):
     """Coefficients of words and of lengths by conditional likelihood, words weighing by how rare they are."""
 
     name: ClassVar[str] = "weighted words"

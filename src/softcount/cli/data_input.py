@@ -8,13 +8,13 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import Struct, field
+
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources.source import CONTENT_DECIDES, FileFormat
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def refuse_data(model: str, data: str | None, what: str) -> None:
         raise DataError(f"{model}: {what}. Leave {data} out.")
 
 
-@dataclass(frozen=True, slots=True)
-class InputFormat:
+class InputFormat(Struct, frozen=True):
     """How the cells and lines of DATA are read, and what a document is: None where the content decides.
 
     `default_unit` is what a document is in a file that is no table, where text is all that the model reads. With `sql`
@@ -81,8 +80,7 @@ class InputFormat:
 # -- to learn from
 
 
-@dataclass(frozen=True, slots=True)
-class TextSettings:
+class TextSettings(Struct, frozen=True):
     """What was asked of all columns of text: the settings of the family `Text`, by name."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)

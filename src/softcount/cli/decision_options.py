@@ -7,11 +7,11 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from softcount.cli.named_columns import suggestion
 from softcount.cli.outputs import say_note
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 PRIOR_WORDS = ("uniform", "estimate")
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRequest:
+class DecisionRequest(Struct, frozen=True):
     """What was asked: costs as TRUE,DECIDED=COST, shares as CLASS=SHARE or a word, a threshold as CLASS=P."""
 
     costs: tuple[str, ...] = ()

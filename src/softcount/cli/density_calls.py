@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from softcount.cli import library_calls as library
 from softcount.cli.data_input import InputFormat, source_of
 from softcount.cli.named_columns import suggestion
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +21,7 @@ MOST_GROUPS = 50
 """Levels of `--by` beyond which nobody could tell the densities apart."""
 
 
-@dataclass(frozen=True)
-class ReadColumn:
+class ReadColumn(Struct, frozen=True):
     """The numbers of a column, NaN where missing; the label of each row where some were asked for; the missing."""
 
     values: np.ndarray

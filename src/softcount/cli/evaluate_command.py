@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from softcount.cli import options
 from softcount.cli.decision_options import DecisionRequest, class_numbers
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,8 +78,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     put_answer(lambda: document_of(told), lambda: page_of(told), json_wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluateRequest:
+class EvaluateRequest(Struct, frozen=True):
     """Which model on which rows; None where the choice is ours."""
 
     model: str
@@ -90,8 +89,7 @@ class EvaluateRequest:
     form: InputFormat
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRows:
+class JudgedRows(Struct, frozen=True):
     """Rows whose class is known, the names of the classes, and their shares in training."""
 
     held: ScoredRows
@@ -100,8 +98,7 @@ class JudgedRows:
     passed_over: int
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """All there is to tell."""
 
     evaluation: Evaluation

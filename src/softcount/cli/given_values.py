@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, field
 
 from softcount.cli.named_columns import class_value, model_keys, node_keys, suggestion
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
@@ -62,8 +61,7 @@ def _sign_at(text: str, place: int) -> str | None:
     return next((sign for sign in SIGNS if text.startswith(sign, place)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedColumn:
+class AskedColumn(Struct, frozen=True):
     """A column or node, what it may hold, and how it is called in a message."""
 
     name: str

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount import __version__
 from softcount import fit as front_door
@@ -22,7 +24,6 @@ from softcount.fit.classes import ClassRequest
 from softcount.learn.em import Stop
 from softcount.learn.record import Provenance
 from softcount.learn.settings import Plan
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, starts_told
 from softcount.sources import wording
@@ -42,8 +43,7 @@ FINE_INTERVALS = 8
 """Intervals that --model network cuts a number into: with 5, an interval often holds two modes of different classes."""
 
 
-@dataclass(frozen=True, slots=True)
-class FitRequest:
+class FitRequest(Struct, frozen=True):
     """What the person asked `fit` for; None where the choice is ours."""
 
     data: str
@@ -92,8 +92,7 @@ class FitRequest:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FitResult:
+class FitResult(Struct, frozen=True):
     """A model, how many rows it has seen, and what an expert believes beside the data."""
 
     fitted: Any

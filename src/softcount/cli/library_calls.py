@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from softcount.cli.data_input import InputFormat, may_be_lines, source_like, source_of
 from softcount.errors import DataError, ModelFileError

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
 import click
+from msgspec import Struct, field
 
 from softcount.cli.options import BDEU, Command, as_number
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 HEADING = "Networks"
 AUTO = "auto"
@@ -39,8 +38,7 @@ def is_network_file(name: str) -> bool:
     return name.lower().removesuffix(".gz").endswith(FILES) and ">" not in name
 
 
-@dataclass(frozen=True, slots=True)
-class NetRequest:
+class NetRequest(Struct, frozen=True):
     """What was asked of a network; `said` is a word, the name of a file, or edges."""
 
     said: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import wraps
 from typing import Any, Literal, TypeVar
 
@@ -69,7 +68,7 @@ keep_option = click.option(
 )
 
 
-FILE_PARTS = tuple(part.name for part in fields(FileFormat))
+FILE_PARTS = tuple(part for part in FileFormat.__struct_fields__)
 FORMAT_OPTIONS = (
     click.option(
         "--missing",

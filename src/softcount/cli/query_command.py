@@ -111,7 +111,7 @@ def put_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any],
 
 def with_memory(fitted: FittedNet, memory: str | None) -> FittedNet:
     """The network, allowed so much memory for an exact answer."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from softcount.networks.elimination import cells_within
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from softcount.cli.sequence_options import SequenceForm
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,8 +47,7 @@ def _symbols_in(model: Any) -> Any:
 # -- learning
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceRequest:
+class SequenceRequest(Struct, frozen=True):
     """How DATA holds sequences, and what to look for in them: hidden states, or what comes after what."""
 
     layout: SequenceForm
@@ -155,8 +155,7 @@ def explained(model: Any, data: str, layout: SequenceForm, form: InputFormat, ag
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ShowRequest:
+class ShowRequest(Struct, frozen=True):
     """What `show` is asked of a model of sequences: by itself, or how DATA fits it."""
 
     data: str | None

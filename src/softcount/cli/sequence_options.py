@@ -7,10 +7,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from softcount.cli.options import Command, as_number
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.cli.data_input import InputFormat
@@ -41,8 +41,7 @@ def context_length(text: str) -> int | str:
     return int(number)
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceForm:
+class SequenceForm(Struct, frozen=True):
     """How DATA holds sequences: in a long table with these columns, or as text of these steps."""
 
     sequence: str | None = None

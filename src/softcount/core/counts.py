@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import field
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 
 class _Groups:
@@ -28,8 +27,7 @@ ROOT = _Groups()
 """The name of the counts of the groups themselves, and of what else is theirs beside columns."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class Counts(Struct, frozen=True, eq=False):
     """Named (groups x features) totals with the rows' weight and log-likelihood.
 
     Two fits of one schema add with `+`; `-` forgets rows; `*` makes them weigh less. A narrower array is taken

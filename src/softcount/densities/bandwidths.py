@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from math import gamma, pi, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.special import brent_root, crossing
 from softcount.densities.binned import BinnedDensity, bins_of, level_for
 from softcount.densities.kernels import DIGITS, KERNELS, SmoothingKernel, WeightedPoints
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 SUMMED = 4096
 """Different values up to which every sum is made one by one."""
@@ -121,8 +121,7 @@ def _spread(points: WeightedPoints, quartiles: float) -> float:
 # -- rules of pairs: a value for each pair of rows, counted by distance
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """How many pairs of rows lie how far apart; sums over all of them are estimates of a density's roughness."""
 
     apart: np.ndarray

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.densities.kernels import DIGITS, UNREFLECTED, Images, SmoothingKernel, WeightedPoints, near_log_density
 from softcount.errors import DataError
 from softcount.kernels.jit import jit
-from softcount.records import dataclass
 
 BLOCK = 1024
 """Nodes that are kept or left out together."""
@@ -25,8 +25,7 @@ CELLS_BETWEEN_QUARTILES = 16
 NONE = np.empty(0)
 
 
-@dataclass(frozen=True)
-class DyadicBins:
+class DyadicBins(Struct, frozen=True):
     """Weights on the multiples of 2^level; a value between two of them is shared out, the nearer one getting more.
 
     Node 0 is the number 0 whatever the data, and a cell of one level is two of the level below: bins of one level add
@@ -140,8 +139,7 @@ def level_for(h: float) -> int:
     return int(np.floor(np.log2(h / FINE)))
 
 
-@dataclass(frozen=True)
-class BinnedDensity:
+class BinnedDensity(Struct, frozen=True, dict=True):
     """The density of bins under a smooth kernel; `points` are what the bins were made of, for the far tails.
 
     >>> from softcount.densities.binned import bins_of

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.densities.binned import LINEAR, BinnedDensity, bins_of, level_for
 from softcount.densities.kernels import (
@@ -18,7 +19,6 @@ from softcount.densities.kernels import (
     near_cdf,
     near_log_density,
 )
-from softcount.records import dataclass
 
 SUMMED = 4096
 """Points up to which every sum is made one by one: less work than waking the compiled loops."""
@@ -26,8 +26,7 @@ HALVINGS = 1100
 """Enough to get from any number to any other."""
 
 
-@dataclass(frozen=True)
-class ColumnDensity:
+class ColumnDensity(Struct, frozen=True, dict=True):
     """Points under a kernel of one bandwidth.
 
     Smooth kernels on many points are binned, unless `exact`; a kernel with an end has its edges where the points are,
@@ -136,8 +135,7 @@ class ColumnDensity:
 CELLS = 1 << 18
 
 
-@dataclass(frozen=True)
-class ProductDensity:
+class ProductDensity(Struct, frozen=True):
     """(rows x columns) points with weights under a kernel, with a bandwidth and ends for each column.
 
     All sums are exact, in blocks. A missing cell of a query is left out: the density is that of its other cells.

@@ -7,10 +7,10 @@ from functools import cached_property
 from math import ceil, inf, pi, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import expit, ndtr
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 Shape = Callable[[np.ndarray], np.ndarray]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -18,8 +18,7 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 LOG_ROOT_TWO_PI = 0.5 * np.log(2 * pi)
 
 
-@dataclass(frozen=True, slots=True)
-class SmoothingKernel:
+class SmoothingKernel(Struct, frozen=True):
     """A symmetric density around 0; at bandwidth h it is K(u / h) / h.
 
     `roughness` is the integral of K squared, `variance` the second moment, `support` how far it reaches. `bends` are
@@ -149,8 +148,7 @@ KERNELS = {kernel.name: kernel for kernel in _EVERY}
 # A column's numbers with their weights: what densities of one column are made of.
 
 
-@dataclass(frozen=True)
-class WeightedPoints:
+class WeightedPoints(Struct, frozen=True, dict=True):
     """Finite numbers in any order, each counted as often as its weight says; without weights, each once.
 
     >>> points = WeightedPoints(np.array([3.0, 1.0, 3.0]))
@@ -334,8 +332,7 @@ WIDEST = 100.0
 """Bandwidths wider than so many times the distance between two ends would need images without number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reflection:
+class Reflection(Struct, frozen=True):
     """The ends of a column, infinite where it has none; a density is mirrored at each.
 
     >>> Reflection(0.0).images(5.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.bayes.evidence import class_evidence, penalised, unnamed_orders, with_plain_parameters
 from softcount.errors import DataError
@@ -19,7 +20,6 @@ from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import whole_table
 from softcount.fitted.network import is_sure
 from softcount.models.nodes import Node
-from softcount.records import dataclass
 from softcount.run.local import AtOnce, Threads
 from softcount.table import check_weights
 from softcount.table.chunk import Chunks
@@ -29,8 +29,7 @@ CLOSE = 1e-6
 """Totals of one column in two fits of one table agree to this, relative to their size."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledTable:
+class LabelledTable(Struct, frozen=True):
     """The rows that models were fitted on: X, y where classes were known, and what the rows weigh."""
 
     X: Any

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
 from softcount.table import Table
@@ -18,8 +18,7 @@ from softcount.text import Chosen, Reading
 from softcount.text.count_words import cut
 
 
-@dataclass
-class DocumentTally:
+class DocumentTally(Struct):
     """What the documents were, counted while they are read."""
 
     documents: int = 0

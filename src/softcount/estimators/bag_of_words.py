@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict, replace
 from sklearn import get_config
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted

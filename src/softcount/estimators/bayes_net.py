@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from msgspec.structs import replace
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted

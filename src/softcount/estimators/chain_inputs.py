@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.learn.settings import retyping
-from softcount.records import dataclass
 from softcount.run.local import AtOnce
 from softcount.sequences import Sequences, sources
 from softcount.sources import wording
 from softcount.table import Chunk, Schema, Table
 
 
-@dataclass(frozen=True, eq=False)
-class CodedSequences:
+class CodedSequences(Struct, frozen=True, eq=False):
     """Codes of all steps end to end (0 is a gap, symbols from 1), what they stand for, and the sequences they are."""
 
     sequences: Sequences

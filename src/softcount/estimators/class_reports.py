@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import ROOT

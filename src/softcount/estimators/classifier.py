@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import asdict, replace
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from sklearn.base import clone
 
 from softcount.bayes.evidence import class_evidence, with_plain_parameters
@@ -19,7 +20,6 @@ from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import ColumnScores, column_scores, forward
 from softcount.fitted.explain import column_evidence, evidence_under
 from softcount.learn.settings import Plan
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split
@@ -35,8 +35,7 @@ MOST_ROUNDS = 20
 """Sets of columns that are tried for classes to be found; they repeat after three or four."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnChoice:
+class ColumnChoice(Struct, frozen=True, eq=False):
     """The columns that were kept, the best first; a table of what every column adds; a model of those kept alone.
 
     The model takes the whole table and leaves the other columns aside; without any it is None, or a single class of a

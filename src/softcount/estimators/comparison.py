@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
@@ -18,7 +19,6 @@ from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, r
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
 from softcount.evaluate.scores import Evaluation, Sums, mean_auc, summed
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.sources.frames import refuse_elsewhere
@@ -34,8 +34,7 @@ MOST_CLASSES = 100
 """Classes beyond which a target is more likely a number or a name."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RivalScores:
+class RivalScores(Struct, frozen=True, eq=False):
     """What one classifier did on rows held out: the figures, the loss of each row, and what it took.
 
     `seconds` are those of a fit and its predictions, a fold's on average; `size` is the bytes of the saved model,
@@ -66,8 +65,7 @@ class RivalScores:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Struct, frozen=True, eq=False):
     """Classifiers side by side, the lowest log-loss first.
 
     `table` has a line for each, `verdicts` say in words who is best and who ties with it, `notes` what was left out or

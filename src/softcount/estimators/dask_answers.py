@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators.engine_answers import PLACES, Question
 from softcount.estimators.filling import as_type
-from softcount.records import dataclass
 
 
 def dask_answer(asking: Question, X: Any) -> Any:
@@ -25,8 +25,7 @@ def dask_answer(asking: Question, X: Any) -> Any:
     return X.map_partitions(_part_answer, one, meta=work.declared)
 
 
-@dataclass(frozen=True, slots=True)
-class PartAnswer:
+class PartAnswer(Struct, frozen=True):
     """A question, and the answer of no rows."""
 
     asking: Question

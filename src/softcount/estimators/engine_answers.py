@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import DataError, warn
 from softcount.estimators.result_frames import arrow_table
-from softcount.records import dataclass
 from softcount.run.local import one_blas_thread
 from softcount.table.schema import labels
 
@@ -32,8 +32,7 @@ PLACES = ("row",)
 ENGINE_CLASSES = ("distributed", "dask", "pyspark")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A method of a model, and what else it was called with: small, and sent to whoever has rows."""
 
     model: bytes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 

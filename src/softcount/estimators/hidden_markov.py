@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from msgspec.structs import replace
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import Counts
@@ -251,7 +251,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
         trials = self._fitted.selection
         if trials is None:
             return None
-        shown = [part.name for part in fields(trials[0]) if part.name not in ("icl", "cv")]
+        shown = [part for part in trials[0].__struct_fields__ if part not in ("icl", "cv")]
         names = {name: "states" if name == "classes" else name for name in shown}
         told = {names[name]: [getattr(trial, name) for trial in trials] for name in shown}
         return as_frame(arrow_table(told), self._library)

@@ -6,9 +6,10 @@ A fit itself takes no longer for it: rows of small tables are held, and looked a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sklearn.base import BaseEstimator
 
 import softcount
@@ -19,7 +20,6 @@ from softcount.fitted.fitted import Fitted
 from softcount.learn.record import FitRecord, Provenance
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.table import Contradiction, Table
 
@@ -27,8 +27,7 @@ MOST_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LearnedRows:
+class LearnedRows(Struct, frozen=True, eq=False):
     """A table, and the request by which a model was learned from it."""
 
     table: Table

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import SoftcountError
 from softcount.estimators.result_frames import arrow_lines
 from softcount.estimators.rivals import Rival, RivalTable
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.pictures.line_chart import Chart, ChartLine, chart_svg
-from softcount.records import dataclass
 from softcount.run.progress import Tell, keep_quiet
 
 FEWEST = 20
@@ -20,8 +20,7 @@ FEWEST = 20
 STEPS = (1, 2, 5)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LearningCurves:
+class LearningCurves(Struct, frozen=True, eq=False):
     """Log-loss and accuracy of each classifier (a line each) by rows learned from; NaN where it could not learn."""
 
     names: list[str]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from msgspec.structs import replace
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 

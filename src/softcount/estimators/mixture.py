@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
 
@@ -31,7 +32,6 @@ from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED
 from softcount.learn.record import description_length
 from softcount.learn.settings import Plan, shares_name, start_levels
-from softcount.records import dataclass
 from softcount.run.progress import progress_on, starts_told
 from softcount.table import Table, check_weights, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind
@@ -41,8 +41,7 @@ HEAVIEST = 1e200
 STARTS = ("k-means++", "k-means", "random", "agglomerative")
 
 
-@dataclass(frozen=True, slots=True)
-class KnownLabels:
+class KnownLabels(Struct, frozen=True):
     """What y tells: the known classes and each row's code (-1 unknown), or the column they are in; else a note."""
 
     names: list[Any] | None = None

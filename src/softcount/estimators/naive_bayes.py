@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -32,7 +33,6 @@ from softcount.learn.known_classes import faded, joined, with_classes
 from softcount.learn.settings import Plan
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declare import Declared, read_kinds
-from softcount.records import dataclass
 from softcount.sources.frames import engine_holding
 from softcount.table import Table, open_table, refuse_many_numbers, wording
 from softcount.table.schema import BLANK, Key, Kind, Schema
@@ -44,8 +44,7 @@ UNWEIGHED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KnownColumns:
+class KnownColumns(Struct, frozen=True):
     """What an earlier model knows of the columns: kinds, which of them nobody declared, levels and families."""
 
     forced: Mapping[Key, Any]

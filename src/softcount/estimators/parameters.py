@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import wrap
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 
@@ -20,8 +22,7 @@ AUTO = "auto"
 PATH = "path"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """What a parameter may be: a word of `words` (None is one), or a value of a `type` from `least` to `most`.
 
     `type` is int, float, bool, PATH, or a text for the documentation of a value that is checked elsewhere, or by the

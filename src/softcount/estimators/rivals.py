@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from threadpoolctl import threadpool_limits
 
 from softcount.classify.encode import EncodedRows, column_keys
@@ -20,7 +21,6 @@ from softcount.estimators.bayes_net import BayesNet
 from softcount.estimators.class_mixtures import MixturePerClass
 from softcount.estimators.classifier import Classifier
 from softcount.estimators.naive_bayes import NaiveBayes
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
@@ -30,8 +30,7 @@ MOST_LEVELS = 255
 """Levels of a column that boosting can take as such; those of others are numbers to it, in order of their names."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RivalTable:
+class RivalTable(Struct, frozen=True, eq=False):
     """The rows that all learn from: as an Arrow table for ours, as one matrix for others; `labels` are 0, 1, ...
 
     In the matrix numbers come first, NaN where missing, then the codes of levels, 0 where missing.
@@ -75,8 +74,7 @@ def arrow_rows(schema: Schema, chunks: list[Chunk]) -> Any:
     return pa.table(columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(Struct, frozen=True):
     """A way to tell classes, under its name; `make` gives a new model of it for a table.
 
     A `generative` one has a density of whole rows that can be compared with that of others: numbers as numbers.

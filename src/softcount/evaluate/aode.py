@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.classify.aode import StarCounts, StarLayout, StarSetting
 from softcount.classify.encode import CutColumns, EncodedRows
@@ -16,7 +17,6 @@ from softcount.errors import DataError
 from softcount.evaluate.known_rows import KnownRows, class_places, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted import Fitted
-from softcount.records import dataclass
 from softcount.run.local import Runner, one_blas_thread
 from softcount.sources import wording
 from softcount.sources.wording import and_others
@@ -25,8 +25,7 @@ from softcount.table.column_summary import units_of
 from softcount.table.schema import Key
 
 
-@dataclass(frozen=True, slots=True)
-class StarPlan:
+class StarPlan(Struct, frozen=True):
     """How stars are learned: their setting, and where numbers are cut if somebody has said so."""
 
     setting: StarSetting = field(default_factory=StarSetting)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.special import crossing, log_sum_exp
 from softcount.errors import DataError
@@ -27,7 +28,6 @@ from softcount.fitted.fitted import (
 )
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table
@@ -48,8 +48,7 @@ UNBOUND = 1.0
 STAYS = f"the temperature stays 1: the rows held out are right so often that they set it no bound above {COLDEST}."
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOut(Struct, frozen=True):
     """Rows held out: the log-posterior of every class by a model that had not seen them, and what they were.
 
     `repeated`: the weights say how many rows each is.
@@ -291,8 +290,7 @@ MOST_SCORED_CELLS = 200_000_000
 """Rows times columns times classes that are held at once: 1.6 GB."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnScores:
+class ColumnScores(Struct, frozen=True, eq=False):
     """Rows held out, each told by a model of the other folds: log-shares of the classes, and what every column adds.
 
     `parts` is (columns x rows x classes): log-densities up to what no class changes. Naive Bayes of any of the columns
@@ -356,8 +354,7 @@ def _told(models: FoldModels, chunk: Chunk) -> list[Any]:
     return [(told, np.stack(list(parts.values()))) for told, parts in models.answers_by_column(chunk)]
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardStep:
+class ForwardStep(Struct, frozen=True):
     """What a column takes off the log-loss per row of rows held out, with its standard error, and what is left.
 
     One that is `kept` was taken in after those before it; one that is not would come next.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.classify.recipes import SharedWeights, learned_weights
 from softcount.core.special import softmax_rows
@@ -16,7 +17,6 @@ from softcount.fitted.fitted import ColumnWeights, Fitted
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
 from softcount.models.star import bounded
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -32,8 +32,7 @@ NOTHING = 0.01
 """A column of a smaller weight is dropped."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldParts:
+class HeldParts(Struct, frozen=True, eq=False):
     """Rows that have a class, and what every leaf adds to each class by the model of the other folds, bounded."""
 
     rows: np.ndarray
@@ -44,12 +43,12 @@ class HeldParts:
 
     def kept(self, rows: np.ndarray) -> HeldParts:
         """Some of the rows."""
-        return HeldParts(*(getattr(self, part.name)[rows] for part in fields(self)))
+        return HeldParts(*(getattr(self, part)[rows] for part in self.__struct_fields__))
 
     @classmethod
     def joined(cls, parts: Sequence[HeldParts]) -> HeldParts:
         """All of them."""
-        return cls(*(np.concatenate([getattr(x, part.name) for x in parts]) for part in fields(cls)))
+        return cls(*(np.concatenate([getattr(x, part) for x in parts]) for part in cls.__struct_fields__))
 
 
 def weighed(fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Fitted:

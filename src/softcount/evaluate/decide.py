@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.classify.encode import GLANCED_AT, column_keys, level_sizes, measured_count
 from softcount.classify.ensemble import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
@@ -14,7 +15,6 @@ from softcount.evaluate.known_rows import KnownRows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import FitRecord
-from softcount.records import dataclass
 from softcount.run.local import Runner, Threads
 from softcount.table.chunk import Split
 from softcount.table.column_summary import find_repeats, row_keys
@@ -29,8 +29,7 @@ WEIGHTED = "Held-out figures use the row weights: they hold for new rows that ar
 TEXTBOOK = "naive Bayes as the textbook has it"
 
 
-@dataclass(frozen=True, slots=True)
-class HowDecided:
+class HowDecided(Struct, frozen=True):
     """How an ensemble is chosen: seconds after which nothing new is tried, and folds (None: by the table's size)."""
 
     budget: float | None = None

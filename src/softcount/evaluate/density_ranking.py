@@ -7,12 +7,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.learn.density_choice import SAMPLE, Contest, FamilyTrial, Numbers
-from softcount.records import dataclass
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.table import open_table
 
@@ -27,8 +27,7 @@ STEPS = 48, 12
 """EM steps on all rows, and from there without a fold: Student's t is slow where it is nearly normal."""
 
 
-@dataclass(frozen=True)
-class ColumnFit:
+class ColumnFit(Struct, frozen=True):
     """A fitted density: its parameters in words, and its logarithm at any values.
 
     `excess` was taken off the logarithm, so that the probabilities of rounded values do not add up to more than 1.
@@ -39,8 +38,7 @@ class ColumnFit:
     excess: float = 0.0
 
 
-@dataclass(frozen=True)
-class RankedDensity:
+class RankedDensity(Struct, frozen=True):
     """A density with its held-out log-likelihood in nats per row, its distance from the best, and a fit of each group.
 
     `error` is the standard error of `behind`; `impossible` counts the held-out rows that it gives no density.
@@ -58,8 +56,7 @@ class RankedDensity:
         return self.behind / float(np.log(2))
 
 
-@dataclass(frozen=True)
-class DensityRanking:
+class DensityRanking(Struct, frozen=True):
     """The densities of a column, best first, and the values of every group.
 
     `left_out` are groups that are too small; `unlabelled` counts values without a group; `failed` has the reason why a

@@ -8,11 +8,12 @@ counted them (`FoldsBeside`). Where the fit takes EM (rows without a label, hole
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import sparse
@@ -22,7 +23,6 @@ from softcount.learn.prepare import LABELLED_FLOOR, Beside, Tallied, recoded_chu
 from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table
@@ -35,8 +35,7 @@ KnownWords = dict[int, np.ndarray]
 FoldModel = tuple[Params, KnownWords]
 
 
-@dataclass(frozen=True, slots=True)
-class FoldAnswers:
+class FoldAnswers(Struct, frozen=True):
     """Rows of one fold that have a class, and the log of share times density that the others' model gives them.
 
     `counted` is how many rows they stand for.
@@ -50,8 +49,7 @@ class FoldAnswers:
     counted: int
 
 
-@dataclass(frozen=True, slots=True)
-class FoldModels:
+class FoldModels(Struct, frozen=True):
     """A compiled model for every fold that is tested, learned from the rows of the others; `counts` are by fold.
 
     With each model come the words it knows, by text column: others are no evidence, as if it had been fitted alone.
@@ -147,8 +145,7 @@ def with_repeats(split: Split, table: Table, runner: Runner) -> Split:
     return deal_repeats(split, chunks, table.weights, sum(chunk.n_rows for chunk in chunks) == table.n_rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _FoldCounts:
+class _FoldCounts(Struct, frozen=True):
     """Counts of every class in every fold: group (class, fold) is number class * folds + fold.
 
     Words, by the key of their leaf, are counted apart from everything else.
@@ -305,8 +302,7 @@ MOST_PARTS = 16
 """Chunks' counts that are kept apart before they are added up."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldWords:
+class FoldWords(Struct, frozen=True):
     """(groups x words) counts in parts that add up, group (class, fold) being number class * folds + fold.
 
     Twenty classes in five folds of 75,000 words are 60 MB of numbers for every chunk, nine tenths of them zero.

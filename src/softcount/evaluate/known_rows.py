@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.classify.encode import EncodedRows, column_keys
 from softcount.core.special import mixed
 from softcount.fitted.fitted import Fitted
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.rows import Step
 from softcount.table import Chunk, Table
@@ -24,8 +24,7 @@ SALT = np.uint64(0xD1B54A32D192ED03)
 """So that which rows are drawn has nothing to do with the fold they are in."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownRows:
+class KnownRows(Struct, frozen=True, eq=False):
     """Rows that have a class and some weight: their numbers in the table, and how many there are in all."""
 
     rows: EncodedRows

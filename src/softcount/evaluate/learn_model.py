@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import warn
 from softcount.fitted.fitted import Fitted
-from softcount.records import dataclass
 
 if TYPE_CHECKING:
     from softcount.learn.choose import NumberSearch
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from softcount.table import Table
 
 
-@dataclass(frozen=True, slots=True)
-class ClassSearch:
+class ClassSearch(Struct, frozen=True):
     """Classes to be found: where to start from, and the criterion that chooses their number (None: it is given).
 
     The criterion also chooses among `plans`, if there are any, which are named by what a `setting` may be.

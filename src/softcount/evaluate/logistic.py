@@ -6,12 +6,13 @@ the same things, and differ in how they learn it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from scipy.optimize import minimize_scalar
 
 from softcount.classify.features import Features, SparseFeatures
@@ -22,7 +23,6 @@ from softcount.errors import DataError
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted import Fitted, LinearWeights
 from softcount.models.nodes import Node, Params
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
 
@@ -31,16 +31,14 @@ IMPOSSIBLE = -30.0
 MOST_STEPS, CLOSE = 2000, 1e-13
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weighting:
+class Weighting(Struct, frozen=True, eq=False):
     """(1 + parts x classes) weights of the parts that features are made of, the first row being the bias."""
 
     values: np.ndarray
     n_iter: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class LinearRows:
+class LinearRows(Struct, frozen=True, eq=False, dict=True):
     """Labelled rows by all features of a model's leaves, end to end.
 
     `bases` are (features x parts) the directions in which a leaf's natural parameters may vary; None if each varies by

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.errors import DataError
 from softcount.fitted.decisions import Threshold, called
 from softcount.fitted.fitted import Bin, calibration_error
-from softcount.records import dataclass
 
 RATES = ("precision", "recall")
 PARTS = 10
@@ -20,8 +19,7 @@ ROUNDING = 1e-12
 """How far a rate may be below the wanted one: 9 of 10 rows are 0.9, whatever a division makes of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiftLine:
+class LiftLine(Struct, frozen=True):
     """One part of the rows, the likeliest first: rows, how many are of the class, and how that compares.
 
     `lift` is the part's share of the class over that of all rows, `captured` the share of the class found up to here,
@@ -37,8 +35,7 @@ class LiftLine:
     lift_so_far: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
+class Ranking(Struct, frozen=True, eq=False):
     """Distinct scores from the highest down, with the weight of the rows at least as high, and of the class's own."""
 
     scores: np.ndarray
@@ -109,8 +106,7 @@ def wanted_rate(precision: Any, recall: Any) -> tuple[str, float]:
     return rate, float(value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredRows:
+class ScoredRows(Struct, frozen=True, eq=False):
     """Rows held out: probability of every class, the place of the true one, weights, and the fold each is in."""
 
     proba: np.ndarray
@@ -170,8 +166,7 @@ ERRORS = 2.0
 """Standard errors within which a difference is a tie."""
 
 
-@dataclass(frozen=True, slots=True)
-class Behind:
+class Behind(Struct, frozen=True):
     """How far one model is behind another, a row: the mean of what they differ by, and its standard error.
 
     The error is that of the rows at hand, each paired with itself: how far the mean would move with other rows held
@@ -241,8 +236,7 @@ def joined_by_and(names: Sequence[str]) -> str:
 # What trying a model on unseen rows comes to: figures, apart from what computes them, so that files load quickly.
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """Accuracy and log-loss on unseen rows, beside those of always saying how frequent each class is.
 
     `balanced_accuracy` is the share right of each class, averaged over the classes. `reliability` sets the probability

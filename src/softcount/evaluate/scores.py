@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
@@ -21,7 +22,6 @@ from softcount.fitted.explain import explained
 from softcount.fitted.fitted import BINS, Fitted, bin_sums, bins_of
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
-from softcount.records import dataclass
 from softcount.run.local import Runner, Threads, total
 from softcount.run.progress import interrupts_end
 from softcount.run.rows import Step
@@ -112,8 +112,7 @@ def scoring(state: tuple[FoldModels, list[Correction] | None]) -> Callable[[Chun
     return partial(_scored, *state)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class Sums(Struct, frozen=True, eq=False):
     """What adds up, so that no table of rows x classes is ever held.
 
     Per fold: weight, weight of right answers, weighted log-loss, weighted Brier score, rows. `confusion` is the weight
@@ -133,7 +132,7 @@ class Sums:
         return cls(np.zeros((folds, 5)), confusion, np.zeros((BINS, 3)), np.zeros((classes if few else 0, RANKS, 2)))
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(*(getattr(self, x.name) + getattr(other, x.name) for x in fields(self)))
+        return Sums(*(getattr(self, x) + getattr(other, x) for x in self.__struct_fields__))
 
     def add(self, fold: int, proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, counted: int) -> None:
         """Put in what one fold's model says of some of its rows, which stand for `counted` ones."""
@@ -251,8 +250,7 @@ def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PAR
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CostFigures:
+class CostFigures(Struct, frozen=True):
     """What a row costs on average: by the lowest expected cost, the likeliest class, and the best single class."""
 
     cheapest: float
@@ -313,8 +311,7 @@ Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the weight of every row in training, and the numbers of the rows to be told, to (rows x classes) chances."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledRows:
+class LabelledRows(Struct, frozen=True):
     """The class of every row by its number, -1 where it is unknown, and the weight of every row."""
 
     codes: np.ndarray
@@ -357,8 +354,7 @@ MOST_POINTS = 250
 """Rows kept to be drawn as points."""
 
 
-@dataclass(frozen=True, slots=True)
-class PickedRow:
+class PickedRow(Struct, frozen=True):
     """A row to be explained: why it was picked, its class and runner-up, and what each column adds between the two."""
 
     row: int
@@ -372,8 +368,7 @@ class PickedRow:
     cells: dict[Key, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RowFindings:
+class RowFindings(Struct, frozen=True):
     """All that is kept. `sureness` counts rows by likeliest group and by its probability in ten bins from 0 to 1."""
 
     rows: int
@@ -383,8 +378,7 @@ class RowFindings:
     points: list[tuple[Chunk, np.ndarray]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Candidate:
+class _Candidate(Struct):
     merit: float
     row: int
     chunk: Chunk

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.fitted.fitted import DependentPairs, Fitted
 from softcount.networks.scores import CodeCounts, Dependence, dependence, dependent_pairs
-from softcount.records import dataclass
 from softcount.sources.wording import and_others
 from softcount.table import Chunk, Table
 from softcount.table.discretise import equal_count
@@ -120,8 +120,7 @@ ENOUGH = 10
 REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs"
 
 
-@dataclass(frozen=True, slots=True)
-class DependentColumns:
+class DependentColumns(Struct, frozen=True):
     """Two columns and the nats they say of each other within the classes.
 
     `same` says that each level of one goes with one of the other's, `follows` that the second follows from the first.

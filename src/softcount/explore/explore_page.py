@@ -9,13 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.files import atomic_writer
 from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.fitted import Fitted
 from softcount.pictures.drawing import markup
-from softcount.records import dataclass
 from softcount.report.html_page import STYLE, content_policy, html_document
 from softcount.report.plain_text import counted
 
@@ -34,8 +35,7 @@ LARGEST = 3_000_000
 """Bytes that a page may have: more takes a browser seconds to read, and mail to carry."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExplorePage:
+class ExplorePage(Struct, frozen=True):
     """A page to play with a model: any column from any others, computed by the page itself.
 
     `softcount.NaiveBayes().fit(X, y).explore().save("explore.html")`

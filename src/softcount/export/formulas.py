@@ -8,10 +8,10 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import gammaln
 from softcount.families.setting import CLAMPED, ClosedForm
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 Operation = Literal["add", "subtract", "multiply", "divide", "log", "exp", "largest"]
@@ -33,22 +33,19 @@ class Formula:
         return Apply("divide", (self, formula(other)))
 
 
-@dataclass(frozen=True, eq=False)
-class GroupNumbers(Formula):
+class GroupNumbers(Formula, Struct, frozen=True, eq=False):
     """A number that is known, one for each group or one for all."""
 
     values: np.ndarray
 
 
-@dataclass(frozen=True)
-class Cell(Formula):
+class Cell(Formula, Struct, frozen=True):
     """A cell that holds a number, or nothing."""
 
     key: Key
 
 
-@dataclass(frozen=True, eq=False)
-class Apply(Formula):
+class Apply(Formula, Struct, frozen=True, eq=False):
     """An operation on one formula or two, or the largest of several.
 
     "exp" is of nothing above 0, and of what is far below it nothing.
@@ -58,22 +55,19 @@ class Apply(Formula):
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Once(Formula):
+class Once(Formula, Struct, frozen=True, eq=False):
     """A formula that others ask for several times, and that is computed once, for every row whatever it holds."""
 
     of: Formula
 
 
-@dataclass(frozen=True)
-class Computed(Formula):
+class Computed(Formula, Struct, frozen=True):
     """What an earlier step has computed, by what its columns are called; a group's number follows."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
-class AllKnown(Formula):
+class AllKnown(Formula, Struct, frozen=True, eq=False):
     """0, and nothing where one of these codes is not known."""
 
     codes: tuple[Code, ...]
@@ -95,8 +89,7 @@ class Test:
     """What is true of a row or not, in each group."""
 
 
-@dataclass(frozen=True)
-class Missing(Test):
+class Missing(Test, Struct, frozen=True):
     """Whether a cell is missing; where not `wanted`, whether it is there."""
 
     key: Key
@@ -108,8 +101,7 @@ def there(keys: Sequence[Key]) -> tuple[Missing, ...]:
     return tuple(Missing(key, wanted=False) for key in keys)
 
 
-@dataclass(frozen=True, eq=False)
-class Compare(Test):
+class Compare(Test, Struct, frozen=True, eq=False):
     """Whether one formula is below another, or equal to it."""
 
     sign: Literal["<", "="]
@@ -117,8 +109,7 @@ class Compare(Test):
     right: Formula
 
 
-@dataclass(frozen=True, eq=False)
-class Choose(Formula):
+class Choose(Formula, Struct, frozen=True, eq=False):
     """One formula where all tests are true, and another where one is not."""
 
     tests: tuple[Test, ...]
@@ -130,24 +121,21 @@ class Code:
     """A whole number from 0 that a row has: a place in a table."""
 
 
-@dataclass(frozen=True)
-class LevelCode(Code):
+class LevelCode(Code, Struct, frozen=True):
     """0 where a cell is missing, then its level counted from 1; `size` levels, and one more for what was never seen."""
 
     key: Key
     size: int
 
 
-@dataclass(frozen=True, eq=False)
-class IntervalCode(Code):
+class IntervalCode(Code, Struct, frozen=True, eq=False):
     """0 where a number is missing, else 1 and one more for every edge that it is not below."""
 
     key: Key
     edges: np.ndarray
 
 
-@dataclass(frozen=True)
-class WordsCode(Code):
+class WordsCode(Code, Struct, frozen=True):
     """All words of a document: what is looked up is the sum over them, of each `once` or so many `times` as it occurs.
 
     Or times the logarithm of one more than that (`log`), or the square of it. One column of a table is for all groups.
@@ -157,8 +145,7 @@ class WordsCode(Code):
     each: Literal["once", "times", "log", "square"]
 
 
-@dataclass(frozen=True, eq=False)
-class CombinedCode(Code):
+class CombinedCode(Code, Struct, frozen=True, eq=False):
     """Codes together, the last turning fastest: of a code of `size` or more the value is 0."""
 
     codes: tuple[Code, ...]
@@ -172,8 +159,7 @@ def code_key(code: Code) -> Hashable:
     return (*map(code_key, code.codes), code.sizes) if isinstance(code, CombinedCode) else code
 
 
-@dataclass(frozen=True, eq=False)
-class LookUp(Formula):
+class LookUp(Formula, Struct, frozen=True, eq=False):
     """A row of a (codes x groups) table."""
 
     code: Code
@@ -320,8 +306,7 @@ NOWHERE = GroupNumbers(np.array([-1e250]))
 """What is impossible, whatever weight a block has."""
 
 
-@dataclass(frozen=True, eq=False)
-class BlockDensity(Whole):
+class BlockDensity(Whole, Struct, frozen=True, eq=False):
     """Numbers made of these columns as one block."""
 
     form: ClosedForm

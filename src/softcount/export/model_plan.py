@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.classify.encode import LARGEST, CutColumns, NumberScale, column_keys, measured_count, number_count
 from softcount.classify.ensemble import PartialRows
@@ -50,12 +51,10 @@ from softcount.export.formulas import (  # fmt: skip  # fmt: skip
 from softcount.export.scoring_plan import ScoringPlan, input_columns
 from softcount.families.setting import CLAMPED, IMPOSSIBLE
 from softcount.fitted.fitted import Fitted
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 
-@dataclass(frozen=True, eq=False)
-class StarsMean(Whole):
+class StarsMean(Whole, Struct, frozen=True, eq=False):
     """The logarithm of the mean over the stars of all columns; `codes` are those of parents."""
 
     stars: StarTables
@@ -185,8 +184,7 @@ def _known(columns: PoolColumns, cuts: CutColumns, place: int, share: np.ndarray
     return LookUp(LevelCode(columns.keys[place], size), np.array([none, *([share] * size), none]))
 
 
-@dataclass(frozen=True)
-class PoolColumns:
+class PoolColumns(Struct, frozen=True):
     """The columns that members number, the first so many being numbers, and those of text."""
 
     keys: tuple[Key, ...]

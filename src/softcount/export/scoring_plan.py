@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -24,7 +25,6 @@ from softcount.fitted.answers import drawn, labels_in
 from softcount.fitted.fitted import Calibration, Fitted
 from softcount.models.nodes import Node
 from softcount.models.star import LOWEST, WeighedStar
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.sources.arrow_columns import number_words
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, as_cell, is_plain
@@ -35,8 +35,7 @@ NOT_A_NUMBER = ("nan", "NaN", "NAN")
 SINCE_1970 = "seconds since 1970"
 
 
-@dataclass(frozen=True, eq=False)
-class InputColumn:
+class InputColumn(Struct, frozen=True, eq=False):
     """A column that is read: its name, which texts mean missing, and its levels or what its numbers may be."""
 
     key: Key
@@ -83,8 +82,7 @@ class InputColumn:
                 yield text, place
 
 
-@dataclass(frozen=True, eq=False)
-class ScoringPlan:
+class ScoringPlan(Struct, frozen=True, eq=False):
     """The columns, the terms whose sum is the score of every group, and the groups' names.
 
     `finish` says what comes out: "probabilities" with the likeliest group, or only the group that scores highest.
@@ -233,8 +231,7 @@ WRONG = 1e-9
 """A difference of probabilities from which an export is refused: it is no rounding."""
 
 
-@dataclass(frozen=True, eq=False)
-class DrawnRows:
+class DrawnRows(Struct, frozen=True, eq=False):
     """Cells by column, None where missing, and what the model says of each row: probabilities, or a place."""
 
     cells: Mapping[Key, list[Any]]
@@ -242,8 +239,7 @@ class DrawnRows:
     places: np.ndarray
 
 
-@dataclass(frozen=True)
-class ExportCheck:
+class ExportCheck(Struct, frozen=True):
     """What came of a check: where it ran, on how many rows, the largest difference, and rows told otherwise."""
 
     where: str

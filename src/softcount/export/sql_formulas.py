@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cache
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -35,7 +35,6 @@ from softcount.export.formulas import (  # fmt: skip
     walked,
 )
 from softcount.export.scoring_plan import ScoringPlan
-from softcount.records import dataclass
 from softcount.table.schema import Key
 from softcount.text import Reading
 
@@ -148,8 +147,7 @@ def interval(of: Any, edges: Sequence[float], values: Sequence[Any]) -> Any:
     return case_of([(below, left)], interval(of, edges[middle:], values[middle:]))
 
 
-@dataclass(frozen=True)
-class SqlNames:
+class SqlNames(Struct, frozen=True):
     """What cells, codes and tables are called in a query; a table with the column from which a look-up's begin."""
 
     cells: dict[Any, str]
@@ -341,8 +339,7 @@ SCORE = "s"
 """What the sum over all columns is called; a group's number follows."""
 
 
-@dataclass(frozen=True)
-class JoinedTable:
+class JoinedTable(Struct, frozen=True):
     """All that is looked up by one code, side by side."""
 
     name: str
@@ -373,8 +370,7 @@ def joined_tables(asked: Sequence[LookUp]) -> list[JoinedTable]:
     return [JoinedTable(f"softcount_table{place}", tuple(own.values())) for place, own in enumerate(found.values())]
 
 
-@dataclass(frozen=True)
-class SumStep:
+class SumStep(Struct, frozen=True):
     """Terms by the sum that they belong to, the places of the tables they ask, and sums that earlier steps began."""
 
     sums: Mapping[str, Sequence[Formula]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -69,7 +70,6 @@ from softcount.export.sql_formulas import (  # fmt: skip
 )
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.fitted import Curve
-from softcount.records import dataclass
 from softcount.sources.arrow_columns import number_words
 from softcount.sources.wording import and_others
 from softcount.table.schema import BLANK, Key, Kind, apart
@@ -113,8 +113,7 @@ def columns_to_cast(plan: ScoringPlan) -> list[str]:
     return found
 
 
-@dataclass
-class QueryWriter:
+class QueryWriter(Struct, dict=True):
     """Adds one step after the other to a query."""
 
     plan: ScoringPlan

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import betaln, gammaln
 from softcount.core.twofold import Twofold
@@ -15,13 +16,11 @@ from softcount.families.categorical import Categorical, estimated, imagined_coun
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta
-from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Binomial(Family):
+class Binomial(Family, Struct, frozen=True):
     """Successes of trials: `{("hits", "shots"): "binomial"}`. Statistics are failures and successes."""
 
     name = "binomial"

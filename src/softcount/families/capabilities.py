@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.special import least_share
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.setting import How, Hyper, Line, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 from softcount.text.words import Reading
 
@@ -27,8 +27,7 @@ FEW_ROWS = 50
 """Rows of the smallest class below which no family of many parameters is tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class NumberFacts:
+class NumberFacts(Struct, frozen=True):
     """The `least` of its numbers, whether all are `whole`, how many `rows` the smallest class has, how finely they are
     written (`rounding`), how many deviations their mean is `above_zero`, and the value that is a `spike`, or None."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.lazy_scipy import xlogy
@@ -17,7 +18,6 @@ from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
-from softcount.records import dataclass
 from softcount.table import wording
 from softcount.table.schema import Field, Key, Kind
 
@@ -77,8 +77,7 @@ def imagined_counts(hyper: Hyper, how: How) -> np.ndarray:
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Categorical(Family):
+class Categorical(Family, Struct, frozen=True):
     """One of several levels.
 
     Statistics are the number of rows at each level. A level never seen has the prior's reserved mass
@@ -241,8 +240,7 @@ class Categorical(Family):
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Bernoulli(Categorical):
+class Bernoulli(Categorical, frozen=True):
     """Success or failure: always of two levels, seen or not; the last in sorted order is the success."""
 
     name = "bernoulli"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import xlogy
 from softcount.core.special import log_rising
@@ -19,7 +20,6 @@ from softcount.families.examples import Cells, example
 from softcount.families.histogram import BinnedCounts
 from softcount.families.point_counts import PointCounts, between, per_cell, place_of, seen_points, steady
 from softcount.families.setting import How, Hyper, Params, Setting
-from softcount.records import dataclass
 from softcount.table.discretise import class_places, interval_names, interval_places
 
 BY_CLASS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mdl": class_places, "modl": interval_places}
@@ -31,8 +31,7 @@ MOST_NAMED = 8
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Cut(BinnedCounts):
+class Cut(BinnedCounts, Struct, frozen=True):
     """Numbers cut into intervals, each with its share in every class.
 
     `rule` is "modl" (Boullé's: the likeliest intervals given the classes), "mdl" (Fayyad and Irani's: cut while a cut

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from softcount.families.base import Family
-from softcount.records import dataclass
 
 Row = tuple[Any, ...]
 Units = tuple[float, ...]
@@ -13,8 +14,7 @@ OFFSETS: Units = (0.0, 0.0, 1e8, -1e8)
 SCALES: Units = (1.0, 1.0, 3e-7, 1e-100, 1e100)
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """What the cells of a column may be.
 
     "levels" are some of `among`, "documents" are made of the words `among` and "sequences" of the characters,
@@ -29,8 +29,7 @@ class Cells:
     scales: Units = SCALES
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A family, the columns of a table it models, rows of that table (None is missing), and what its cells may be.
 
     With `one_unit` all columns have the same offset and scale; with `rising` no cell of a row is below the one before.

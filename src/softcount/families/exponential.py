@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.lazy_scipy import gammaln
@@ -17,7 +18,6 @@ from softcount.families.examples import Cells, example
 from softcount.families.setting import SLACK, SMALLEST, Hyper, Line, Params, Setting
 from softcount.families.totals import Totals
 from softcount.priors import Gamma
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 LEAST_MEAN = 1e-294
@@ -27,8 +27,7 @@ SHORTEST = 1e-6
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Exponential(Totals):
+class Exponential(Totals, Struct, frozen=True):
     """Waiting times of 0 or more at a rate; `sc.Gamma(shape, rate)` imagines `shape` rows with a total of `rate`.
 
     Predictions are Lomax's. A rate has a largest value, or rows of nothing but zeros would be infinitely likely.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import gammainc, gammaincc
 from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
@@ -15,7 +16,6 @@ from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12
@@ -23,8 +23,7 @@ NARROWEST = 1e12
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class GammaFamily(Family):
+class GammaFamily(Family, Struct, frozen=True):
     """Positive numbers with a mean and a shape; the rate is shape / mean.
 
     Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is the

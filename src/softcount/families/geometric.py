@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import betaln, xlog1py
 from softcount.core.special import log_rising
@@ -15,13 +16,11 @@ from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, Hyper, Line, Params
 from softcount.families.totals import Totals
 from softcount.priors import Beta
-from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Geometric(Totals):
+class Geometric(Totals, Struct, frozen=True):
     """Failures before the first success: 0, 1, 2, ...
 
     Every row is one success, and the total is that of failures: `sc.Beta(successes, failures)` is the conjugate prior.

@@ -14,7 +14,6 @@ from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import Categorical, estimated, imagined_counts, top_levels
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
-from softcount.records import dataclass
 from softcount.table.discretise import level_groups
 from softcount.table.schema import Key
 
@@ -25,8 +24,7 @@ MOST_GROUPS = 3
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Grouped(Categorical):
+class Grouped(Categorical, frozen=True):
     """One of many levels in a few groups, by Boullé's rule: the likeliest groups given the classes.
 
     A class has a share of every group; within a group each level has its share of all rows, whatever the class. A

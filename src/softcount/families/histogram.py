@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from softcount.core.twofold import Twofold
 from softcount.densities.histogram import checked_bins, edges_of
@@ -16,7 +18,6 @@ from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
 from softcount.families.point_counts import PointCounts, between, ends_of, per_cell, place_of, seen_points, steady
 from softcount.families.setting import How, Hyper, Params, Setting
-from softcount.records import dataclass
 
 
 class BinnedCounts(PointCounts):
@@ -58,8 +59,7 @@ class BinnedCounts(PointCounts):
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class HistogramFamily(BinnedCounts):
+class HistogramFamily(BinnedCounts, Struct, frozen=True):
     """Numbers of any shape, as shares of bins: `bins` as `sc.Histogram` has them, decided by all rows together.
 
     A prior of `a` imagines `a` rows for every bin on average, where all rows together lie. No bin is narrower than the
@@ -75,7 +75,7 @@ class HistogramFamily(BinnedCounts):
         return (cls("fd"), cls()) if facts.rows >= FEW_ROWS else ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bins", checked_bins(self.bins))
+        force_setattr(self, "bins", checked_bins(self.bins))
 
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
         pooled = steady(counts.sum(axis=0))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import xlogy
 from softcount.core.twofold import Twofold
@@ -19,7 +20,6 @@ from softcount.families.categorical import Categorical, concentration, estimated
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key
 
 MOST_CELLS = 20_000_000
@@ -27,8 +27,7 @@ STEPS = 500
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Joint(Categorical):
+class Joint(Categorical, frozen=True):
     """A block of discrete columns: `{("a", "b"): "categorical"}`.
 
     Statistics count every pattern of levels, a missing cell being one more level of its column, so rows with some
@@ -220,8 +219,7 @@ def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[
     return Joint(shape), tuple(product(*levels))
 
 
-@dataclass(frozen=True, slots=True)
-class SharedOut:
+class SharedOut(Struct, frozen=True):
     """Rows of a joint table with some cells missing, shared out over the combinations they could be.
 
     Counts of whole combinations (groups x ...), counts of patterns with holes, and imagined counts.

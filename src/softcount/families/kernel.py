@@ -7,6 +7,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from softcount.core.twofold import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
@@ -16,7 +18,6 @@ from softcount.families.capabilities import FEW_ROWS, NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
 from softcount.families.setting import How, Hyper, Params, Setting
-from softcount.records import dataclass
 
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
@@ -36,8 +37,7 @@ ROUNDED = 0.5
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class KernelFamily(PointCounts):
+class KernelFamily(PointCounts, Struct, frozen=True):
     """Numbers of any shape: in every class a bump on each of its numbers, `bandwidth` wide by a rule of its own.
 
     Rules and kernels are those of `sc.KernelDensity`; "auto" is Silverman's bandwidth of every class times the factor,
@@ -58,7 +58,7 @@ class KernelFamily(PointCounts):
 
     def __post_init__(self) -> None:
         if self.bandwidth != AUTO:
-            object.__setattr__(self, "bandwidth", checked_rule(self.bandwidth))
+            force_setattr(self, "bandwidth", checked_rule(self.bandwidth))
         named_kernel(self.kernel)
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
@@ -14,7 +15,6 @@ from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.multinormal import Multinormal, block_moments
 from softcount.families.normal import HALF_LOG_2PI, scale_evidence
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 
 FLAT = 1e-13
@@ -22,8 +22,7 @@ FLAT = 1e-13
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Linear(Family):
+class Linear(Family, Struct, frozen=True):
     """A number of a network that depends on the numbers `parents`: intercept + coefficients . parents + noise.
 
     Statistics are those of a correlated block of the number and its parents: rows, sums and products of

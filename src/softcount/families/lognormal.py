@@ -13,13 +13,11 @@ from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
 from softcount.families.setting import ClosedForm, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class LogNormal(Normal):
+class LogNormal(Normal, frozen=True):
     """Positive numbers; `mean` and `variance` are of the logarithm, and so are the statistics."""
 
     name = "lognormal"

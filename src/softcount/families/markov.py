@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import entr, gammaln, xlogy
 from softcount.core.special import log_rising
@@ -17,7 +18,6 @@ from softcount.families.categorical import estimated, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.families.text import Text, evidence, marking, spoken
-from softcount.records import dataclass
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
@@ -31,8 +31,7 @@ WORDS = r"\S+"
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Markov(Family):
+class Markov(Family, Struct, frozen=True):
     """A sequence of steps, each drawn as the `order` steps before it tell; the beginning is a step of its own.
 
     A cell is a list of steps, or text that is read as `characters` or as `words` apart by blanks. A column is a sparse
@@ -298,8 +297,7 @@ def _after(levels: Sequence[object], steps: int) -> dict[tuple[str, ...], tuple[
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionFigures:
+class TransitionFigures(Struct, frozen=True):
     """What there is to say of single transitions."""
 
     words: Sequence[object]

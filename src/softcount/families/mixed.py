@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import ndtr
 from softcount.core.special import NARROW, least_share, softmax_rows
@@ -20,7 +21,6 @@ from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardised
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 
 MOST_ROWS = 1_000
@@ -126,8 +126,7 @@ USUAL_PARTS = 2
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Mixed(Family):
+class Mixed(Family, Struct, frozen=True):
     """Numbers with several humps: every group is a mixture of `parts` normals, `sc.Mixed("normal", 2)`.
 
     `share`, `mean` and `variance` are of each part. A tuple of columns is one block whose parts are products over the
@@ -441,8 +440,7 @@ class Mixed(Family):
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class MixedBlock(Mixed):
+class MixedBlock(Mixed, frozen=True):
     """Several columns of numbers as one mixture in every group: `{("x", "y"): sc.Mixed("normal", 2)}`.
 
     Given its part a row's cells are independent; the parts make the columns depend on each other.

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import gammaln
 from softcount.core.special import log_rising
@@ -19,13 +20,11 @@ from softcount.families.base import Family, register, where_first
 from softcount.families.categorical import Categorical, estimated
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Multinomial(Family):
+class Multinomial(Family, Struct, frozen=True):
     """A block of counts. Statistics are the totals of each column; a missing count adds nothing."""
 
     name = "multinomial"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from threading import local
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import gammaln, psi
 from softcount.core.special import log_rising
@@ -20,7 +21,6 @@ from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -31,8 +31,7 @@ NARROWEST = 1e-10
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Multinormal(Family):
+class Multinormal(Family, Struct, frozen=True):
     """A block of correlated real columns: `{("x", "y"): "multinormal"}`.
 
     Statistics are rows, sums and products of `(x - anchor) * scale`. A row with holes counts with the conditional

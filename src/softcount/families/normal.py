@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
 from softcount.core.special import log_rising
@@ -16,7 +17,6 @@ from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
-from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 HALF_LOG_2PI = 0.9189385332046727
@@ -25,8 +25,7 @@ LOOSE = 0.01
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Normal(Family):
+class Normal(Family, Struct, frozen=True):
     """Real numbers around a mean.
 
     Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of a imagined rows the

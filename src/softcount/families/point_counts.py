@@ -18,7 +18,6 @@ from softcount.errors import DataError, ModelFileError
 from softcount.families.base import Family, said, spoken
 from softcount.families.categorical import divergence_of_shares, imagined_counts
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import CountedPoints, Field, Key, Kind
 
 LARGEST = 1e300
@@ -26,8 +25,7 @@ FORGOTTEN = 1e-12
 """Of all rows, so few at a point are what rounding left of rows that were forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointSetting(Setting):
+class PointSetting(Setting, frozen=True):
     """With the points as `levels`, and the step of the grid they lie on, or 0."""
 
     step: float = 0.0

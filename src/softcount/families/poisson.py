@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import betainc, gammaln, pdtr, pdtrc
 from softcount.core.special import log_rising
@@ -16,13 +17,11 @@ from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, How, Hyper, Line, Params
 from softcount.families.totals import Totals
 from softcount.priors import Gamma
-from softcount.records import dataclass
 from softcount.table.schema import Kind
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Poisson(Totals):
+class Poisson(Totals, Struct, frozen=True):
     """Counts 0, 1, 2, ... at a rate.
 
     Statistics are rows and their total. A prior of a imagined rows has the whole column's rate; `sc.Gamma(shape, rate)`

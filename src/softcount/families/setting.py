@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.table.cell_forms import CellForm
 from softcount.table.schema import Key, Kind
 
@@ -32,8 +31,7 @@ SLACK = 1e-6
 """In proportion, by which a spread may be above its floor and still be at it: steps bring it back off by rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What a family is told of the columns it models: how many groups, which levels, which units.
 
     A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` turn parameters into the user's units.

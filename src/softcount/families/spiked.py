@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import betaln, entr, xlog1py, xlogy
 from softcount.core.twofold import Twofold, concatenate
@@ -16,7 +17,6 @@ from softcount.families.capabilities import NumberFacts
 from softcount.families.categorical import estimated
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
-from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 BESIDE = ("lognormal", "gamma", "exponential", "normal")
@@ -24,8 +24,7 @@ BESIDE = ("lognormal", "gamma", "exponential", "normal")
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Spiked(Family):
+class Spiked(Family, Struct, frozen=True):
     """Numbers of which many are the same, as in `sc.Spiked("lognormal")` for rain: mostly 0, else an amount.
 
     `spike` is the share of rows that hold the value `at`; the others have the parameters of the family `of`. Statistics

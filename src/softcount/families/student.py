@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import stdtrit
 from softcount.core.special import gap, height, log_integral, shape_of
@@ -26,7 +27,6 @@ from softcount.families.normal import (
 )
 from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2
-from softcount.records import dataclass
 from softcount.table.schema import Key, Kind
 
 LOWEST, HIGHEST = 1.0, 200.0
@@ -40,8 +40,7 @@ POINTS = 2048
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Student(Family):
+class Student(Family, Struct, frozen=True):
     """Real numbers around a mean with heavy tails: a row far out pulls little. One column; blocks are not modelled.
 
     `mean` is the centre, `spread` the square of the scale and `freedom` how light the tails are: 1 is Cauchy, 200 all

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from softcount.core import remedies
 from softcount.core.lazy_scipy import entr, gammaln, logit, xlog1py, xlogy
@@ -21,7 +22,6 @@ from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
 from softcount.families.setting import CLAMPED, IMPOSSIBLE, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words
 
@@ -306,8 +306,7 @@ NOISE = 1e-14
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Text(Family):
+class Text(Family, Struct, frozen=True):
     """Words of a document: drawn one by one (`multinomial`), each there or not (`bernoulli`), or `complement`.
 
     The last tells a class by what the others hold, and is for known classes only; where it is all there is, classes
@@ -340,13 +339,13 @@ class Text(Family):
             raise DataError(f"text model {self.model!r} is not known. Use 'multinomial', 'bernoulli' or 'complement'.")
         reading = self.reading  # which refuses what it cannot mean, and has the rest in order
         reading.refuse_steps()
-        for part in fields(reading):
-            object.__setattr__(self, part.name, getattr(reading, part.name))
+        for part in reading.__struct_fields__:
+            force_setattr(self, part, getattr(reading, part))
 
     @property
     def reading(self) -> Reading:
         """How its documents become words."""
-        return Reading(**{part.name: getattr(self, part.name) for part in fields(Reading)})
+        return Reading(**{part: getattr(self, part) for part in Reading.__struct_fields__})
 
     @property
     def reads(self) -> Kind | Reading:
@@ -355,7 +354,7 @@ class Text(Family):
     @classmethod
     def of(cls, reading: Reading) -> Text:
         """Multinomial text read this way."""
-        return cls(**{part.name: getattr(reading, part.name) for part in fields(Reading)})
+        return cls(**{part: getattr(reading, part) for part in Reading.__struct_fields__})
 
     @classmethod
     def of_field(cls, field: Field) -> Text:
@@ -590,8 +589,7 @@ for _name in BY_MODEL:
     setattr(Text, _name, _of_words_model(_name))
 
 
-@dataclass(frozen=True, slots=True)
-class WordFigures:
+class WordFigures(Struct, frozen=True):
     """What there is to say of single words. With `once` it counts only that a word is there, not how often."""
 
     words: Sequence[object]

@@ -15,10 +15,10 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
 from typing import IO, Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 import softcount
 from softcount.errors import DataError, ModelFileError
@@ -47,7 +47,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 _END = struct.Struct("<4s8xLLH")  # signature, size and start of the directory, length of the comment
 _LOCAL, _CLOSING, _WIDE_CLOSING = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x07"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_KEYS = {part.name for part in fields(ArrayEntry)}
+_KEYS = set(ArrayEntry.__struct_fields__)
 
 
 def write(path: Path, document: Document, arrays: Arrays) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from math import isfinite
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from softcount.errors import ModelFileError
 from softcount.families.base import number, truth
@@ -87,7 +87,7 @@ def _named(value: Any, groups: int) -> list[Any] | None:
 def _selection(value: Any) -> list[Trial] | None:
     if value is None:
         return None
-    known = {part.name for part in fields(Trial)}
+    known = set(Trial.__struct_fields__)
     if not isinstance(value, list) or not value or not all(isinstance(x, dict) and set(x) == known for x in value):
         raise ModelFileError("the table of numbers of classes that were tried makes no sense.")
     if not all(x is None or type(x) in (int, float) for trial in value for x in trial.values()):
@@ -139,7 +139,7 @@ def _above(value: Any, least: float) -> bool:
 
 def bin_from(part: Any) -> Bin:
     """A line of a table of reliability back."""
-    names = {x.name for x in fields(Bin)}
+    names = set(Bin.__struct_fields__)
     if set(part) != names or not all(type(x) in (int, float) and x >= 0 for x in part.values()):
         raise ModelFileError("its table of reliability makes no sense.")
     found = Bin(**{name: float(x) for name, x in part.items()})

@@ -6,10 +6,10 @@ The document names only families and priors of the registry, never a class to im
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from softcount import priors
 from softcount.core.counts import ROOT, Counts

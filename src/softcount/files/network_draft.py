@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.errors import DataError
 from softcount.networks.network import MOST_AXES, Graph, Network, first_bad_row, in_words, normalised
-from softcount.records import dataclass
 from softcount.sources.wording import and_others, cell
 
 MOST_CELLS = 1 << 26
@@ -40,8 +39,7 @@ class Definition(NamedTuple):
     line_of: Callable[[int], int]
 
 
-@dataclass
-class NetworkDraft:
+class NetworkDraft(Struct):
     """Variables and their probabilities as they are read; `network()` makes one of them."""
 
     source: str

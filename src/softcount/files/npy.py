@@ -12,11 +12,11 @@ from math import prod
 from typing import IO
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib import format as npy
 
 from softcount.core.twofold import Twofold
 from softcount.errors import ModelFileError
-from softcount.records import dataclass
 
 PLAIN = ("<f8", "<i8", "<i4", "|u1", "|b1")
 """The types an array may have, besides text of fixed width."""
@@ -28,8 +28,7 @@ _BLOCK = 1 << 20
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayEntry:
+class ArrayEntry(Struct, frozen=True):
     """What the document says of one array: where it is, what it looks like, and the digest of its bytes."""
 
     entry: str

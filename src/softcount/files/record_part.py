@@ -7,9 +7,10 @@ makes no sense is refused like everything else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from math import isfinite
 from typing import Any
+
+from msgspec.structs import asdict
 
 from softcount.errors import ModelFileError
 from softcount.evaluate.ranking import Evaluation, LiftLine
@@ -116,7 +117,7 @@ def _count(value: Any, most: int = MOST) -> int:
 
 
 def _read_provenance(value: Document) -> Provenance:
-    if set(value) != {part.name for part in fields(Provenance)}:
+    if set(value) != set(Provenance.__struct_fields__):
         raise ValueError("its origin lacks a part")
     sha = value["sha256"]
     if sha is not None and (len(_text(sha)) != 64 or set(sha) - set("0123456789abcdef")):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.errors import ModelFileError
 from softcount.families.base import number, truth, whole
@@ -132,7 +132,7 @@ def _read_form(x: Any, key: Key) -> CellForm:
     kind = FORMS.get(said.pop("form"))
     if kind is NumberForm:
         said.setdefault("decimals", 0)  # files of before 0.1 have none
-    parts = {} if kind is None else {part.name: type(getattr(kind(), part.name)) for part in fields(kind)}  # type: ignore[arg-type]
+    parts = {} if kind is None else {part: type(getattr(kind(), part)) for part in kind.__struct_fields__}
     if kind is None or {name: type(value) for name, value in said.items()} != parts:
         raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {x!r}.")
     found = kind(**said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ def _misspelt(data: np.ndarray, offsets: np.ndarray) -> str | None:
 
 def reading_document(reading: Reading) -> dict[str, Any]:
     """How documents become words, as JSON; a `DataError` where it would not be read back."""
-    document = {part.name: plain(getattr(reading, part.name)) for part in fields(reading)}
+    document = {part: plain(getattr(reading, part)) for part in reading.__struct_fields__}
     for name, said in document.items():
         if not _SOUND[name](said):
             raise DataError(f"text read with {name}={said!r:.80} cannot be kept in a model file.")
@@ -73,7 +72,7 @@ def reading_document(reading: Reading) -> dict[str, Any]:
 
 def reading_from(value: Any, key: object) -> Reading:
     """A reading back from JSON, every part of the type and size that it must have."""
-    known = {part.name for part in fields(Reading)}
+    known = set(Reading.__struct_fields__)
     if not isinstance(value, dict) or set(value) - known:
         raise ModelFileError(f"column {key!r} does not say how its text is read.")
     for name, said in value.items():

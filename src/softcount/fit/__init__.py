@@ -17,8 +17,9 @@ second, when somebody reads the notes, asks for a report or saves the model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Protocol, Self
+
+from msgspec.structs import replace
 
 from softcount.learn.record import FitRecord, Provenance
 from softcount.priors import Dirichlet

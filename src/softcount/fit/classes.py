@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.evaluate.decide import HowDecided, choose_ensemble, keep_better
@@ -20,7 +21,6 @@ from softcount.fit import reread
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import FitRecord, StartTraces
 from softcount.learn.settings import Plan
-from softcount.records import dataclass
 from softcount.run.local import Runner, Threads
 from softcount.table import Table
 from softcount.table.chunk import Split
@@ -38,8 +38,7 @@ UNTRIED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassRequest:
+class ClassRequest(Struct, frozen=True):
     """A model of the classes that a target or labels tell or, with a `search`, of classes to be found.
 
     `classes` are the names of coded labels. Known classes are predicted by naive Bayes unless `ensemble` (whatever does

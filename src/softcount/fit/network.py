@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from functools import partial
 from math import lgamma
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, LabelledRows, refitted
@@ -20,7 +21,6 @@ from softcount.learn.networks import GraphStarts, fit_network
 from softcount.learn.record import FitRecord, Learned, complete_evidence
 from softcount.learn.settings import Plan
 from softcount.models.declare import DeclaredNet
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.table import Chunk, Chunks, Key, Table, open_table
 from softcount.table.chunk import Split
@@ -32,8 +32,7 @@ PATIENCE = 2
 """Numbers of levels tried beyond the best one."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkRequest:
+class NetworkRequest(Struct, frozen=True):
     """A Bayesian network of a table's columns, of `hidden` nodes, and of the target of the plan.
 
     `edges` is anything that `network_structure.structure_of` takes; `classes` are the names of coded labels, and

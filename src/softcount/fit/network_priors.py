@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
@@ -18,12 +19,10 @@ from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.network import Graph, Network
 from softcount.priors import Dirichlet
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 
-@dataclass(frozen=True, slots=True)
-class OtherNetwork:
+class OtherNetwork(Struct, frozen=True):
     """A network that is a prior or a start: levels and parents by node, and arrays with an axis for every parent.
 
     `tables` are of nodes with levels and end in an axis of the node's own: counts, or shares that are worth an imagined

@@ -8,10 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from softcount.errors import DataError
 from softcount.models.declare import Coded, Search, Shape
 from softcount.networks.network import Edge, Graph, pair_of
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ ARROW, LONG_ARROW = ">", "->"
 SUFFIXES = (".bif", ".xml", ".xmlbif", ".gz")
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
+class SearchSettings(Struct, frozen=True):
     """What a search for edges keeps to: its score, edges that must or must not be, at most so many parents."""
 
     score: str = "bic"
@@ -33,8 +33,7 @@ class SearchSettings:
     sample_size: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """A graph; or what makes one of the names of the nodes; or what finds one in the rows."""
 
     graph: Graph | None = None

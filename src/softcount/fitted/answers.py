@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.special import softmax_rows
@@ -36,7 +37,6 @@ from softcount.fitted.derived_columns import (
     with_derived_fills,
 )
 from softcount.models.nodes import Node
-from softcount.records import dataclass
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, NumberForm, as_named_type, given_back, spelt_decimals
 from softcount.table.discretise import IntervalDensity, bins_of
@@ -119,8 +119,7 @@ def name_apart(model: Fitted, name: object) -> str:
 # -- any column from any others
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class Answer(Struct, frozen=True):
     """What is known of a numeric column: a mixture of its groups' distributions, and how its cells are `written`.
 
     Normal distributions are truncated to the `bounds` of the column.
@@ -197,8 +196,7 @@ class Answer:
         return float(np.ceil(found)) if self.family.whole_numbers else found
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class AveragedAnswer:
+class AveragedAnswer(Struct, frozen=True):
     """What several models know of a numeric column, each weighed; asked like the answer of one."""
 
     weights: np.ndarray
@@ -231,8 +229,7 @@ class AveragedAnswer:
         return _first_float(self.cdf, q)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class IntervalAnswer:
+class IntervalAnswer(Struct, frozen=True):
     """What is known of a numeric column that a network cuts into intervals: the `shares` of the intervals.
 
     Numbers lie within an interval as they did in training, so that it is asked like any other number.
@@ -555,8 +552,7 @@ TAIL = 0.01
 """What lies beyond each end of a range, where only the model is there to tell it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnShape:
+class ColumnShape(Struct, frozen=True):
     """A column in every group: (groups x levels) shares or, of numbers, (groups x points) densities at `points`."""
 
     key: Key

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
 from softcount.families.text import WordFigures, spoken
 from softcount.fitted.explain import explained
 from softcount.models.nodes import Node
-from softcount.records import dataclass
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.table.schema import apart, label
 from softcount.text import Reading
@@ -55,8 +55,7 @@ def word_figures(leaf: Node) -> WordFigures:
 # -- words that mark a class
 
 
-@dataclass(frozen=True, slots=True)
-class MarkingWord:
+class MarkingWord(Struct, frozen=True):
     """A word of a class: its log-odds there against all other classes together, in nats, and how often it occurs.
 
     `evidence` is how much better the counts are explained, in nats, if the class uses the word at a rate of its own.
@@ -132,8 +131,7 @@ Pair = tuple[int, int]
 """The group of a row, and the one it is compared with."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordReason:
+class WordReason(Struct, frozen=True):
     """A word of a document: how often it occurs, its log-odds of the class against the other, in nats, and `held`.
 
     `held` is how often the groups of `DocumentWords` hold it, by what was learned.
@@ -145,8 +143,7 @@ class WordReason:
     held: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentWords:
+class DocumentWords(Struct, frozen=True):
     """The words of one document of one column; their nats add up to `total`, the column's figure in an explanation.
 
     `groups` are the group of the row, the one it is compared with, and the others where they are few; a model of one

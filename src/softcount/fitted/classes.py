@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import entr, xlogy
@@ -16,7 +17,6 @@ from softcount.fitted.characteristic_words import marking_lines
 from softcount.fitted.influence import departures, elsewhere, pooled
 from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import as_cell
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 
-@dataclass(frozen=True, slots=True)
-class RowScores:
+class RowScores(Struct, frozen=True):
     """What a run of rows is under a model: memberships (zeros where impossible), log-density and score."""
 
     members: np.ndarray
@@ -35,8 +34,7 @@ class RowScores:
     score: np.ndarray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SurpriseMeter:
+class SurpriseMeter(Struct, frozen=True, eq=False):
     """A fitted model made ready to say how surprising rows are; `usual` is the average surprise of every leaf."""
 
     fitted: Fitted
@@ -91,7 +89,7 @@ class SurpriseMeter:
         expected = np.broadcast_to(expected, members.shape)
         each = leaf.family.surprise_by_column(column, params, leaf.setting, members, expected)
         if each is not None:
-            return {name: part for name, part in zip(leaf.columns, each.T, strict=True)}
+            return dict(zip(leaf.columns, each.T, strict=True))
         density = scores + np.reshape(leaf.family.own_base(column), (-1, 1))
         with np.errstate(invalid="ignore"):
             held = np.where(members > 0, members * density, 0.0).sum(axis=1)
@@ -146,8 +144,7 @@ NEVER_SEEN = "never seen"
 # -- what the model alone says
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnContrast:
+class ColumnContrast(Struct, frozen=True):
     """How far one column of a class departs from the whole table, and what it is like here and elsewhere."""
 
     key: Key
@@ -156,8 +153,7 @@ class ColumnContrast:
     elsewhere: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """One class: its size, the row it would call typical, and what sets it apart, most telling column first.
 
     `departure` is the sum over the columns of how far the class is from the whole table, in nats.
@@ -243,8 +239,7 @@ def _contrasts(
 # -- what a table says
 
 
-@dataclass(frozen=True, slots=True)
-class ClassMember:
+class ClassMember(Struct, frozen=True):
     """A row, counted from 0, and the probability of the class it is likeliest in."""
 
     row: int
@@ -257,8 +252,7 @@ CERTAIN = float(np.log(999.0))
 """Log-odds of a probability of 0.999. Surer than that, the most typical comes first: an outlier can be the surest."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassMembers:
+class ClassMembers(Struct, frozen=True):
     """The rows of one class: how many are likeliest in it, how unsure they are of it, and who is surest and least sure.
 
     `entropy` is the average over the class of the rows' membership entropy, in nats.
@@ -270,8 +264,7 @@ class ClassMembers:
     least: list[ClassMember]
 
 
-@dataclass(frozen=True, slots=True)
-class Anomaly:
+class Anomaly(Struct, frozen=True):
     """A row that fits badly: its score, its likeliest class, and the parts of the score, largest first.
 
     That of the class is under `ROOT`.
@@ -286,8 +279,7 @@ class Anomaly:
     cells: dict[Key, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SortedTable:
+class SortedTable(Struct, frozen=True):
     """A table sorted into classes. `entropy` is the rows' average membership entropy in nats.
 
     Rows that are impossible in every class belong to none; they are counted, and lead `anomalies`.
@@ -335,8 +327,7 @@ def membership_entropy(members: np.ndarray) -> np.ndarray:
     return np.asarray(entr(members).sum(axis=1))
 
 
-@dataclass(frozen=True, slots=True)
-class _ChunkPart:
+class _ChunkPart(Struct, frozen=True):
     """What one chunk has to offer."""
 
     mass: float

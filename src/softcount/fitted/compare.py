@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
@@ -18,7 +19,6 @@ from softcount.fitted.network import FittedNet
 from softcount.models.nodes import Imagined, Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
-from softcount.records import dataclass
 from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
 """Between the numbers below which these shares lie, under either model, the line of numbers is cut into so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChange:
+class ColumnChange(Struct, frozen=True):
     """A column that both models have: `moved` is the share of its probability that lies elsewhere now.
 
     Half the sum of what all levels gained and lost; 0 where nothing changed, 1 where the two have nothing in common.
@@ -44,8 +43,7 @@ class ColumnChange:
     within: tuple[Any, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClassChange:
+class ClassChange(Struct, frozen=True):
     """A class and its share before and after; None where one of the models does not have it."""
 
     name: Any
@@ -53,8 +51,7 @@ class ClassChange:
     after: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChanges:
+class ModelChanges(Struct, frozen=True):
     """What changed between two models, the columns that moved most first."""
 
     rows: tuple[float, float]

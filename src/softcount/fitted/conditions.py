@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial, reduce
 from itertools import pairwise, product
@@ -12,13 +11,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError, warn
 from softcount.families import Family, Params, Setting
 from softcount.models.nodes import Node
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, as_cell, is_plain
@@ -31,8 +31,7 @@ NUMBERS = (int, float, np.integer, np.floating)
 INF = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of the line of numbers, with or without its ends; where they are one number, that number."""
 
     low: float
@@ -69,8 +68,7 @@ class Condition:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """Levels of which conditions speak, and of what they are; cut numbers have intervals, which begin above `edges`."""
 
     what: str
@@ -97,8 +95,7 @@ class Levels:
         return within(pieces, self.levels)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Range(Condition):
+class Range(Condition, Struct, frozen=True):
     """From one end to the other; the ends are in it unless said otherwise, and None is no end."""
 
     low: Any = None
@@ -125,8 +122,7 @@ class Range(Condition):
         return levels.within(self.pieces(number_of))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class AnyOf(Condition):
+class AnyOf(Condition, Struct, frozen=True):
     """One of several values or conditions."""
 
     values: tuple[Any, ...]
@@ -152,8 +148,7 @@ class AnyOf(Condition):
         return found
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Not(Condition):
+class Not(Condition, Struct, frozen=True):
     """Anything but what a condition allows."""
 
     condition: Condition
@@ -455,8 +450,7 @@ MOST_ROWS = 100_000
 Given = Mapping[Key, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RowsGiven:
+class RowsGiven(Struct, frozen=True):
     """Rows that hold what is given, one for every way in which levels of blocks may be, and the group of each.
 
     `weights` are the probabilities of rows and groups together; `ranges` are the conditions that no row can hold.

@@ -6,16 +6,16 @@ All of it starts from (rows x classes) probabilities and the names of the classe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import softmax, sparse
 from softcount.errors import DataError
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted import Fitted
-from softcount.records import dataclass
 from softcount.run.local import Threads
 
 ESTIMATE = "estimate"
@@ -207,8 +207,7 @@ def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.nda
 # -- a threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """From which probability on a row is called `of`, and what that gives on rows held out.
 
     `precision` is the share right among rows called so, `recall` the share of its rows that are called so, `called` the
@@ -261,8 +260,7 @@ def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
     return np.where(proba[:, place] >= value, place, others.argmax(axis=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """How a class is chosen from probabilities: the likeliest, the cheapest, or by a threshold; checked before use."""
 
     costs: np.ndarray | None = None
@@ -292,8 +290,7 @@ class Decision:
 AT_ONCE = 16_384
 
 
-@dataclass(frozen=True, slots=True)
-class BestError:
+class BestError(Struct, frozen=True):
     """The share of rows that even the model that made them tells wrong, and how far chance may have moved it."""
 
     error: float

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.fitted.conditions import AnyOf, Levels, Not, Range, any_of, condition_of, is_number
 from softcount.pictures.inline_html import boxed, small_table, upright_bars
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table import Table, open_table
 from softcount.table.cell_forms import CellForm, given_back, is_plain
@@ -167,8 +167,7 @@ def _number(spec: Field, value: Any) -> float:
 # -- what is asked of such a column
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LineAnswer:
+class LineAnswer(Struct, frozen=True):
     """What is known of a number that is `intercept + slope * lead`; `lead` is an answer, or the number itself."""
 
     lead: Any

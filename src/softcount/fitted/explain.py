@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
@@ -17,7 +18,6 @@ from softcount.fitted.answers import column_range, labels_in, name_apart
 from softcount.fitted.influence import together
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key
@@ -30,8 +30,7 @@ PRIOR = "(prior)"
 LOWEST = np.finfo(float).min
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Log-odds of each row's class against another by column, and of the shares under `ROOT`; they add up exactly."""
 
     parts: dict[Key, np.ndarray]
@@ -170,8 +169,7 @@ VALUES = 23
 """Values of a column of numbers that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class NomogramColumn:
+class NomogramColumn(Struct, frozen=True):
     """A column: some of its values, and (values x groups) what each adds to the score of every group."""
 
     key: Key
@@ -184,8 +182,7 @@ class NomogramColumn:
         return np.asarray(self.scores[:, first] - self.scores[:, second])
 
 
-@dataclass(frozen=True, slots=True)
-class Nomogram:
+class Nomogram(Struct, frozen=True):
     """All columns that speak for themselves, and the scores that groups start from; `left_out` speak only together."""
 
     start: np.ndarray
@@ -269,8 +266,7 @@ LOOKED_AT = 20
 AROUND = np.linspace(0.0, 2.0 * np.pi, 49)
 
 
-@dataclass(frozen=True, slots=True)
-class NormalPlane:
+class NormalPlane(Struct, frozen=True):
     """Two columns that are normal in every group: (groups x 2) means and (groups x 2 x 2) covariances."""
 
     columns: tuple[Key, Key]
@@ -334,8 +330,7 @@ def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionGrid:
+class DecisionGrid(Struct, frozen=True):
     """Which group is likeliest over two columns of numbers, all others missing, and how sure that is."""
 
     columns: tuple[Key, Key]
@@ -362,8 +357,7 @@ def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, in
 # Where two classes of normal columns are equally likely: a quadratic, or a line where spreads are shared.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quadratic:
+class Quadratic(Struct, frozen=True, eq=False):
     """Log-odds of one class against another: z' square z + slope' z + constant, where z is x minus the `centre`.
 
     The centre is the mean of the first class: far from 0 a form in x itself would lose its digits. Where every spread

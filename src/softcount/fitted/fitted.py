@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT
@@ -21,7 +21,6 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import refuse_scores
 from softcount.models.star import LinearStar, Star, WeighedStar
 from softcount.models.tiles import TILE
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key
@@ -37,8 +36,7 @@ FARTHEST = 1e30
 """Log-odds beyond this are as sure as can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(Struct, frozen=True):
     """Predictions stated with a probability from `low` to `high`: their weight, mean probability and share right."""
 
     low: float
@@ -87,8 +85,7 @@ def overstated(bins: Sequence[Bin]) -> Bin | None:
     return max(bins, key=lambda b: b.rows * (b.stated - b.right))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class Curve(Struct, frozen=True, eq=False):
     """A probability that rises with the log-odds: straight between its points, flat beyond them."""
 
     odds: np.ndarray
@@ -98,8 +95,7 @@ class Curve:
         return np.asarray(np.interp(np.clip(odds, -FARTHEST, FARTHEST), self.odds, self.share))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+class Calibration(Struct, frozen=True, eq=False):
     """How a model's probabilities are corrected, and what that did on rows held out.
 
     `temperature` divides the log joint; above 1 it makes the model less sure. `curves` are one for each class, against
@@ -188,8 +184,7 @@ FEW_ROWS, SMALL_SHARE = 5, 0.01
 """Rows, and share of all rows, below which a group counts for less where columns are ranked."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted(Learned):
+class Fitted(Learned, frozen=True, eq=False):
     """What was learned, and what it says."""
 
     calibration: Calibration | None = None
@@ -207,7 +202,7 @@ class Fitted(Learned):
     @classmethod
     def of(cls, learned: Learned) -> Fitted:
         """What was learned, ready to answer."""
-        return cls(**{part.name: getattr(learned, part.name) for part in fields(learned)})
+        return cls(**{part: getattr(learned, part) for part in learned.__struct_fields__})
 
     # -- what was learned
 
@@ -490,8 +485,7 @@ class Fitted(Learned):
 # A weight for every column where classes are told.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnWeights:
+class ColumnWeights(Struct, frozen=True, eq=False):
     """The weight of every leaf in the order of the model, the bias of every class, and the penalty that was chosen."""
 
     weights: np.ndarray
@@ -507,8 +501,7 @@ class ColumnWeights:
 # Weights of a logistic regression on the features of the families.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearWeights:
+class LinearWeights(Struct, frozen=True, eq=False):
     """By leaf (groups x features) weights, the bias of every class, and the penalty and iterations they took."""
 
     weights: Mapping[Key, np.ndarray]

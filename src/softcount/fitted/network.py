@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import cached_property, partial
 from operator import call
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import Counts
@@ -42,7 +43,6 @@ from softcount.models.nodes import Imagined, Node
 from softcount.models.numeric_parts import NumberPart
 from softcount.networks.elimination import ROOM, Evidence
 from softcount.networks.queries import Questions
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key, Kind
@@ -192,8 +192,7 @@ def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> 
 Probabilities = dict[Any, float]
 
 
-@dataclass(frozen=True)
-class LikeliestLevels:
+class LikeliestLevels(Struct, frozen=True):
     """The likeliest levels of all nodes together, given what is known, and the logarithm of their probability."""
 
     levels: dict[Key, Any]
@@ -206,8 +205,7 @@ class LikeliestLevels:
         return boxed("The likeliest levels", said, [small_table(("node", "level"), list(self.levels.items()))])
 
 
-@dataclass(frozen=True, eq=False)
-class FittedNet(Learned):
+class FittedNet(Learned, frozen=True, eq=False, dict=True):
     """What was learned, and what it says; `room` is how many cells the trees of an exact answer may have."""
 
     room: int = ROOM
@@ -215,7 +213,7 @@ class FittedNet(Learned):
     @classmethod
     def of(cls, learned: Learned) -> FittedNet:
         """What was learned, ready to answer."""
-        return cls(**{part.name: getattr(learned, part.name) for part in fields(Learned)})
+        return cls(**{part: getattr(learned, part) for part in Learned.__struct_fields__})
 
     @property
     def net(self) -> Net:
@@ -552,7 +550,7 @@ class FittedNet(Learned):
         nothing = {key: Twofold.of(np.zeros_like(own[key]["probability"])) for key in set_to}
         imagined = {key: {"alpha": own[key]["probability"]} for key in set_to}
         return replace(
-            self, model=net, estimates=net.nodes.params(own), log_likelihood=None,  # type: ignore[arg-type]
+            self, model=net, estimates=net.nodes.params(own), log_likelihood=None,
             counts=replace(self.counts, arrays={**self.counts.arrays, **nothing}),
             imagined=replace(self.imagined, hypers={**self.imagined.hypers, **imagined}),
         )  # fmt: skip
@@ -600,7 +598,7 @@ def re_estimated(
     imagined = Imagined(net.nodes.hypers(counts, priors, known), fitted.imagined.how)
     params = net.nodes.estimate(net.nodes.stacked(counts), imagined)
     return replace(
-        fitted, model=net, counts=counts, imagined=imagined, estimates=params, log_likelihood=None,  # type: ignore[arg-type]
+        fitted, model=net, counts=counts, imagined=imagined, estimates=params, log_likelihood=None,
     )  # fmt: skip
 
 

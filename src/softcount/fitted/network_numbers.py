@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.families import Family
@@ -16,13 +17,11 @@ from softcount.models.network import Net, NetRows
 from softcount.models.nodes import Node, Params
 from softcount.models.numeric_parts import NumberPart
 from softcount.models.stacks import Stack
-from softcount.records import dataclass
 from softcount.table import Chunk
 from softcount.table.schema import Key
 
 
-@dataclass(frozen=True)
-class NumberNode:
+class NumberNode(Struct, frozen=True):
     """A number, the leaf that it is in, and its place there."""
 
     net: Net
@@ -118,8 +117,7 @@ class NumberNode:
 # The table of a node, to be read: a row of probabilities for every configuration of its parents.
 
 
-@dataclass(frozen=True, eq=False)
-class NodeTable:
+class NodeTable(Struct, frozen=True, eq=False):
     """Probabilities of a node's levels given its parents; `np.asarray` gives them, an axis for each parent first.
 
     >>> wet = NodeTable("Wet", {"Rain": ["no", "yes"]}, ["dry", "wet"], np.array([[0.9, 0.1], [0.2, 0.8]]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import cached_property, partial
 from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import entr, xlogy
@@ -22,7 +22,6 @@ from softcount.models.base import DeadEnd
 from softcount.models.hidden_chain import CompiledChain, HiddenChain
 from softcount.models.nodes import Imagined, Node
 from softcount.models.tiles import PathRows
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.rows import runs_of
 from softcount.sequences import Sequences
@@ -32,14 +31,13 @@ from softcount.table.schema import Key, Kind
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
-class FittedStates(Learned):
+class FittedStates(Learned, frozen=True, eq=False, dict=True):
     """What was learned of hidden states, and what it says."""
 
     @classmethod
     def of(cls, learned: Learned) -> FittedStates:
         """What was learned, ready to answer."""
-        return cls(**{part.name: getattr(learned, part.name) for part in fields(Learned)})
+        return cls(**{part: getattr(learned, part) for part in Learned.__struct_fields__})
 
     @property
     def chain(self) -> HiddenChain:

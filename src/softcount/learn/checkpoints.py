@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from math import isclose
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.models.nodes import Params
-from softcount.records import dataclass
 
 Arrays = dict[str, np.ndarray]
 Write = Callable[[dict[str, Any], Arrays], None]
@@ -31,8 +31,7 @@ SAME_HEIGHT = 1e-9
 """How far apart two machines may find the objective of the same rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedClimb:
+class SavedClimb(Struct, frozen=True):
     """A climb that ended, or as it was between two steps: plain values, and arrays by name."""
 
     facts: Mapping[str, Any]

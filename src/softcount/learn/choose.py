@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
@@ -34,7 +35,6 @@ from softcount.models.base import ClassModel, Problem, expected, preparing
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined, Params
 from softcount.models.tiles import Ready
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.progress import best_so_far
 from softcount.run.rows import HeldRows
@@ -49,8 +49,7 @@ LEAST_SHARE = 1e-3
 """Of its heaviest row: lighter rows have no say in how a class is split."""
 
 
-@dataclass(frozen=True, slots=True)
-class Halves:
+class Halves(Struct, frozen=True):
     """A class in two: how much more probable its rows become, and each sketched row's share of the second half."""
 
     group: int
@@ -101,8 +100,7 @@ def merged(fitted: Learned, groups: int) -> Maker:
     return lambda model, imagined: model.nodes.estimate(together, imagined)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One class and two, with what priors imagine of each, to see what splitting some rows would gain."""
 
     one: ClassModel
@@ -296,8 +294,7 @@ def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[Numb
     return rival, why
 
 
-@dataclass(slots=True)
-class NumberSearch:
+class NumberSearch(Struct):
     """The numbers of classes tried so far, with their fits."""
 
     prepared: Prepared

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from math import prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.families import FAMILIES
@@ -18,7 +19,6 @@ from softcount.learn.record import Learned
 from softcount.learn.settings import Plan
 from softcount.models.nodes import Node
 from softcount.networks.scores import CodeCounts, dependent_pairs, informations
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk
@@ -183,8 +183,7 @@ NAMED = 3
 """Pairs that are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class CorrelatedBlocks:
+class CorrelatedBlocks(Struct, frozen=True):
     """Columns to be modelled together, by the kind of block, and how much the most dependent pairs are, in words."""
 
     blocks: Mapping[tuple[Key, ...], str]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.special import least_share
 from softcount.core.twofold import Twofold
@@ -17,7 +18,6 @@ from softcount.families.capabilities import NumberFacts, facts_of_numbers
 from softcount.learn.settings import Plan, plug, retyping
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node, node_hyper
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table
@@ -30,8 +30,7 @@ SURE = 2.0
 """Standard errors that the first fold must be worse by for the others not to be tried."""
 
 
-@dataclass(frozen=True, eq=False)
-class Numbers:
+class Numbers(Struct, frozen=True, eq=False, dict=True):
     """A column's numbers, or a block's, with classes and weights.
 
     `told`: every row of the table has a class. `part` says which share of the rows they are. `seed` draws the folds.
@@ -66,8 +65,7 @@ class Numbers:
         return replace(found, least=self.least, whole=self.whole)
 
 
-@dataclass(frozen=True, eq=False)
-class FamilyTrial:
+class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     """A family learned from a column's rows, and from those of all folds but one.
 
     Where something is hidden, folds start from what all rows came to, and from what a prior makes of all of them.
@@ -231,8 +229,7 @@ def _with(declared: Declared, found: Mapping[Key, Choice]) -> Declared:
 # -- the rows that choose
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SampledRows:
+class SampledRows(Struct, frozen=True, eq=False):
     """Some rows of a table, how many it has, and the least of every number and whether all are whole in all of them."""
 
     reals: np.ndarray
@@ -285,8 +282,7 @@ def sampled(chunks: Iterable[Chunk]) -> SampledRows | None:
 # -- the contest
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The family that a column gets, the least variance it may have as a share of the column's, and why."""
 
     family: Family
@@ -295,8 +291,7 @@ class Choice:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(Struct, frozen=True, eq=False):
     """A family that was tried: its trial, and the log-density of every row when it was held out."""
 
     trial: FamilyTrial
@@ -314,8 +309,7 @@ class Entry:
         return self.trial.node.family.free(self.trial.node.setting, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Contest:
+class Contest(Struct, frozen=True, eq=False):
     """A column, or a block of columns, whose density is to be chosen.
 
     `strict`: no density of numbers of 0 or more may reach below 0. `steps` are those of EM, as in `FamilyTrial`.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from typing import Literal, Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
@@ -17,7 +18,6 @@ from softcount.learn.checkpoints import SavedClimb, params_arrays, params_from
 from softcount.models.base import ASSIGNED, Assign, Problem
 from softcount.models.coordinates import Coordinates
 from softcount.models.nodes import Params
-from softcount.records import dataclass
 from softcount.run.local import one_blas_thread
 from softcount.run.progress import best_so_far
 
@@ -139,8 +139,7 @@ DEEPER = 1000.0
 """How far below the tolerance a prediction ends the climb at once; near the top a leap gains two or three digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """When to stop: after `max_iter` maps, or once the gain still to come is predicted to be below `tol`.
 
     `tol=0` takes plain maps, exactly `max_iter` of them. Hard assignment stops when a map gains nothing; drawn
@@ -172,8 +171,7 @@ class Stop:
         return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
 
 
-@dataclass(frozen=True, slots=True)
-class Climb:
+class Climb(Struct, frozen=True):
     """Where EM came to: the parameters just scored, their expected counts, and the way there.
 
     The trace has the objective after every pass over the table; a leap that was not taken repeats the one before.
@@ -439,8 +437,7 @@ def hard(members: np.ndarray, start: int) -> None:
     members[np.flatnonzero(some), top[some]] = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnGroups:
+class DrawnGroups(Struct, frozen=True):
     """Every row wholly in one group drawn from its posterior; the draws depend on seed, turn and row alone."""
 
     seed: int

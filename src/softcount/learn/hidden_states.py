@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial, reduce
 from math import lgamma
 from operator import add
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
@@ -47,7 +48,6 @@ from softcount.learn.settings import (
 from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel, count_equally
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.progress import best_so_far
 from softcount.sequences import Sequences
@@ -60,8 +60,7 @@ FEW_SYMBOLS = 64
 FIRST_NAME, NEXT_NAME = "first", "transitions"
 
 
-@dataclass(frozen=True, slots=True)
-class StateStarts:
+class StateStarts(Struct, frozen=True):
     """How many states, and where to start from: a word for how starts are drawn, or what makes the parameters."""
 
     states: int
@@ -123,8 +122,7 @@ def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Genera
     return pinned(members, part.labels)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenStart:
+class GivenStart(Struct, frozen=True):
     """Parameters that the user wrote: `first`, `transitions`, and those of every column as in `params_`."""
 
     said: Mapping[Any, Any]
@@ -171,8 +169,7 @@ GROUND = 65_536
 """Steps up to which every start is climbed on all of them; of more, on a part."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepRows:
+class StepRows(Struct, frozen=True, eq=False):
     """Sequences read, settled and encoded once, for any number of states."""
 
     sequences: Sequences
@@ -182,7 +179,7 @@ class StepRows:
     one: ClassModel
     sketch: Sketch
     named: list[Any] | None
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     def ready(self, model: StateModel) -> list[Any]:
         """The rows as models of any number of states want them."""
@@ -269,8 +266,7 @@ def _empty_states(model: StateModel, counts: Counts) -> list[str]:
     return [f"no step is in state {', '.join(map(str, gone))}: ask for fewer states."]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StateTask:
+class StateTask(Struct, frozen=True, eq=False):
     """What one fit is to find: so many states in these sequences, from these starts."""
 
     steps: StepRows
@@ -363,8 +359,7 @@ def fit_auto_states(
     return search.chosen()
 
 
-@dataclass(slots=True)
-class StateSearch:
+class StateSearch(Struct):
     """The numbers of states tried so far, with their fits."""
 
     steps: StepRows

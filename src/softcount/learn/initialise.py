@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import sparse
@@ -18,7 +19,6 @@ from softcount.learn.checkpoints import ClimbLog
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.models.stacks import one_hot
-from softcount.records import dataclass
 from softcount.run.rows import Rows, Step
 from softcount.table.chunk import Chunk
 
@@ -31,8 +31,7 @@ FEW_TIMES = 2
 """So many times the rows of a sketch are told apart first, of those with the smallest hashes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch:
+class Sketch(Struct, frozen=True):
     """Distinct rows in sorted order with their weights, and coordinates in which they can be compared.
 
     `texts` has a point of length one for each row's document, or sparse block. `mass` is the weight of all rows of the
@@ -62,8 +61,7 @@ class Sketch:
         return replace(self.chunk, weights=self.weights * (self.mass / self.weights.sum()))
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(Struct, frozen=True):
     """How numbers are compared, by their places: `logged` ones by their logarithms, each lot of those `in_one_unit` as
     they are beside each other, all others in deviations of their own column."""
 
@@ -97,8 +95,7 @@ def _sketched(found: LightRows, measures: Measures) -> Sketch:
     return Sketch(chunk, *_coordinates(chunk, measures), found.mass, found.limit == LARGEST)
 
 
-@dataclass(frozen=True, slots=True)
-class LightRows:
+class LightRows(Struct, frozen=True):
     """The distinct rows of the smallest hashes among some, as bytes: of two sets of rows they add up to those of both.
 
     `like` is a chunk of the same columns, `mass` the weight of all rows, and no row has a hash above `limit`.

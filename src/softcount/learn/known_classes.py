@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
@@ -53,7 +54,6 @@ from softcount.models.align import (
 from softcount.models.base import ClassModel, Problem, expected, preparing, tallying, weighing
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, refuse_scores, refuse_unknown
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.rows import Rows
 from softcount.table import Chunk, Table, wording
@@ -353,8 +353,7 @@ STEPWISE = (
 CHOSEN_EARLY = "the number of classes was chosen by the first part alone."
 
 
-@dataclass(frozen=True, slots=True)
-class StepSize:
+class StepSize(Struct, frozen=True):
     """How fast a batch is learned from: by the rate `step`, or so that rows count half after `half_life` others."""
 
     step: float = 0.6
@@ -369,8 +368,7 @@ class StepSize:
         return (1.0 - eta) * both / before, eta * both / rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Batch(Struct, frozen=True, eq=False):
     """Rows under a schema that has room for all of their levels, and how many cells of each column are missing."""
 
     chunks: Sequence[Chunk]

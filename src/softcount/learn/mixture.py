@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
@@ -45,7 +46,6 @@ from softcount.models.batched import SideBySide
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence
 from softcount.priors import Distribution
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.table import Table
 
@@ -64,8 +64,7 @@ Maker = Callable[[ClassModel, Imagined], Params]
 """Makes parameters to start from, in counting units."""
 
 
-@dataclass(frozen=True, slots=True)
-class Starts:
+class Starts(Struct, frozen=True):
     """How many groups, and where to start from."""
 
     groups: int
@@ -163,8 +162,7 @@ def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class Task(Struct, frozen=True, eq=False):
     """What one fit is to find: so many groups in this table, from these starts."""
 
     prepared: Prepared

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
@@ -18,7 +19,6 @@ from softcount.learn.search import Search, SearchResult
 from softcount.learn.settings import Plan, climb_facts, climb_note, or_empty, plug, retyping, stopped_notes
 from softcount.models.base import GraphModel, Problem
 from softcount.models.nodes import Imagined, Params
-from softcount.records import dataclass
 from softcount.run.local import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
@@ -28,8 +28,7 @@ Build = Callable[[Settled, Sequence[Chunk]], tuple[GraphModel, list[str]]]
 PriorsOf = Callable[[GraphModel], Mapping[Any, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphStarts:
+class GraphStarts(Struct, frozen=True):
     """Where EM starts: given parameters, or so many drawn ones."""
 
     n_init: int = 10

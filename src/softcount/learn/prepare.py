@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.special import ColumnFloor, least_share
@@ -19,7 +20,6 @@ from softcount.models.align import Older
 from softcount.models.base import ClassModel, preparing
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined, Node, Params, refuse_scores, refuse_unknown
-from softcount.records import dataclass
 from softcount.run.local import Runner, total
 from softcount.run.rows import HeldRows, Rows, Step
 from softcount.table import Chunk, Settled, Table
@@ -136,8 +136,7 @@ def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | 
     return chunks, plan.declared.with_points(settled, chunks)
 
 
-@dataclass(frozen=True, slots=True)
-class Tallied(Generic[Result]):
+class Tallied(Struct, Generic[Result], frozen=True):
     """What rows add up to, the schema they came to, and the chunks if they had to be kept.
 
     `in_order` says whether levels were settled before they were counted: otherwise counts are still to be put in order.
@@ -234,8 +233,7 @@ def begin_counting(state: tuple[Callable[[ClassModel, Chunk], Result], ClassMode
     return partial(counting, model)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class Prepared(Struct, frozen=True, eq=False):
     """A table read, settled and encoded once, for any number of groups."""
 
     table: Table
@@ -245,7 +243,7 @@ class Prepared:
     one: ClassModel
     ready: Rows
     named: list[Any] | None
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     def model(self, groups: int) -> ClassModel:
         """The model with so many groups; the ready chunks are for all of them."""

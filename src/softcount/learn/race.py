@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from functools import cache, partial
 
 import numpy as np
+from msgspec import field
+from msgspec.structs import replace
 
 from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, Climb, Stop
 from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, as_near, owners_of
 from softcount.models.batched import SideBySide, Statistics
 from softcount.models.nodes import Params
-from softcount.records import dataclass
 from softcount.run.progress import best_so_far
 
 MEMORY = 6
@@ -244,8 +244,7 @@ ASTRAY = 1e-6
 """Of an objective, by which one of plain doubles may differ from that with all digits."""
 
 
-@dataclass(slots=True, eq=False)
-class RaceSearch(Search):
+class RaceSearch(Search, frozen=False, eq=False):
     """Starts on their way side by side. `spoilt_sets` says which sets of a race hold a group that is none, and
     `mend_sets` makes other starts of such sets.
 

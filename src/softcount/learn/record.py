@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, field
 from functools import partial
 from math import isfinite, lgamma, log
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import entr
 from softcount.models.base import ClassModel, Model
 from softcount.models.nodes import Bundle, Imagined, Params
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.run.rows import Rows, Step, rows_here
 from softcount.table.column_summary import TableSummary
@@ -109,8 +109,7 @@ MOST_STARTS, MOST_STEPS = 20, 150
 Traces = tuple[tuple[float, ...], ...]
 
 
-@dataclass(slots=True)
-class StartTraces:
+class StartTraces(Struct):
     """A watch over a search that remembers what it is told, and tells it on.
 
     Numbers of classes are searched one after another: each search is a list of its own, of which `nearest` gives the
@@ -151,8 +150,7 @@ class StartTraces:
 # What is kept of a fit besides the model: how it did on unseen rows, what its table was like, where it is from.
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """Which version learned the model, by which command and seed, from which data; `sha256` is of its bytes."""
 
     version: str
@@ -162,8 +160,7 @@ class Provenance:
     sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FitRecord:
+class FitRecord(Struct, frozen=True):
     """All that is kept. `evaluation` is an `evaluate.scores.Evaluation`, or None where the model was not tried.
 
     `criterion` is what the number of classes was chosen by, where it was looked for; `starts` are the objectives of the
@@ -182,8 +179,7 @@ class FitRecord:
 # What learning gives: structure, counts, priors and the parameters they give, with the history of the fit.
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """A number of classes and what speaks for it: `bic`, `mdl` and `icl` are better when smaller, others when larger.
 
     `cv` is the log-likelihood per row of rows held out, None where it was not asked for. `reached` is how many classes
@@ -220,8 +216,7 @@ class Trial:
         return float(-value if criterion in ("bic", "icl") else value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Learned:
+class Learned(Struct, frozen=True, eq=False):
     """A model with its parameters, and the counts by node that they come from.
 
     `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered;

@@ -7,16 +7,16 @@ is mended once; the others go on, all of them where that is cheap, the promising
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.learn.em import Climb, climb
 from softcount.learn.settings import Plan
 from softcount.models.base import Model, Problem
 from softcount.models.nodes import Params
-from softcount.records import dataclass
 from softcount.run.progress import best_so_far
 
 SHORT = 20
@@ -41,8 +41,7 @@ Mend = Callable[[Climb], Params]
 """Another start from a climb that does."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StartRun:
+class StartRun(Struct, frozen=True, eq=False):
     """A climb on some rows, which starts came to it, and whether it holds a group that is none."""
 
     reached: Climb
@@ -65,8 +64,7 @@ class StartRun:
         return trace[-1] + 10.0 * (trace[-1] - trace[max(0, len(trace) - 11)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchResult:
+class SearchResult(Struct, frozen=True, eq=False):
     """The best climb, how many of how many starts led there, how many met a spike, and whether the best did."""
 
     best: Climb
@@ -77,8 +75,7 @@ class SearchResult:
     interrupted: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Search:
+class Search(Struct, eq=False):
     """Starts on their way. `judge` says whether a climb is spoilt; `mend` makes another start of one that is.
 
     Short runs go on `ground`, the whole `table` or a sample of its rows.

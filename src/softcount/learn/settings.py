@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
@@ -19,7 +20,6 @@ from softcount.learn.em import Climb, Stop, Watch
 from softcount.models.base import ClassModel
 from softcount.models.declare import Declared
 from softcount.models.nodes import Imagined, Node, Params
-from softcount.records import dataclass
 from softcount.run.local import Runner
 from softcount.table import Contradiction, Table, wording
 
@@ -35,8 +35,7 @@ MANY_NAMES = 8
 HARD = "log-likelihood of rows and their groups"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How to fit: what the user declared of columns, priors and estimates, and when to stop."""
 
     declared: Declared = field(default_factory=Declared)

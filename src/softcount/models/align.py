@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
@@ -16,7 +17,6 @@ from softcount.models.bag_stack import regrouped
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Node
-from softcount.records import dataclass
 from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
 from softcount.table.text_columns import WORDLESS, counted_words
@@ -31,8 +31,7 @@ WORDING = ("analyzer", "ngrams", "pattern", "lowercase", "stop_words")
 """The parts of a reading that say what a word is; the others choose among the words of a whole table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Older:
+class Older(Struct, frozen=True):
     """A prior made of an older model's counts, each worth `weight` of a row seen now.
 
     `prior` is what is imagined besides.
@@ -44,7 +43,7 @@ class Older:
 
     def __post_init__(self) -> None:
         inner = getattr(self.model, "fitted_", self.model)
-        object.__setattr__(self, "model", inner)
+        force_setattr(self, "model", inner)
         if not np.isfinite(self.weight) or self.weight < 0:
             raise DataError(f"an older model's weight is a number of 0 or more, not {self.weight}.")
 

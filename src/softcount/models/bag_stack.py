@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import sparse
 from softcount.core.twofold import Twofold
@@ -14,12 +15,10 @@ from softcount.errors import DataError
 from softcount.families.setting import IMPOSSIBLE
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import Stack, Tallies
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 
 
-@dataclass(frozen=True, slots=True)
-class SparseRows:
+class SparseRows(Struct, frozen=True):
     """Rows of a sparse matrix as the kernels want them; some of them are a view, which SciPy would copy."""
 
     indptr: np.ndarray  # (rows + 1,) int64
@@ -66,8 +65,7 @@ class SparseRows:
         return cls.of(sparse.vstack([part.matrix for part in parts], format="csr"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bag(Stack):
+class Bag(Stack, frozen=True, eq=False):
     """One text column, or a sparse table of counts."""
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
@@ -158,8 +156,7 @@ class Plainly(Twofold):
         return Twofold(self.hi, self.lo)
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(Struct, frozen=True):
     """Rows that wait to be counted."""
 
     rows: SparseRows

@@ -5,18 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
-from softcount.records import dataclass
 from softcount.run.local import Runner, Threads
 from softcount.run.rows import Rows, Step, rows_here
 from softcount.table import Settled
@@ -384,8 +384,7 @@ class StateModel(Model):
         """Counts by node in the same order of states."""
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Struct, frozen=True, eq=False, dict=True):
     """Model, imagined counts and prepared rows: all that the driver, the starts and the search ever see."""
 
     model: Model

@@ -8,12 +8,13 @@ near enough to tell starts apart, and is climbed on with all digits.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Single, Twofold
@@ -23,13 +24,11 @@ from softcount.models.base import ClassModel
 from softcount.models.coordinates import bent, straight, straight_shape
 from softcount.models.nodes import Bundle, Imagined, Params, per_level
 from softcount.models.stacks import Stack
-from softcount.records import dataclass
 
 Statistics = Mapping[Hashable, np.ndarray]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ProductRows:
+class ProductRows(Struct, frozen=True, eq=False):
     """Rows as (features x rows): a 1 for the class, then those of every stack, for any number of groups. A lone stack
     that begins with a 1 of its own shares it with the class: features of many columns' products are not copied then.
 
@@ -66,8 +65,7 @@ class ProductRows:
         return cls(stacks, places, features, common, weights, base, labels)
 
 
-@dataclass(frozen=True, eq=False)
-class SideBySide:
+class SideBySide(Struct, frozen=True, eq=False, dict=True):
     """A class model with what priors imagine, and rows to try many sets of parameters on at once."""
 
     model: ClassModel

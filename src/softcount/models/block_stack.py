@@ -6,6 +6,7 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import gammaln
 from softcount.core.special import inverse_of_lower
@@ -13,7 +14,6 @@ from softcount.core.twofold import Twofold, two_sum
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import STEADY, Stack, Tallies, one_hot, wanted
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 
 NARROW = 32
@@ -26,8 +26,7 @@ Data = tuple[np.ndarray, np.ndarray]
 """Rows as they came, and the bits of their holes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Densities:
+class Densities(Struct, frozen=True, eq=False):
     """Every group's density as the kernels want it.
 
     `centres` (groups, 2, d): the mean in the user's units, and what rounding it left over in counting ones. `eta` is
@@ -42,8 +41,7 @@ class Densities:
     student: tuple[np.ndarray, np.ndarray] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block(Stack):
+class Block(Stack, frozen=True, eq=False):
     """One correlated block of real columns, each group with a mean and a covariance."""
 
     clamped: ClassVar[bool] = False

@@ -5,19 +5,18 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.families.base import Line
 from softcount.families.base import Params as Own
 from softcount.models.base import Model
 from softcount.models.nodes import Bundle, Imagined, Name, Params
-from softcount.records import dataclass
 
 SMALLEST = 1e-300
 lower = cache(np.tril_indices)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Part(Struct, frozen=True, eq=False):
     """One array of parameters: its bundle, its name there, its line, and which of its columns are free to move."""
 
     bundle: Bundle

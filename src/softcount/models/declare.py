@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -19,7 +20,6 @@ from softcount.models.nodes import Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
 from softcount.networks.network import Graph
-from softcount.records import dataclass
 from softcount.run.rows import Rows
 from softcount.sources import wording
 from softcount.table import Chunk, Settled, Table
@@ -44,8 +44,7 @@ BAG = "counts"
 """The key of the one block that a sparse matrix is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """What the user said of columns: families by column or block, kinds forced by them, columns to leave out.
 
     The densities of columns in `auto`, or of all of which nothing else is said, are for their rows to choose; `floors`
@@ -232,8 +231,7 @@ MOST_LEVELS = 1 << 16
 """Of a hidden node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coded:
+class Coded(Struct, frozen=True):
     """A table as a search for edges sees it: codes (-1 where missing), how many levels, what nodes are called."""
 
     names: tuple[Key, ...]
@@ -246,8 +244,7 @@ Search = Callable[[Coded], tuple[Graph, list[str]]]
 Shape = Callable[[Sequence[Key]], Graph]
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredNet:
+class DeclaredNet(Struct, frozen=True):
     """What was said: kinds, edges or how to find them, hidden nodes, numbers to cut; the class that cuts go by."""
 
     declared: Declared = field(default_factory=Declared)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import chain
@@ -11,6 +10,8 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
@@ -23,7 +24,6 @@ from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star, scratch
 from softcount.models.tiles import TILE, PathRows, portions_of, rows_of
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
@@ -36,8 +36,7 @@ def after(state: int) -> Key:
     return ("(after state)", state)
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """Which states may come first, which may follow each, and which share what they show: equal numbers do."""
 
     firsts: tuple[int, ...]
@@ -94,8 +93,7 @@ def path_kernels(name: str) -> ModuleType:
     return import_module(f"softcount.kernels.{name}")
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledChain:
+class CompiledChain(Struct, frozen=True):
     """Parameters as a pass wants them: first states, transitions, and what the stacks made of the emissions."""
 
     first: np.ndarray
@@ -104,8 +102,7 @@ class CompiledChain:
 
 
 @register_model
-@dataclass(frozen=True, eq=False)
-class HiddenChain(StateModel):
+class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
     """Structure only: what each state shows, and which state may follow which."""
 
     schema: Schema
@@ -116,7 +113,7 @@ class HiddenChain(StateModel):
     name: ClassVar[str] = "hidden-chain"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "leaves", self.star.leaves)
+        force_setattr(self, "leaves", self.star.leaves)
 
     @cached_property
     def star(self) -> Star:  # type: ignore[override]

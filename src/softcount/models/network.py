@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
@@ -24,7 +25,6 @@ from softcount.models.star import stack_apart
 from softcount.models.tiles import end_to_end, rows_of
 from softcount.networks.expected_counts import Expected, RowsWithHoles
 from softcount.networks.network import Graph, in_words
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.discretise import PIECES, IntervalDensity
 from softcount.table.schema import Key, Schema
@@ -34,8 +34,7 @@ MOST_CELLS = 1 << 22
 FEWEST_ROWS = 1024
 
 
-@dataclass(frozen=True)
-class NetRows:
+class NetRows(Struct, frozen=True, dict=True):
     """Some rows: codes of the discrete nodes (-1 where not seen), and what the stacks of the leaves want."""
 
     model: Net
@@ -88,8 +87,7 @@ class NetRows:
 
 
 @register_model
-@dataclass(frozen=True, eq=False)
-class Net(GraphModel):
+class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
     """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
 
     `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node that the labels of rows
@@ -110,7 +108,7 @@ class Net(GraphModel):
     def __post_init__(self) -> None:
         self._check_parents()
         each = tuple(_of_groups(node, groups) for node, groups in zip(self.each, self._groups(), strict=True))
-        object.__setattr__(self, "each", each)
+        force_setattr(self, "each", each)
 
     @cached_property
     def nodes(self) -> Nodes:  # type: ignore[override]

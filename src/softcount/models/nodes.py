@@ -8,11 +8,12 @@ for the user and the file.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold, stack
@@ -21,15 +22,13 @@ from softcount.families import Categorical, Family, How, Hyper, Setting
 from softcount.families import Params as Own
 from softcount.priors import Dirichlet, Expert
 from softcount.priors.distribution import Distribution
-from softcount.records import dataclass
 from softcount.table.schema import Key
 
 Name = Hashable
 """The name of a bundle: the key of its first node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A column, or a block of columns, with its family: independent of all others given its group."""
 
     key: Key
@@ -43,8 +42,7 @@ def class_node(groups: int) -> Node:
     return Node(ROOT, (), Categorical(), Setting(keys=("class",), levels=tuple(range(groups))))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bundle:
+class Bundle(Struct, frozen=True, eq=False):
     """Nodes of one family and size: arrays have an axis for them after that of the groups, unless one is `alone`."""
 
     nodes: tuple[Node, ...]
@@ -83,8 +81,7 @@ class Bundle:
         return {name: np.stack([part[name] for part in parts], axis=1) for name in names}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Params:
+class Params(Struct, frozen=True, eq=False):
     """Every node's parameters in counting units, like nodes side by side; `params[key]` is one node's own."""
 
     bundles: Mapping[Name, Own]
@@ -111,8 +108,7 @@ class Params:
         return replace(self, bundles={**self.bundles, **bundles})
 
 
-@dataclass(frozen=True, eq=False)
-class Imagined:
+class Imagined(Struct, frozen=True, eq=False, dict=True):
     """What the priors imagine: hyperparameters of every node, and how they are used.
 
     `hows` are nodes estimated otherwise than the rest, as classes are; `fixed` are parameters, in counting units, that
@@ -145,8 +141,7 @@ class Imagined:
         return replace(self, how=how)
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(Struct, frozen=True, eq=False, dict=True):
     """All nodes of a model, and which of them are alike; those in `apart` are like no other."""
 
     nodes: tuple[Node, ...]

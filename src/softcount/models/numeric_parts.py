@@ -22,7 +22,6 @@ from softcount.kernels.reference import completed
 from softcount.models.block_stack import Block, Data, Densities, centres_of, holes_of, product_form
 from softcount.models.nodes import Bundle, Name, Params
 from softcount.models.stacks import Kernels, Tallies
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.schema import Key, Schema
 
@@ -30,8 +29,7 @@ MOST_NUMBERS = 1 << 18
 """Numbers in all covariances of a part: a thousand rows times so many configurations are half a gigabyte."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumberPart(Block):
+class NumberPart(Block, frozen=True, eq=False):
     """Numbers joined by edges, parents before children.
 
     `groups_of` (configurations x numbers) says which group of its own a number is in; `parents` are places in the part.

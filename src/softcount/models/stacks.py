@@ -7,12 +7,12 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.twofold import Twofold, stack
 from softcount.families.setting import CLAMPED
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key
 
@@ -101,8 +101,7 @@ STEADY = 1e5
 """Largest terms of a product form for rows of typical size: a row's score may be off by 1e-16 of them, 1e-11."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """The kernels for a table of so many cells: plain NumPy for small ones, compiled loops for large."""
 
     cells: int
@@ -117,8 +116,7 @@ class Kernels:
         return getattr(chosen(self.cells), name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stack:
+class Stack(Struct, frozen=True, eq=False):
     """What every stack can do: here by a family's own features and natural parameters, or its own score and count.
 
     `places` says where each of its columns is in a chunk, in the order of the nodes.
@@ -291,8 +289,7 @@ def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
     return stored if slots == list(range(stored.shape[1])) else np.ascontiguousarray(stored[:, slots])
 
 
-@dataclass(frozen=True, eq=False)
-class Reals(Stack):
+class Reals(Stack, frozen=True, eq=False, dict=True):
     """Normal and lognormal columns: each group centred on its own rows, then anchored.
 
     `units` are the anchors and scales of all columns; every pass asks for them several times.
@@ -485,8 +482,7 @@ def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
     return first[:groups]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Codes(Stack):
+class Codes(Stack, frozen=True, eq=False):
     """Categorical columns: log-probabilities looked up by code, rows counted by code."""
 
     clamped: ClassVar[bool] = False
@@ -603,8 +599,7 @@ def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointCodes(Codes):
+class JointCodes(Codes, frozen=True, eq=False):
     """One block of discrete columns, looked up by the code of its combination."""
 
     first: ClassVar[int] = 0
@@ -642,8 +637,7 @@ def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.n
 # The stack of one column of numbers that is counted at each different value and scored cell by cell.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PointStack(Stack):
+class PointStack(Stack, frozen=True, eq=False):
     """Rows are numbers, NaN where missing; the family itself says where each is counted and what its cell is worth."""
 
     clamped: ClassVar[bool] = False

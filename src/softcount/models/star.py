@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from threading import local
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
@@ -22,7 +23,6 @@ from softcount.models.block_stack import Block
 from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
 from softcount.models.stacks import Codes, JointCodes, Kernels, PointStack, Ragged, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthened, rows_of
-from softcount.records import dataclass
 from softcount.table import Settled
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key, Schema
@@ -39,8 +39,7 @@ SHARED = ("reals", "codes")
 
 
 @register_model
-@dataclass(frozen=True, eq=False)
-class Star(ClassModel):
+class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
     """Structure only: which leaves, how many groups. Parameters and data are passed in."""
 
     schema: Schema
@@ -53,7 +52,7 @@ class Star(ClassModel):
 
     def __post_init__(self) -> None:
         leaves = tuple(_of_groups(leaf, self.groups) for leaf in self.leaves)
-        object.__setattr__(self, "leaves", leaves)
+        force_setattr(self, "leaves", leaves)
 
     @cached_property
     def nodes(self) -> Nodes:  # type: ignore[override]
@@ -366,8 +365,7 @@ def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
 # A star whose leaves score by weights of their own: what tells classes once those are learned by conditional loss.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearStar:
+class LinearStar(Struct, frozen=True, eq=False):
     """Scores are each leaf's features times (groups x features) weights, and a bias for every class.
 
     It only tells classes: densities, samples and everything else are the star's own. A missing cell adds nothing, and
@@ -422,8 +420,7 @@ def bounded(own: np.ndarray, words: bool) -> np.ndarray:
     return np.asarray(np.maximum(own, LOWEST))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WeighedStar:
+class WeighedStar(Struct, frozen=True, eq=False):
     """Scores are the leaves' log-densities, each times its weight, and a bias for every class in place of the shares.
 
     It only tells classes: densities, samples and everything else are the star's own.

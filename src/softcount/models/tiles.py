@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.models.bag_stack import SparseRows
-from softcount.records import dataclass
 
 TILE = 4096
 """Rows scored at a time, so that rows x groups stays in the cache."""
@@ -21,8 +21,7 @@ SECOND_CACHE = 1 << 20
 """Bytes of cells and scores that a tile may hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """A chunk as the stacks want it, with the part of its log-density no group changes; done `tile` rows at a time."""
 
     data: list[Any]
@@ -119,8 +118,7 @@ SEQUENCE_PORTION = 8192
 """Steps of whole sequences that are one part of the work."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathRows:
+class PathRows(Struct, frozen=True):
     """Whole sequences made ready: their rows, the borders between them, the weight of each, the number of the first."""
 
     rows: Ready

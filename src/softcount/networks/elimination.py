@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cache, cached_property, partial
 from math import ceil, inf, isfinite, log2, prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.core import remedies
 from softcount.errors import DataError, ResourceError
-from softcount.records import dataclass
 
 Scope = tuple[int, ...]
 
@@ -35,8 +34,7 @@ SHOWN = 8
 """Nodes that a refusal names."""
 
 
-@dataclass(frozen=True)
-class Elimination:
+class Elimination(Struct, frozen=True):
     """Nodes in the order they are summed out, and for each the neighbours it has then.
 
     A node with its neighbours is a clique; those that lie within another are not worth a table.
@@ -227,8 +225,7 @@ BLOCK = 2**20
 """Numbers worked out at once, where many are."""
 
 
-@dataclass(frozen=True)
-class FlatTables:
+class FlatTables(Struct, frozen=True):
     """Where the cells of every scope stand: tables that all rows share first, then those with a part for every row.
 
     `members` and `strides` are (scopes x widest), padded with a stride of nothing.
@@ -341,8 +338,7 @@ def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tup
 # How sets of unseen nodes are summed out, one node after another: the same for all rows that lack the same nodes.
 
 
-@dataclass(frozen=True)
-class SummingSteps:
+class SummingSteps(Struct, frozen=True, dict=True):
     """The steps of many shapes, one after another: those of shape s are `starts[s]` to `starts[s + 1]`.
 
     `axes` (steps x widest) are the levels of the clique's nodes, the step's own node last, then ones. An entry is a
@@ -435,8 +431,7 @@ class SummingSteps:
         )
 
 
-@dataclass(frozen=True)
-class Lookups:
+class Lookups(Struct, frozen=True):
     """Where in its tables and inputs each configuration of a step finds its numbers.
 
     Steps have their configurations, and their sums, one after another: those of step t begin at `places[t]` and
@@ -515,8 +510,7 @@ class LaneInput(NamedTuple):
     """Whether the values are logarithms."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True, dict=True):
     """Codes (rows x nodes, -1 unseen), and what else speaks of a row.
 
     `likelihoods` of a node are (rows x levels): a set of levels is ones and zeros. `factors` are by scope, which must

@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import DataError
 from softcount.networks.elimination import Evidence, Scope
@@ -17,7 +18,6 @@ from softcount.networks.network import Graph
 from softcount.networks.queries import Questions
 from softcount.networks.scores import CodeCounts
 from softcount.networks.structure_search import chow_liu
-from softcount.records import dataclass
 
 SMALL = 1e-300
 """Far below what decides anything in plain numbers, so that sums that it would decide are done again in logarithms."""
@@ -25,8 +25,7 @@ SMALL = 1e-300
 Tables = Sequence[np.ndarray]
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """What an E-step finds: counts like each node's table as (parent configurations x levels), and how well it fits."""
 
     counts: list[np.ndarray]
@@ -37,8 +36,7 @@ class Expected:
     """Rows whose share is an estimate by sampling, because the exact one costs too much."""
 
 
-@dataclass(frozen=True)
-class RowsWithHoles:
+class RowsWithHoles(Struct, frozen=True, dict=True):
     """Codes of rows (-1: not seen), with all that stays the same from one E-step to the next.
 
     An extra scope is a tuple of nodes for which every E-step is given log-likelihoods, row by row: what something seen
@@ -208,8 +206,7 @@ class RowsWithHoles:
         return [self.plan.extras.index(scope) for scope in self.extras]
 
 
-@dataclass(frozen=True)
-class FlatCells:
+class FlatCells(Struct, frozen=True):
     """All cells of tables and factors in one array, and their logarithms; a row's factors with their top taken out."""
 
     table: np.ndarray

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from enum import Enum
 from functools import cached_property, reduce
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.errors import DataError
 from softcount.networks.elimination import ROOM, Array, LaneInput, Scope, eliminate, unlogged
-from softcount.records import dataclass
 
 Index = tuple[slice | None, ...]
 
@@ -36,8 +35,7 @@ class Place(NamedTuple):
     along: Index
 
 
-@dataclass(frozen=True)
-class JunctionTree:
+class JunctionTree(Struct, frozen=True, dict=True):
     """Cliques, each after the one above it; a node's cliques hang together. There may be several trees.
 
     The axes of a clique are the nodes that no other clique has, then others that are not in the clique above, then
@@ -210,8 +208,7 @@ def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
 # Sums of products, in plain numbers or in logarithms, and largest products: what messages are computed with.
 
 
-@dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """What is a product, a quotient, a total over the first axis, nothing, one; and the least number to divide by.
 
     With that least number, nothing over nothing is nothing.
@@ -298,8 +295,7 @@ class Collected(NamedTuple):
     log_evidence: Array
 
 
-@dataclass(frozen=True)
-class Belief:
+class Belief(Struct, frozen=True, dict=True):
     """The posterior of a clique, as the product of its state and the factor that came from above."""
 
     arithmetic: Arithmetic
@@ -374,8 +370,7 @@ class Potentials(NamedTuple):
     constant: Array
 
 
-@dataclass
-class _Incoming:
+class _Incoming(Struct):
     """What a clique has got on the way up."""
 
     table: Array
@@ -384,8 +379,7 @@ class _Incoming:
     others: list[Array] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Propagation:
+class Propagation(Struct, frozen=True, dict=True):
     """Tables in a tree, ready for evidence."""
 
     tree: JunctionTree

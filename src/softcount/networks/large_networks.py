@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import Evidence, FlatTables, Scope, number_alike
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph
 from softcount.networks.queries import LoadedTree, distinct_rows
-from softcount.records import dataclass
 
 ROW_TREE_CELLS = 2**20
 """Cells of the tree of one row, which take some milliseconds in every pass; Gibbs chains take as long for a row."""
@@ -36,8 +35,7 @@ class RowTreeShare(NamedTuple):
     logs: np.ndarray
 
 
-@dataclass(frozen=True)
-class RowTrees:
+class RowTrees(Struct, frozen=True, dict=True):
     """Codes and weights of rows, and by pattern of what they show the tree of what they do not."""
 
     graph: Graph
@@ -94,8 +92,7 @@ def _place(cut: Scope | tuple[int | None, ...], codes: np.ndarray) -> tuple[int 
 Factors = Mapping[Scope, np.ndarray]
 
 
-@dataclass(frozen=True)
-class SampledLanes:
+class SampledLanes(Struct, frozen=True, dict=True):
     """A network, and what is known in every lane: codes (lanes x nodes, -1 where a lane is to be sampled) and factors.
 
     `likelihoods` are of single nodes and the same for all lanes; `by_lane` are logarithms (lanes x cells) by scope.
@@ -228,8 +225,7 @@ SEED = 20
 """Of every E-step alike, so that only the tables make two of them differ."""
 
 
-@dataclass(frozen=True)
-class LargeShare:
+class LargeShare(Struct, frozen=True):
     """What large rows add to the counts of families, and row by row their log-likelihoods and posteriors of extras."""
 
     counts: list[np.ndarray]
@@ -237,8 +233,7 @@ class LargeShare:
     posteriors: list[np.ndarray]
 
 
-@dataclass(frozen=True)
-class LargeRows:
+class LargeRows(Struct, frozen=True, dict=True):
     """Their codes, weights and numbers among all rows; no extra scope is there twice."""
 
     graph: Graph
@@ -396,8 +391,7 @@ Likelihoods = Mapping[int, np.ndarray]
 seen, several where it is one of a set."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """Probabilities of the levels asked for (an axis for each node), their standard errors, and what they are worth.
 
     `effective` is how many independent samples of the answer would be as good.

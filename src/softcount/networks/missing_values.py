@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.networks.elimination import (
     FlatTables,
@@ -21,14 +22,12 @@ from softcount.networks.elimination import (
 )
 from softcount.networks.large_networks import LargeRows
 from softcount.networks.network import Graph
-from softcount.records import dataclass
 
 BLOCK = 2**18
 """Parts of rows of which equal ones are looked for at once."""
 
 
-@dataclass(frozen=True)
-class HolePatterns:
+class HolePatterns(Struct, frozen=True):
     """Which nodes rows lack: every pattern once, with the sets of nodes (shapes) it falls into."""
 
     number: np.ndarray
@@ -89,8 +88,7 @@ def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
             return labels.T
 
 
-@dataclass(frozen=True)
-class HoleParts:
+class HoleParts(Struct, frozen=True):
     """Parts ready to be summed: the shape of each, the cells its tables begin at, and its weight.
 
     The bases of part p, `bases[starts[p] : starts[p + 1]]`, are for the entries of its shape, in their order.
@@ -158,16 +156,14 @@ WORTH_COMPILING = 200_000
 nanoseconds each, against 8, a hundred passes take half a second less."""
 
 
-@dataclass(frozen=True)
-class PartSums:
+class PartSums(Struct, frozen=True):
     """The expected counts of all cells (those behind the shared ones without weights), and every part's logarithm."""
 
     cells: np.ndarray
     logs: np.ndarray
 
 
-@dataclass(frozen=True)
-class PlainStep:
+class PlainStep(Struct, frozen=True):
     """The same step of all parts that have so many: a place for each configuration of its clique, part by part.
 
     Lookups are (most that a part has x places), filled up with the one behind the last.
@@ -185,8 +181,7 @@ class PlainStep:
     """Where each sum goes."""
 
 
-@dataclass(frozen=True)
-class SummedParts:
+class SummedParts(Struct, frozen=True, dict=True):
     """Parts, and in `expect` their sums over the cells of a flat table of which the first `shared` are weighted."""
 
     parts: HoleParts
@@ -315,8 +310,7 @@ ROOM = 2**25
 """Numbers that the lookups of all shapes of parts may have together: 128 megabytes."""
 
 
-@dataclass(frozen=True)
-class HolePlan:
+class HolePlan(Struct, frozen=True, dict=True):
     """Codes and weights of rows, and extra scopes, none of them twice; all else is found when it is first needed."""
 
     graph: Graph

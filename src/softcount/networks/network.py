@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 Name = Hashable
 Edge = tuple[Name, Name]
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """A directed graph without cycles; `parents[i]` are numbers of nodes, in the order of the axes of its table.
 
     >>> rain = Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet")])
@@ -190,8 +189,7 @@ MOST_AXES = 64
 """What an array may have: a node and 63 parents."""
 
 
-@dataclass(frozen=True, eq=False)
-class Network:
+class Network(Struct, frozen=True, eq=False, dict=True):
     """A graph, the levels of each node as text, and for each node the probabilities of its levels given its parents.
 
     Rows that sum to one but for rounding are divided by their sums. Tables cannot be written to.
@@ -212,9 +210,9 @@ class Network:
         for what, given in (("levels", self.levels), ("tables", self.tables)):
             if len(given) != len(names):
                 raise DataError(f"the network has {len(names)} nodes, but {what} are given for {len(given)}.")
-        object.__setattr__(self, "levels", tuple(map(_checked_levels, names, self.levels)))
+        force_setattr(self, "levels", tuple(map(_checked_levels, names, self.levels)))
         tables = tuple(self._checked_table(node, table) for node, table in enumerate(self.tables))
-        object.__setattr__(self, "tables", tables)
+        force_setattr(self, "tables", tables)
 
     def _checked_table(self, node: int, table: object) -> np.ndarray:
         name, family = self.graph.names[node], self.graph.families[node]

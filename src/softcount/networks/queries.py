@@ -8,12 +8,12 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import ROOM, Array, Evidence, LaneInput, Scope
 from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, Side
 from softcount.networks.network import Graph
-from softcount.records import dataclass
 
 BLOCK = 2**21
 """Cells of cliques held at once: 16 megabytes, and some arrays of that size beside them."""
@@ -36,8 +36,7 @@ class Expectation(NamedTuple):
     posteriors: list[Array]
 
 
-@dataclass(frozen=True)
-class LoadedTree:
+class LoadedTree(Struct, frozen=True, dict=True):
     """A junction tree and tables, one for each of its first scopes, shaped by the levels of the scope's nodes.
 
     Answers are about the product of the tables, which need not add up to one. A row that is impossible has log
@@ -288,8 +287,7 @@ class KeptTrees:
         return tree
 
 
-@dataclass(frozen=True)
-class Questions:
+class Questions(Struct, frozen=True, dict=True):
     """A graph and its tables, each (levels of the parents ..., own levels), whose rows add up to one.
 
     >>> tables = [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])]

@@ -10,12 +10,12 @@ from math import log, prod
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import sparse, xlogy
 from softcount.core.special import chi_squared_tail, log_rising
 from softcount.errors import DataError, ResourceError
 from softcount.networks.network import Graph
-from softcount.records import dataclass
 
 ROOM = 1 << 27
 """Cells of the largest table that is counted."""
@@ -238,8 +238,7 @@ def _within_room(cells: int, axes: Sequence[int]) -> int:
 Node = TypeVar("Node", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Dependence(Generic[Node]):
+class Dependence(Struct, Generic[Node], frozen=True):
     """What rows say of two nodes given others: I(a; b | given) in nats, and the G2 test that it is zero.
 
     Levels that a stratum never shows add no degrees of freedom. `weight` is that of the rows that show all of them;
@@ -356,8 +355,7 @@ class Score(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LogLikelihood:
+class LogLikelihood(Struct, frozen=True):
     """The log-likelihood of the rows where every table is estimated from their shares."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -366,8 +364,7 @@ class LogLikelihood:
         return _by_parent(xlogy(table, table / np.where(rows > 0, rows, 1.0)).sum(axis=(0, 1)), sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Bic:
+class Bic(Struct, frozen=True):
     """The log-likelihood less half the logarithm of the weight of rows for every free parameter."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -378,8 +375,7 @@ class Bic:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Bdeu:
+class Bdeu(Struct, frozen=True):
     """The log-evidence under imagined rows, so many in all for every node, shared out evenly over its table."""
 
     imagined: float = 1.0
@@ -457,8 +453,7 @@ AT_ONCE = 1 << 22
 """Cells of candidates' tables counted in one pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeRules:
+class EdgeRules(Struct, frozen=True):
     """What a graph must keep to: pairs (parent, child), parents of a node, cells of its table."""
 
     required: frozenset[Pair] = frozenset()

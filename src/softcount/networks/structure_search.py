@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from itertools import combinations
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
@@ -24,15 +24,13 @@ from softcount.networks.scores import (
     informations,
     price,
 )
-from softcount.records import dataclass
 
 ADD, DROP, TURN = 0, 1, 2
 REGION, TURNS = 12, 5
 """Up to how many nodes' edges a new beginning forgets, and how many arrows it turns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
+class Effort(Struct, frozen=True):
     """How hard to look: moves tried beyond the last gain, moves for which a pair is left alone, and new beginnings.
 
     Up to `exact` nodes every graph is weighed instead, unless tables are large.
@@ -164,8 +162,7 @@ class GraphClimb:
         return int((self.edges[:, parent] ^ self.edges[:, child]).sum()) == 1
 
 
-@dataclass(slots=True)
-class Tabu:
+class Tabu(Struct):
     """Pairs of nodes that were moved a short while ago."""
 
     length: int
@@ -182,8 +179,7 @@ class Tabu:
             gains[pairs] = np.where(gains[pairs] > needed, gains[pairs], -np.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Top:
+class Top(Struct, frozen=True):
     """The best graph of one climb."""
 
     parents: Parents
@@ -280,8 +276,7 @@ def _members(nodes: int) -> tuple[int, ...]:
 # The graph that explains the rows best: the best of all for a few nodes, the best that a climb finds for more.
 
 
-@dataclass(frozen=True, slots=True)
-class FoundGraph:
+class FoundGraph(Struct, frozen=True):
     """The best graph that was met, its score, and whether no other can be better."""
 
     graph: Graph
@@ -422,8 +417,7 @@ def _hung(count: int, joined: Sequence[tuple[int, int]], roots: Sequence[int], f
 # How sure an edge is: over resampled rows, over graphs weighed by their evidence, and over all trees at once.
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeShares:
+class EdgeShares(Struct, frozen=True):
     """Shares of graphs, each a matrix (parent x child).
 
     `joined` have the edge in one way or the other, `directed` in this, and in `compelled` it points this way in all

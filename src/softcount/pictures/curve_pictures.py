@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.pictures.axis_ticks import tick_texts
 from softcount.pictures.drawing import SMALL, Drawing, fitted_text, text_width
@@ -19,14 +20,12 @@ from softcount.pictures.plot_frame import (
 )
 from softcount.pictures.table_pictures import label_room
 from softcount.pictures.tones import class_tone
-from softcount.records import dataclass
 
 PANEL = 344.0
 """The width of a small picture, two of which stand side by side."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlottedLine:
+class PlottedLine(Struct, frozen=True):
     """A line through points, in the colour of its place; `dots` marks the points, `faint` draws it thin and pale."""
 
     name: str
@@ -37,8 +36,7 @@ class PlottedLine:
     dashed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LinePlot:
+class LinePlot(Struct, frozen=True):
     """What a picture of lines is of: axes' names, their ranges where they are fixed, a legend where it is wanted."""
 
     x_name: str
@@ -107,8 +105,7 @@ def _add_mark(drawing: Drawing, frame: PlotFrame, at: float, told: str) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityPoint:
+class ReliabilityPoint(Struct, frozen=True):
     """Predictions of about one probability: how they were stated, how often right, between which bounds, how many."""
 
     stated: float

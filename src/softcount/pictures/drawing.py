@@ -7,12 +7,12 @@ the page it is on sets for light and dark, or the picture itself where it is a f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from html import escape
+
+from msgspec import Struct, field
 
 from softcount.pictures.tones import DARK, FONT, LIGHT, picture_rules, variables
 from softcount.pictures.visible_text import cell_width, printable
-from softcount.records import dataclass
 
 SMALL, NORMAL = 11.0, 12.0
 """Sizes of letters."""
@@ -50,8 +50,7 @@ def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
     return text + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Lettering:
+class Lettering(Struct, frozen=True):
     """A text at a place, SMALL or NORMAL: `anchor` is which part of it stands there; a `halo` parts it from lines."""
 
     at: Point
@@ -78,8 +77,7 @@ class Lettering:
         return f'<text{named} x="{x}" y="{y}">{markup(self.text)}</text>'
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A filled rectangle from its upper left corner; `told` is read out where one points at it."""
 
     at: Point
@@ -94,8 +92,7 @@ class Box:
         return _with_title(f'<rect class="f-{self.tone}" x="{x}" y="{y}" width="{w}" height="{h}"{faint}', self.told)
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(Struct, frozen=True):
     """A line through points; `closed` goes back to the first, `filled` is an area instead."""
 
     points: tuple[Point, ...]
@@ -118,8 +115,7 @@ class Stroke:
         return _with_title(f'<path class="s-{self.tone}" d="{path}"{more}', self.told)
 
 
-@dataclass(frozen=True, slots=True)
-class Dots:
+class Dots(Struct, frozen=True):
     """Many dots of one size and tone."""
 
     points: tuple[Point, ...]
@@ -138,8 +134,7 @@ class Dots:
         return _with_title(f'<path class="s-{self.tone} dots" d="{path}"{more}', self.told)
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(Struct, frozen=True):
     """Many rectangles as one shape, so that those which touch leave no line between them."""
 
     boxes: tuple[tuple[float, float, float, float], ...]
@@ -154,8 +149,7 @@ class Tiles:
 Shape = Lettering | Box | Stroke | Dots | Tiles
 
 
-@dataclass(slots=True)
-class Drawing:
+class Drawing(Struct):
     """Shapes on a sheet of some size, and what the picture shows in a sentence for those who do not see it."""
 
     width: float

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.pictures.axis_ticks import nice_ticks, tick_text
 from softcount.pictures.curve_pictures import PANEL
 from softcount.pictures.drawing import SMALL, Drawing, fitted_text, text_width
 from softcount.pictures.plot_frame import PlotFrame, add_x_axis, widened
 from softcount.pictures.table_pictures import label_room
-from softcount.records import dataclass
 
 WIDTH = 760.0
 
 
-@dataclass(frozen=True, slots=True)
-class NomogramLine:
+class NomogramLine(Struct, frozen=True):
     """A column: the log-odds that values add, and what is written at them; `numbers` are in order and make a curve."""
 
     name: str

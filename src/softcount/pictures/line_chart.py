@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.pictures.axis_ticks import nice_ticks, tick_text
 from softcount.pictures.drawing import markup, svg_file
 from softcount.pictures.tones import CLASS_TONES, class_tone
 from softcount.pictures.visible_text import printable
-from softcount.records import dataclass
 
 WIDTH, HEIGHT = 720.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 16.0, 34.0, 48.0
@@ -19,8 +19,7 @@ LONGEST = 44
 """Characters of a name in a picture; longer ones are cut."""
 
 
-@dataclass(frozen=True)
-class ChartLine:
+class ChartLine(Struct, frozen=True):
     """A line through points, under its name; `steps` goes level to the next point before it rises or falls."""
 
     name: str
@@ -29,16 +28,14 @@ class ChartLine:
     steps: bool = False
 
 
-@dataclass(frozen=True)
-class Bars:
+class Bars(Struct, frozen=True):
     """Bars from edge to edge, behind the curves."""
 
     edges: np.ndarray
     heights: np.ndarray
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """What is drawn: curves and bars in one frame, with a title and what the axes are of.
 
     `x_ticks` are places along the axis and what is written there, where round numbers would not do.

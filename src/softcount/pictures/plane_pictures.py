@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from itertools import groupby
 
 import numpy as np
+from msgspec import Struct, field
 
 from softcount.pictures.axis_ticks import nice_ticks, tick_text
 from softcount.pictures.curve_pictures import PANEL
 from softcount.pictures.drawing import SMALL, Drawing, text_width
 from softcount.pictures.plot_frame import PlotFrame, Range, add_axes, add_legend, legend_height
 from softcount.pictures.tones import class_tone
-from softcount.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(Struct, frozen=True):
     """What is drawn: axes, names of the classes, and for each its points and outlines, the inner ones first."""
 
     x_name: str

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.pictures.axis_ticks import nice_ticks, tick_texts
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text, text_width
 from softcount.pictures.tones import class_tone
-from softcount.records import dataclass
 
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class PlotFrame:
+class PlotFrame(Struct, frozen=True):
     """The part of a drawing between two corners, and the values at its edges."""
 
     corner: Point

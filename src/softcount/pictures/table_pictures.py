@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.pictures.drawing import NORMAL, SMALL, Drawing, fitted_text, text_width
-from softcount.records import dataclass
 
 LABEL = 190.0
 """Most room for the names at the left."""
@@ -39,8 +39,7 @@ def bars_drawing(
     return drawing
 
 
-@dataclass(frozen=True, slots=True)
-class ShadedTable:
+class ShadedTable(Struct, frozen=True):
     """Cells in shades from 0 to 1, each with a text and a tone; names of the rows and of the columns."""
 
     rows: Sequence[str]

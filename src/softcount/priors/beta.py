@@ -8,11 +8,9 @@ from numpy.typing import ArrayLike
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import Distribution, Number, Seed, against, nonnegative, require, shown, tail
-from softcount.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Beta(Distribution):
+class Beta(Distribution, frozen=True, eq=False):
     """What is believed about a share, as if `alpha` successes and `beta` failures had been counted.
 
     Beta(1, 1) believes every share alike; Beta(0, 0) is no belief at all and has no mean until something is counted.

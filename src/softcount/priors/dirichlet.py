@@ -6,19 +6,18 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import force_setattr
 from numpy.typing import ArrayLike
 
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import Distribution, Number, Seed, numbers, require, shown, tail
 from softcount.priors.predictive import log_gamma_pdf
-from softcount.records import dataclass
 
 AXES = ("group", "level")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Dirichlet(Distribution):
+class Dirichlet(Distribution, frozen=True, eq=False):
     """What is believed about the shares of several levels, as if `alpha` of each had been counted.
 
     The last axis of `alpha` is the levels; axes before it are groups. With `levels` named, counts may come by name.
@@ -40,7 +39,7 @@ class Dirichlet(Distribution):
         if isinstance(self.alpha, Mapping):
             self._take_names(self.alpha)
         elif self.levels is not None:
-            object.__setattr__(self, "levels", tuple(self.levels))
+            force_setattr(self, "levels", tuple(self.levels))
         alpha = numbers("Dirichlet's alpha", self.alpha)
         self._check_shape(alpha)
         remedy = "Imagined counts are finite and 0 or more: 1 per level imagines each level once."
@@ -160,8 +159,8 @@ class Dirichlet(Distribution):
         if self.levels is not None and set(self.levels) != set(given):
             raise DataError(f"Dirichlet's alpha names {list(given)}, levels are {list(self.levels)}. Name the same.")
         names = tuple(given) if self.levels is None else tuple(self.levels)
-        object.__setattr__(self, "levels", names)
-        object.__setattr__(self, "alpha", [given[name] for name in names])
+        force_setattr(self, "levels", names)
+        force_setattr(self, "alpha", [given[name] for name in names])
 
     def _check_shape(self, alpha: np.ndarray) -> None:
         if alpha.ndim == 0 or alpha.shape[-1] == 0:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 from numpy.typing import ArrayLike
 
 from softcount.core.special import plain
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 Number = float | np.ndarray
 """One number, or an array with the groups first."""
@@ -22,8 +22,7 @@ SHOWN = 5
 """How many groups a line of text names before it says how many there are."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Distribution:
+class Distribution(Struct, frozen=True, eq=False):
     """One distribution, or any number of them: each parameter is a float or an array with the groups first."""
 
     own_axes: ClassVar[int] = 0
@@ -32,13 +31,13 @@ class Distribution:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(_same(getattr(self, f), getattr(other, f)) for f in self.__struct_fields__)
 
     def __hash__(self) -> int:
-        return hash((type(self), *(_hashable(getattr(self, f.name)) for f in fields(self))))
+        return hash((type(self), *(_hashable(getattr(self, f)) for f in self.__struct_fields__)))
 
     def __repr__(self) -> str:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {f: getattr(self, f) for f in self.__struct_fields__}
         inside = ", ".join(f"{name}={_printed(value)}" for name, value in values.items() if value is not None)
         return f"{type(self).__name__}({inside})"
 
@@ -49,7 +48,7 @@ class Distribution:
     @property
     def by_group(self) -> bool:
         """Whether it holds a distribution for each of several groups, rather than one."""
-        return bool(np.ndim(getattr(self, fields(self)[0].name)) > self.own_axes)
+        return bool(np.ndim(getattr(self, self.__struct_fields__[0])) > self.own_axes)
 
     def _settle(self, **values: ArrayLike) -> None:
         """Store the parameters, stretched to one shape: floats alone, read-only arrays otherwise."""
@@ -69,7 +68,7 @@ class Distribution:
         kept = plain(np.array(value, dtype=float))
         if isinstance(kept, np.ndarray):
             kept.setflags(write=False)
-        object.__setattr__(self, name, kept)
+        force_setattr(self, name, kept)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -11,11 +11,9 @@ from softcount.core.special import log_rising, plain
 from softcount.priors.distribution import Distribution, Number, Seed, against, either, nonnegative, require, shown, tail
 from softcount.priors.normal import no_weights, weighted
 from softcount.priors.predictive import NegativeBinomial, counts_of, log_gamma_pdf
-from softcount.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Gamma(Distribution):
+class Gamma(Distribution, frozen=True, eq=False):
     """What is believed about a Poisson rate, as if `rate` rows had been seen with a total of `shape`.
 
     >>> after = Gamma(2, 1).update(total=10, rows=4)

@@ -23,7 +23,6 @@ from softcount.priors.distribution import (
     tail,
 )
 from softcount.priors.predictive import NormalPredictive, StudentT
-from softcount.records import dataclass
 
 EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
 
@@ -108,8 +107,7 @@ def _checked(rows: np.ndarray, mean: np.ndarray, sum_squares: np.ndarray) -> Mom
 # The mean, and the variance, of a normal column.
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NormalInverseChi2(Distribution):
+class NormalInverseChi2(Distribution, frozen=True, eq=False):
     """What is believed about a normal's mean and variance together.
 
     As if `kappa` rows had shown the mean to be `mean`, and `nu` rows the variance to be `variance`. `kappa=0` leaves
@@ -292,8 +290,7 @@ class NormalInverseChi2(Distribution):
         require(np.asarray(self.variance) > 0, self.variance, "NormalInverseChi2's variance", remedy)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NormalKnownVariance(Distribution):
+class NormalKnownVariance(Distribution, frozen=True, eq=False):
     """What is believed about a normal's mean when its `variance` is known: itself a normal.
 
     `mean_variance` says how far the mean may be from `mean`; infinite leaves it to the data.

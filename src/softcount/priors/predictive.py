@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from softcount.core.special import SERIES_FROM, log_rising, plain, stirling_rest
 from softcount.errors import DataError
 from softcount.priors.distribution import Distribution, Number, against, finite, numbers, positive, require, shown, tail
-from softcount.records import dataclass
 
 
 def quantile_points(q: ArrayLike) -> np.ndarray:
@@ -19,8 +18,7 @@ def quantile_points(q: ArrayLike) -> np.ndarray:
     return points
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Predictive(Distribution):
+class Predictive(Distribution, frozen=True, eq=False):
     """What the next row may be; each kind says its log-density and its quantiles."""
 
     def log_pdf(self, x: ArrayLike) -> Number:
@@ -40,8 +38,7 @@ class Predictive(Distribution):
         return self.quantile(tail(level)), self.quantile(1 - tail(level))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StudentT(Predictive):
+class StudentT(Predictive, frozen=True, eq=False):
     """A bell with heavy tails: a normal whose variance had to be learned.
 
     >>> StudentT(df=4, location=10, scale=2).variance
@@ -92,8 +89,7 @@ class StudentT(Predictive):
         return f"around {shown(self.location)}, scale {shown(self.scale)}, tails of {shown(self.df)} degrees of freedom"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MultivariateStudentT(Predictive):
+class MultivariateStudentT(Predictive, frozen=True, eq=False):
     """A bell with heavy tails over several columns, which come last; `scale` is a matrix, as a covariance is.
 
     Quantiles and intervals are those of each column alone: groups first, then columns, then points.
@@ -147,8 +143,7 @@ class MultivariateStudentT(Predictive):
         return f"around {shown(self.location)}, tails of {shown(self.df)} degrees of freedom"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NormalPredictive(Predictive):
+class NormalPredictive(Predictive, frozen=True, eq=False):
     """A bell: what the next row may be when the variance is known.
 
     >>> round(NormalPredictive(0, 4).quantile(0.975), 4)
@@ -179,8 +174,7 @@ class NormalPredictive(Predictive):
         return f"around {shown(self.mean)}, variance {shown(self.variance)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NegativeBinomial(Predictive):
+class NegativeBinomial(Predictive, frozen=True, eq=False):
     """Counts 0, 1, 2, ... from a Poisson whose rate is only known as Gamma(shape, rate).
 
     >>> coming = NegativeBinomial(shape=3, rate=1.5)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import force_setattr
 from numpy.typing import ArrayLike
 
 from softcount.core.special import log_rising, plain
@@ -13,7 +14,6 @@ from softcount.errors import DataError
 from softcount.priors.beta import Beta
 from softcount.priors.dirichlet import Dirichlet
 from softcount.priors.distribution import Distribution, Number, nonnegative, numbers, positive, require, shown
-from softcount.records import dataclass
 
 LEAST, MOST = 1e-6, 1e6
 """Between these a concentration is looked for."""
@@ -22,8 +22,7 @@ STEPS = 121
 """Points of the first, coarse look: ten to a power of ten, so that a second hill would be noticed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expert(Distribution):
+class Expert(Distribution, frozen=True, eq=False):
     """Somebody who says "n of m", and how sure they are by how large m is.
 
     For several levels n is one count per level, in order or by name, and m is their sum (it may be left out).
@@ -107,12 +106,12 @@ class Expert(Distribution):
 
     def _take_names(self, given: Mapping[Any, float]) -> None:
         named = Dirichlet(given, self.levels)  # type: ignore[arg-type]
-        object.__setattr__(self, "levels", named.levels)
-        object.__setattr__(self, "n", named.alpha)
+        force_setattr(self, "levels", named.levels)
+        force_setattr(self, "n", named.alpha)
 
     def _check_levels(self, n: np.ndarray, m: np.ndarray) -> None:
         named = Dirichlet(n, self.levels)
-        object.__setattr__(self, "levels", named.levels)
+        force_setattr(self, "levels", named.levels)
         total = n.sum(axis=-1)
         right = np.isclose(total, m, rtol=1e-9, atol=0)
         remedy = f"The counts of the levels sum to {shown(plain(total))}: leave m out, or make it the same."

@@ -22,15 +22,13 @@ from softcount.priors.distribution import (
 )
 from softcount.priors.normal import no_weights, row_weights
 from softcount.priors.predictive import MultivariateStudentT
-from softcount.records import dataclass
 
 MATRIX = ("group", "row", "column")
 
 EITHER = "Give either values, or rows with their mean and scatter (products of the differences from that mean)."
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NormalInverseWishart(Distribution):
+class NormalInverseWishart(Distribution, frozen=True, eq=False):
     """What is believed about the means and the covariance of several columns together.
 
     As if `kappa` rows had shown the means to be `mean`, and `nu` rows had scattered around them by `scale`, the

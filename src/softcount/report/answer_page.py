@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from math import exp
 from typing import IO, TYPE_CHECKING, Any
 
-from softcount.records import dataclass
+from msgspec import Struct, field
+
 from softcount.report.class_page import value_text
 from softcount.report.page import Page, key_text
 from softcount.report.plain_text import number, share
@@ -237,8 +237,7 @@ def cells_of(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> CellTexts:
     return {names[key]: ", ".join(value_text(part, 6) for part in own) for key, own in parts.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedRow:
+class ExplainedRow(Struct, frozen=True):
     """One row: its figures, what its cells hold, its name, how probable its class is, and its documents' words.
 
     `ours` is what its line calls what is no column.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.densities.histogram import counts_of, edges_of
 from softcount.densities.kernels import WeightedPoints
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
 from softcount.pictures.line_chart import Bars, Chart, ChartLine, chart_svg
 from softcount.pictures.text_curves import area, axis, spark
-from softcount.records import dataclass
 from softcount.report.page import Page
 from softcount.report.passage import WIDTH
 from softcount.report.plain_text import counted, listed, number, printable, shortened
@@ -27,8 +27,7 @@ MOST_DRAWN = 12
 LONGEST = 16
 
 
-@dataclass(frozen=True)
-class DensityReport:
+class DensityReport(Struct, frozen=True):
     """What was found of a column; `compare` shows every density instead of the best alone."""
 
     column: str

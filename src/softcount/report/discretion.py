@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
-from softcount.records import dataclass
+from msgspec import Struct, field
+
 from softcount.report.page import key_text
 from softcount.report.plain_text import number
 from softcount.table.schema import Key
@@ -16,8 +16,7 @@ FEWEST = 5
 RARE = "(rare)"
 
 
-@dataclass(frozen=True, slots=True)
-class Discretion:
+class Discretion(Struct, frozen=True):
     """How levels and numbers are shown. Redacted, levels of fewer than five rows have no name, no cell is shown, and
     numbers that come from cells are rounded to two digits.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
 
 from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
 from softcount.report.page import Page

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
+from msgspec import Struct, field
+
 from softcount.networks.network import Graph
-from softcount.records import dataclass
 
 SWEEPS = 12
 """Passes down and up in search of fewer crossings; four times as many take less than a tenth off published networks."""
@@ -42,8 +42,7 @@ class Route(NamedTuple):
     bends: tuple[tuple[float, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphLayout:
+class GraphLayout(Struct, frozen=True):
     """The middle and the layer of each node, the ways of the edges, and how often these cross."""
 
     x: tuple[float, ...]
@@ -92,8 +91,7 @@ def _layer_numbers(graph: Graph) -> list[int]:
     return found
 
 
-@dataclass
-class _Mesh:
+class _Mesh(Struct, dict=True):
     """Nodes that have edges, and the bends of long edges, in layers; every edge joins two layers that touch."""
 
     graph: Graph

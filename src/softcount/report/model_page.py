@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from softcount.fitted.influence import influence_meaning
-from softcount.records import dataclass
 from softcount.report import class_page, evaluation_page
 from softcount.report.class_page import SortedRows, class_names
 from softcount.report.expert_page import add_expert
@@ -267,8 +268,7 @@ def _values(spec: Field) -> dict[str, Any]:
     return {"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": list(spec.levels)}
 
 
-@dataclass(frozen=True, slots=True)
-class FitReport:
+class FitReport(Struct, frozen=True):
     """A fit and what became of it. `evaluation` is None where the model was not tried on unseen rows.
 
     `criterion` is what the number of classes was chosen by, if it was; `reading`, the options the data were read with;

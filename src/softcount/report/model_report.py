@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softcount.records import dataclass
+from msgspec import Struct
+
 from softcount.report import evidence_part, mixture_part, performance_part, quality_part, word_part
 from softcount.report.class_page import class_names, only_text
 from softcount.report.discretion import RARE, Discretion
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from softcount.table.column_summary import TableSummary
 
 
-@dataclass(frozen=True, slots=True)
-class GivenRows:
+class GivenRows(Struct, frozen=True):
     """A table that a report is given beside the model: its name, its columns, and what its rows show."""
 
     name: str

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from softcount.learn.record import bic, description_length
-from softcount.records import dataclass
 from softcount.report import evaluation_page
 from softcount.report.answer_page import answer_errors, given_document, given_words
 from softcount.report.class_page import because
@@ -114,8 +115,7 @@ def add_graph(page: Page, fitted: FittedNet) -> None:
 # -- one node
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLines:
+class NodeLines(Struct, frozen=True):
     """A node's levels (None: it is a number), those of its parents, and the rows counted in each configuration.
 
     Parents that are numbers have no levels: they are in `node.family.number_parents`.
@@ -219,8 +219,7 @@ def _node_document(fitted: FittedNet, said: NodeLines, hidden: bool) -> dict[str
 # -- a fit
 
 
-@dataclass(frozen=True, slots=True)
-class NetFitReport:
+class NetFitReport(Struct, frozen=True):
     """A fit of a network and what became of it; `evaluation` is None where it was not tried on unseen rows."""
 
     fitted: FittedNet

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.networks.network import Graph
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text
 from softcount.pictures.plot_frame import add_legend, legend_height
 from softcount.pictures.table_pictures import label_room
 from softcount.pictures.tones import class_tone
-from softcount.records import dataclass
 from softcount.report.graph_layout import GraphLayout, Route, layered
 
 BOX, LINE, HEAD, GAP, BETWEEN = 148.0, 13.0, 20.0, 26.0, 46.0
@@ -20,8 +20,7 @@ WIDEST = 7.0
 """Pixels of the arc that says most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Monitor:
+class Monitor(Struct, frozen=True):
     """A node as it is shown: its name, lines of text with shares from 0 to 1, and whether no column shows it."""
 
     name: str

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from datetime import date, time
 from typing import Any
 
+from msgspec import Struct, field
+
 from softcount.pictures.drawing import Drawing
-from softcount.records import dataclass
 from softcount.report.passage import Passage
 from softcount.report.plain_text import cell_width, printable, shortened, spelled_out
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """A table to read: one heading per column, cells of text; which columns are set to the right."""
 
     headings: tuple[str, ...]
@@ -28,16 +27,14 @@ class Grid:
     right: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A line that begins a part of the page, or (`level` 2) a part of a part."""
 
     text: str
     level: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A drawing under its title, with the numbers it shows and a line on how to read it; small ones go side by side."""
 
     title: str
@@ -50,8 +47,7 @@ class Picture:
 PageBlock = Heading | Grid | Passage | Picture | str
 
 
-@dataclass(slots=True)
-class Page:
+class Page(Struct):
     """What one command has to say, in order; what is put on it may come from data, and is spelled out here for all."""
 
     blocks: list[PageBlock] = field(default_factory=list)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from softcount.records import dataclass
+from msgspec import Struct
+
 from softcount.report.plain_text import cell_width, counted, printable
 
 WIDTH = 78
@@ -39,8 +40,7 @@ Weights = Mapping[tuple[int, int], float]
 """The nats of words, by the places of their first character and of the one after the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """Lines to be shown, and what marked words speak for: the class of the document, or the one it is compared with."""
 
     lines: tuple[Line, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.pictures.table_pictures import bars_drawing
-from softcount.records import dataclass
 from softcount.report.discretion import Discretion
 from softcount.report.page import Page, grid_of, key_text
 from softcount.report.plain_text import counted, listed, number, share
@@ -110,8 +110,7 @@ def _add_together(page: Page, table: TableSummary) -> None:
 # -- drift
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """How far a column has moved from its training table.
 
     `moved` is the share of the rows that would have to change to undo it; `chance` what two samples of these sizes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import cos, hypot, pi, sin
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.pictures.drawing import SMALL, Drawing, Point, fitted_text
 from softcount.pictures.table_pictures import ShadedTable, shaded_drawing

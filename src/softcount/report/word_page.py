@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
 
 from softcount.report.answer_page import bar, signed
 from softcount.report.class_page import class_names

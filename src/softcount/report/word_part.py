@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.fitted.characteristic_words import (
     DocumentWords,
@@ -20,7 +21,6 @@ from softcount.pictures.curve_pictures import PANEL
 from softcount.pictures.drawing import SMALL, Drawing, fitted_text, text_width
 from softcount.pictures.table_pictures import label_room
 from softcount.pictures.tones import class_tone
-from softcount.records import dataclass
 from softcount.report.discretion import FEWEST, RARE, Discretion
 from softcount.report.page import Page, grid_of, key_text
 from softcount.report.passage import MOST_READ, passage
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 MOST_CLASSES, MOST_WORDS, MOST_DOCUMENTS = 20, 10, 3
 
 
-@dataclass(frozen=True, slots=True)
-class ShownDocument:
+class ShownDocument(Struct, frozen=True):
     """A document of the table given, and the words that moved it."""
 
     row: int

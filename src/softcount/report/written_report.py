@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.fitted.fitted import Fitted
-from softcount.records import dataclass
 from softcount.report.html_page import html_of
 from softcount.report.model_report import GivenRows, model_report
 from softcount.report.page import Grid, Page, Picture, as_json, page_document, plain
@@ -24,8 +24,7 @@ LARGEST = 3_000_000
 WRITTEN = (".html", ".htm", ".json", ".txt")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A page on a model. `save` writes it as HTML, JSON or text, by the ending of the name; printed, it is text."""
 
     page: Page

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec import Struct
+
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.sources.frames import frame_source
 from softcount.sources.joined_files import MadePart, PartsSource
@@ -84,8 +85,7 @@ def run_share(job: bytes, parts: bytes) -> bytes:
 # -- collections
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Struct, frozen=True):
     """A partition of a collection by its own graph, computed where it is wanted."""
 
     graph: bytes

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
 from functools import partial, reduce
 from importlib import import_module
 from itertools import chain, pairwise
@@ -19,15 +18,14 @@ from operator import add
 from typing import Any, Protocol, overload
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.scratch import new_scratch
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Something to be done with every part: `name` is "module:function", which is called once a pass with `state`.
 
     What that gives is called with each part. Without `threads` it holds the interpreter, so that two threads would wait
@@ -267,9 +265,9 @@ def arrays_in(part: Any) -> Iterator[np.ndarray]:
             yield from arrays_in(own)
     elif hasattr(part, "indptr") and hasattr(part, "indices"):
         yield from (part.data, part.indices, part.indptr)
-    elif is_dataclass(part):
-        for spec in fields(part):
-            yield from arrays_in(getattr(part, spec.name))
+    elif isinstance(part, Struct):
+        for spec in part.__struct_fields__:
+            yield from arrays_in(getattr(part, spec))
 
 
 def free_memory() -> int:

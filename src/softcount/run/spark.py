@@ -20,8 +20,9 @@ from itertools import chain
 from types import TracebackType
 from typing import Any
 
+from msgspec import Struct
+
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, digest_of, do_parts, forget_table
 from softcount.sources.arrow_columns import text_bytes
 from softcount.sources.arrow_files import BatchSource
@@ -234,8 +235,7 @@ class NotHereError(Exception):
     """A partition that this host has not, and cannot read by itself."""
 
 
-@dataclass(slots=True)
-class NotHere:
+class NotHere(Struct):
     """A partition that is looked for on the disk."""
 
     number: int
@@ -293,8 +293,7 @@ class HandedOverSource(BatchSource):
             yield batch.select(list(keys))
 
 
-@dataclass(slots=True)
-class FramePart:
+class FramePart(Struct):
     """A partition of a frame, which only its own task can read."""
 
     name: str

@@ -16,14 +16,15 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.run.local import one_blas_thread
 from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, refused
 from softcount.sources.joined_files import parts_of
@@ -202,8 +203,7 @@ class RowPart(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PartReading:
+class PartReading(Struct, frozen=True):
     """How parts are encoded: pickled, because every part learns levels in a copy of its own."""
 
     table: str
@@ -212,8 +212,7 @@ class PartReading:
     """Whether the workers of a host share what they encode."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """Something made of the rows, once: settled codes, each part by a step, or all neighbours by one."""
 
     key: str
@@ -222,8 +221,7 @@ class Made:
     starts: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PartJob:
+class PartJob(Struct, frozen=True):
     """What is to be done in a pass."""
 
     reading: PartReading
@@ -232,8 +230,7 @@ class PartJob:
     fold: Fold
 
 
-@dataclass(frozen=True, slots=True)
-class PartFailure:
+class PartFailure(Struct, frozen=True):
     """What went wrong with a part, in words or as a contradiction."""
 
     error: Exception

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError

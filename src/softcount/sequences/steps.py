@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, text_of
 from softcount.sources.frames import ArrowSource
@@ -57,8 +57,7 @@ class StepSource(ArrowSource):
             first = stop
 
 
-@dataclass(frozen=True, eq=False)
-class Sequences:
+class Sequences(Struct, frozen=True, eq=False):
     """Any number of sequences of any lengths: all their steps end to end, a row each, and where each sequence starts.
 
     Sequence i is rows `starts[i]` to `starts[i + 1]` of the `source`, whose columns are what a step has: one for
@@ -154,8 +153,7 @@ class Sequences:
         return f"sequence {self.names[at]!r}" if self.named else f"sequence {at + 1}"
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """What a reader found: columns of all steps as Arrow arrays, lengths, names, and what comes with them."""
 
     columns: Mapping[Key, Any]

@@ -12,14 +12,14 @@ from asyncio import FIRST_COMPLETED
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
+
 from softcount import __version__
 from softcount.errors import SoftcountError
-from softcount.records import dataclass
 from softcount.run.local import AtOnce, workers
 from softcount.serve.models import ServedModel
 from softcount.serve.protocol import Answered, Asked, Refused, answer_body, asked_in
@@ -35,8 +35,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass(slots=True)
-class ServerMetrics:
+class ServerMetrics(Struct):
     """Requests by route, model and status, the seconds they took, the rows they held, and how many are under way."""
 
     requests: Counter[Labels] = field(default_factory=Counter)
@@ -94,8 +93,7 @@ HELD = 16
 """Largest bodies that the server holds at a time, bodies and answers together: 128 MB by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The largest body, and the seconds that sending it, answering it, and reading the answer may take.
 
     Bodies and answers that are held at a time have `HELD` times the size of the largest body.
@@ -266,8 +264,7 @@ Answer = tuple[int, bytes]
 """How many rows were asked for, and the body of the answer."""
 
 
-@dataclass
-class Served:
+class Served(Struct, dict=True):
     """The models of a server by name, its limits and counts, and the threads that answer."""
 
     models: Mapping[str, ServedModel]

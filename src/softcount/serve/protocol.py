@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from softcount.records import dataclass
+from msgspec import Struct
+
 from softcount.sources import wording
 
 
@@ -31,8 +32,7 @@ WRITTEN = 10_000
 """Cells written as JSON at a time; other threads wait meanwhile. 249 MB at once blocked /v2/health/live for 20 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """What a tensor is called and holds: -1 in its shape is any number of rows."""
 
     name: str
@@ -45,8 +45,7 @@ class Tensor:
         return {"name": self.name, "datatype": self.datatype, "shape": list(self.shape)}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The cells that a request holds, by the names of their columns; which tensors it wants (None: all), and its id."""
 
     cells: Mapping[str, list[Any]]
@@ -55,8 +54,7 @@ class Asked:
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """Tensors with what is in them, and what is to be said of the rows."""
 
     tensors: Sequence[tuple[Tensor, Sequence[Any]]]

@@ -6,11 +6,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import source, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, text_bytes, text_of
 from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, refuse_empty, refuse_repeated
@@ -27,8 +27,7 @@ LONG_CELLS, FEWEST = 1 << 23, 1_024
 """Cells that a chunk of an array may have, 64 MB where they must be converted, and rows that it has anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnRows:
+class ColumnRows(Struct, frozen=True):
     """Some rows of Arrow columns; pickled, it holds those and no others."""
 
     columns: Mapping[Key, Any]
@@ -65,8 +64,7 @@ def _unpacked(keys: Sequence[Key], packed: bytes | None) -> ColumnRows:
     return ColumnRows(dict(zip(keys, table.columns, strict=True)), 0, table.num_rows)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayRows:
+class ArrayRows(Struct, frozen=True):
     """Some rows of an array or a sparse matrix; pickled, it holds those and no others, in the same order in memory."""
 
     array: Any

@@ -10,8 +10,9 @@ from copy import copy
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType
 from softcount.sources.arrow_files import ParquetSource
@@ -32,8 +33,7 @@ def matching(path: str) -> list[str]:
 Constant = str | int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRows:
+class NamedRows(Struct, frozen=True):
     """What a piece of one file loads, with what is the same in all its rows in columns of their own."""
 
     load: Callable[[], Mapping[Key, Any]]
@@ -244,8 +244,7 @@ def _said(names: Sequence[str]) -> dict[str, str | None] | None:
 # A table in parts that others can read by themselves: files, stretches of a file, and what an engine has.
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedPart:
+class OpenedPart(Struct, frozen=True):
     """A part by a source that pickles small: a path, and the state of the file when it was opened."""
 
     name: str
@@ -256,8 +255,7 @@ class OpenedPart:
         return self.source
 
 
-@dataclass(frozen=True, slots=True)
-class MadePart:
+class MadePart(Struct, frozen=True):
     """A part that `make`, which pickles, makes where it is needed."""
 
     name: str

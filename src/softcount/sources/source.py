@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources.arrow_columns import CellType
 
 BLANKS = " "
@@ -35,8 +36,7 @@ def spoken_delimiter(delimiter: str) -> str:
     return _SPOKEN.get(delimiter, repr(delimiter))
 
 
-@dataclass(frozen=True, slots=True)
-class FileFormat:
+class FileFormat(Struct, frozen=True):
     """How a file of rows is written, as far as somebody says; what is None, its content decides.
 
     `header`: its first line names the columns; `names` are those to use instead. The first `skip_lines` lines are left
@@ -61,7 +61,7 @@ class FileFormat:
         >>> FileFormat.of(delimiter="tab", names="a, b").names
         ('a', 'b')
         """
-        unknown = sorted(set(said) - {part.name for part in fields(cls)})
+        unknown = sorted(set(said) - set(cls.__struct_fields__))
         if unknown:
             raise TypeError(f"unknown way to read a file: {unknown[0]!r}")
         names = said.get("names") or ()
@@ -95,7 +95,7 @@ class FileFormat:
     @property
     def document(self) -> dict[str, Any]:
         """What is said, as JSON has it."""
-        values = {x.name: getattr(self, x.name) for x in fields(self)}
+        values = {x: getattr(self, x) for x in self.__struct_fields__}
         return {name: value for name, value in values.items() if value != getattr(CONTENT_DECIDES, name)}
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
-from softcount.records import dataclass
 from softcount.sources.arrow_columns import filled, number_of, text_of
 
 Read = tuple[np.ndarray, np.ndarray]
@@ -24,8 +24,7 @@ BLANK = "[ \u00a0\u202f]"
 """What may part the thousands of a number, or stand before its unit."""
 
 
-@dataclass(frozen=True)
-class CellForm:
+class CellForm(Struct, frozen=True):
     """How a column's cells are written. `typed` ones are no text, and come back as what they were."""
 
     name: ClassVar[str]
@@ -63,8 +62,7 @@ class CellForm:
 _READING = attrgetter("prefix", "suffix", "decimal", "thousands", "parentheses", "digits")
 
 
-@dataclass(frozen=True)
-class NumberForm(CellForm):
+class NumberForm(CellForm, frozen=True, dict=True):
     """Numbers with something before or after them, marks between thousands, or another mark before their decimals.
 
     `negative` ones may be in parentheses. Values are rounded to `digits` decimals. `decimals` is the number of decimals
@@ -188,8 +186,7 @@ ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
 """How dates may be written whatever the form of the others: nobody takes them for anything else."""
 
 
-@dataclass(frozen=True)
-class TimeForm(CellForm):
+class TimeForm(CellForm, frozen=True):
     """Dates, times of day and durations, as seconds since 1970, since midnight, or in all.
 
     `pattern` is written as `strftime` has it, %D being whole days; `padded`: days and months below ten have a zero;
@@ -581,8 +578,7 @@ _duration = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class DurationForm(CellForm):
+class DurationForm(CellForm, frozen=True):
     """Weeks, days, hours, minutes and seconds, as seconds; years and months, which differ in length, are not read.
 
     The smallest part that is written is `unit`, and of seconds `digits` decimals.

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import (
     PADDED,
@@ -169,8 +169,7 @@ def note_of_marks(key: Key, values: np.ndarray) -> str:
 # One column of raw cells, as Arrow holds it: its numbers, or its distinct values and where they stand.
 
 
-@dataclass(frozen=True, slots=True)
-class MissingWords:
+class MissingWords(Struct, frozen=True):
     """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files).
 
     `usual`: the user did not replace the usual words, so that cells in other forms, or odd ones, are looked for.

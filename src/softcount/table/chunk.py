@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.special import mixed
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.table.schema import FARTHEST, Becomes, Contradiction, Key, Kind, Schema
 
@@ -24,8 +24,7 @@ MOST_REPEATS = 1 << 24
 """Repetitions of rows that are put into folds one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """Rows `start` .. `start + n_rows`, column by column in the arrays that `Schema.places` names.
 
     `reals` holds numbers as they came, NaN where missing; its memory layout is free (rows first is fastest).
@@ -82,8 +81,7 @@ def _together(chunks: Sequence[Chunk], name: str) -> np.ndarray:
     return np.concatenate([getattr(chunk, name) for chunk in chunks])
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+class Chunks(Struct, frozen=True):
     """A few chunks, to be gone through as a table is."""
 
     chunks: Sequence[Chunk]
@@ -104,8 +102,7 @@ PAIRS: tuple[tuple[object, object], ...] = (
 """Opposites, so that a yes-or-no column knows its other level even if it was never met."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """What a full pass has shown: the schema with its levels in order, and the new code of every code handed out.
 
     `remap[key][old]` is the new code of a level; `classes` are the labels in order, and `label_remap[old]` their new
@@ -175,8 +172,7 @@ class WeightedRows(RowRange, Protocol):
     def weights(self) -> np.ndarray | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Repeats:
+class Repeats(Struct, frozen=True):
     """Whole weights as repetitions: a row of weight n is n rows, the first of a chunk having number `first[start]`.
 
     No row is repeated more than `most` times; the repetitions of a heavier one weigh more.
@@ -215,16 +211,14 @@ class Repeats:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowUnits:
+class RowUnits(Struct, frozen=True, eq=False):
     """The unit of every row by its number: identical rows that are copies have one. `whole`: weights count copies."""
 
     numbers: np.ndarray
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(Struct, frozen=True):
     """Rows of a chunk in the folds they are in: `rows[i]` of the chunk is row i here, which is in `folds[i]`."""
 
     chunk: Chunk
@@ -232,8 +226,7 @@ class Folded:
     folds: np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """Which fold a row is in, from its number and the seed. With a share, fold 0 is held out and fold 1 trains.
 
     Where weights are `repeats`, each repetition of a row has a number and so a fold of its own: the folds are those of
@@ -318,8 +311,7 @@ SAFE = 2.0**40
 LARGEST = float(np.finfo(np.float64).max)
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """The least and the greatest number of every column, 0 among them, and the first cell that lies too far out."""
 
     ends: np.ndarray

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import (
     PLAIN,
@@ -272,8 +272,7 @@ FEW_MEANT = 1_000
 how many of them their words are counted in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """`rows` were looked at, `known` of them hold a value, `different` values are distinct (numbers: at least so many).
 
     `values` are the numbers in row order without the missing ones, or None for text. `only` is the one value of a
@@ -314,8 +313,7 @@ class Facts:
         return replace(self, rows=len(rows), known=int(there.sum()), values=values, there=there)
 
 
-@dataclass(frozen=True, slots=True)
-class Meant:
+class Meant(Struct, frozen=True):
     """What the cells of a column are meant to be, as far as is said.
 
     `levels`: a cell that is no number is a level and nothing else. `numbers`: it is to be read as numbers, however few

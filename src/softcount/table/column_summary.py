@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.special import mixed
-from softcount.records import dataclass
 from softcount.table.chunk import Chunk, Repeats, RowUnits, Settled, Split
 from softcount.table.schema import Field, Key, Schema
 
@@ -34,8 +34,7 @@ STEPS = np.linspace(0.0, 1.0, 21)
 """The quantiles that are kept: every twentieth part."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSummary:
+class ColumnSummary(Struct, frozen=True):
     """One column: how many cells are there, missing, or of a level that the schema does not have.
 
     Of numbers, 21 quantiles, and how many rows lie up to each different one of them, the first included, of `looked_at`
@@ -56,8 +55,7 @@ class ColumnSummary:
         return sum(self.in_bins)
 
 
-@dataclass(frozen=True, slots=True)
-class TableSummary:
+class TableSummary(Struct, frozen=True):
     """All columns that are used, the rows, and what is missing together.
 
     `together` are pairs of columns and the rows that miss both, most rows first; `copies` the rows that are the same as
@@ -253,8 +251,7 @@ FEW_DISTINCT = 10
 """Distinct rows of a class below which a common divisor of their numbers may be chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedRows:
+class RepeatedRows(Struct, frozen=True):
     """Rows, how many of them repeat an earlier row, and whether the repeats are copies of one observation."""
 
     rows: int

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy_scipy import gammaln
 from softcount.core.special import times_log
-from softcount.records import dataclass
 from softcount.table.cell_forms import CellForm, as_cell, is_plain
 
 LOG_2 = math.log(2.0)
@@ -46,8 +46,7 @@ PIECES = 8
 """Bins of equal width that the density within an interval has."""
 
 
-@dataclass(frozen=True)
-class IntervalDensity:
+class IntervalDensity(Struct, frozen=True, dict=True):
     """How the numbers of a column lie within the intervals that it is cut into.
 
     `edges` are the cuts between the smallest and the largest number seen. `shares` (intervals x bins of equal width)

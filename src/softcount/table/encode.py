@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, flat, number_of
 from softcount.sources.source import Source, TablePiece, Wanted
@@ -26,8 +26,7 @@ from softcount.table.text_columns import TextColumn, TextPiece, WordReader, bag_
 from softcount.text import Gathered
 
 
-@dataclass(frozen=True, slots=True)
-class CodedChunk:
+class CodedChunk(Struct, frozen=True):
     """A chunk, its missing and unseen cells by column, and the levels met that the table may not know yet.
 
     `outside` are rows, counted from 0, with a number that the column's guessed kind cannot hold.
@@ -109,8 +108,7 @@ def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWord
             raise Contradiction(plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnCoding:
+class ColumnCoding(Struct, frozen=True):
     """How the columns of a table are encoded; a `closed` table is read for prediction and learns no levels."""
 
     plans: Sequence[ColumnPlan]
@@ -279,8 +277,7 @@ def _all_finite(block: np.ndarray) -> bool:
 # -- tasks
 
 
-@dataclass(frozen=True, slots=True)
-class RowCoding:
+class RowCoding(Struct, frozen=True):
     """How the rows of a table become chunks: an encoder of its columns (by their own names), labels and weights."""
 
     encoder: Encoder
@@ -299,8 +296,7 @@ class RowCoding:
         return {key: new for key, new in found.items() if new is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkTask:
+class ChunkTask(Struct, frozen=True):
     """Calling it gives the chunk of one piece, in any thread of the table's process; `coded` works in any process.
 
     `labels` and `weights` are those of its rows, where they did not come as columns.
@@ -402,8 +398,7 @@ def add_counts(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
 # A part of a table that was encoded elsewhere: its chunks stay there, and what the table must hear comes back.
 
 
-@dataclass(frozen=True, slots=True)
-class PartFacts:
+class PartFacts(Struct, frozen=True):
     """What a pass over a part has shown: how many rows there are, and which levels were met, in the order of first
     sight, those that every copy of the vocabulary came with among them."""
 
@@ -437,8 +432,7 @@ def read_part(
     return PartFacts(rows, tally.weight, tally.unknown_labels, tally.missing, tally.unseen, outside, levels, labels)
 
 
-@dataclass(frozen=True, slots=True)
-class FinalOrder:
+class FinalOrder(Struct, frozen=True):
     """The levels and labels of all parts in their settled order."""
 
     schema: Schema
@@ -467,8 +461,7 @@ def add_facts(tally: Tally, facts: PartFacts, start: int) -> None:
 # Words of the parts of a table that others read: each part tells what it met, and the table chooses among all.
 
 
-@dataclass(slots=True)
-class WordsMet:
+class WordsMet(Struct):
     """The words of a column of text that a part holds; `among`: how many of its rows have a label.
 
     It stands where the coder of a column of levels does, and is what has been learned itself.
@@ -506,7 +499,7 @@ class WordsEncoder(Encoder):
         return CodedChunk(Chunk(piece.start, piece.n_rows, nothing, nothing.astype(np.uint8), nothing.astype(np.int32)))
 
 
-class WordsCoding(RowCoding):
+class WordsCoding(RowCoding, frozen=True):
     """Rows whose words are gathered; columns have the names that the source has for them."""
 
     def renamed(self, raw: Any) -> Any:

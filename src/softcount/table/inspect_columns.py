@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.sources.frames import LOOK_WHOLE
@@ -60,8 +60,7 @@ FIRST_CELLS = 200
 """Cells that tell what begins the decimals of a table's numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not.
 
     The kinds of columns in `guessed` were not declared by anybody: earlier rows suggested them. `groups` are the

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.errors import DataError, warn
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, filled, flat, numpy_of
 from softcount.sources.frames import arrow_column, is_frame, is_missing
@@ -233,8 +233,7 @@ def no_weight() -> DataError:
     return DataError("all weights are zero, so no row counts. Give at least one row a weight above zero.")
 
 
-@dataclass(frozen=True, slots=True)
-class SideColumns:
+class SideColumns(Struct, frozen=True):
     """The columns of labels and weights, where a table has them among its own."""
 
     labels: LevelCoder | None

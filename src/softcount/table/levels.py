@@ -5,15 +5,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large
@@ -114,8 +114,7 @@ def order_codes(levels: Sequence[object], ordered: Sequence[object]) -> np.ndarr
     return np.array([0, *(rank[level] for level in levels)], dtype=np.int32)
 
 
-@dataclass(slots=True)
-class LevelCoder:
+class LevelCoder(Struct):
     """Distinct values of a column to codes, by its plan; a value the plan cannot hold is a contradiction."""
 
     plan: ColumnPlan
@@ -229,8 +228,7 @@ def recode_table(
     return bool(np.all(codes > 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """Look-up tables of the levels known so far, for the columns narrow enough to have one.
 
     `fast` are the coders so served, `slow` the others. `run` is set where every column of the array has the same

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.source import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
@@ -71,8 +71,7 @@ def points_for(classes: int, columns: int) -> int:
     return int(np.clip(2 ** int(np.log2(max(each, 1))), FEWEST_POINTS, MOST_POINTS))
 
 
-@dataclass(frozen=True, slots=True)
-class CountedPoints:
+class CountedPoints(Struct, frozen=True):
     """At most so many numbers in order; with a `step` they are the middles of the cells of a grid of that width.
 
     >>> CountedPoints.of([np.array([3.0, 1.0, np.nan, 3.0])])
@@ -198,8 +197,7 @@ class ColumnPlace(NamedTuple):
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     """How a column that is left out follows from the column `lead`; without a lead it is always `constant`.
 
     Of levels it is a function, given by pairs (level of `lead`, own level); a number is `intercept + slope * lead`.
@@ -212,8 +210,7 @@ class Derived:
     constant: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One column: its kind and why, and what is needed to encode it.
 
     `levels` are sorted once a table is settled. A numeric column is stored as `(x - anchor) * scale` in statistics;
@@ -263,8 +260,7 @@ MOST_TEXTS = 8_500
 """Columns of text whose words and counts, in seven entries each, a model file has room for."""
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(Struct, frozen=True, dict=True):
     """The fields of a table in order, those that are used, which cells count as missing, and how files are read."""
 
     fields: tuple[Field, ...]
@@ -414,8 +410,7 @@ class Contradiction(Exception):
         return type(self), (self.key, self.row, self.reason, self.becomes)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnPlan(Struct, frozen=True):
     """One column: its field, and what its cells are read as.
 
     `as_numbers`: levels are numbers, also where cells are text. `constant`: the one value seen so far. `plain` and

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import level_of
 from softcount.sources.frames import DenseSource, SparseSource
@@ -90,8 +90,7 @@ NOWHERE = -1
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """What a row has besides its features: where its label and weight come from."""
 
     target: ColumnPlan | None = None
@@ -123,8 +122,7 @@ def refuse_unequal(name: str, side: Sequence[Any] | np.ndarray | None, rows: int
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TableParts:
+class TableParts(Struct, frozen=True):
     """What a table is made of: rows, how each column is read, and what its owner has said of them.
 
     `closed` is the schema of a table read for prediction, and `located` says which column of the source each of its

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat
 from softcount.sources.source import TablePiece, Wanted
@@ -48,8 +48,7 @@ def is_text(said: Any) -> bool:
 NO_PLACES = np.zeros(1, dtype=np.int32)
 
 
-@dataclass(slots=True)
-class TextColumn:
+class TextColumn(Struct):
     """The words of one column of text, and what is held of the documents they were gathered from.
 
     `held` has, by the first row of each piece, its words by the numbers under which they were gathered, and `places`
@@ -211,8 +210,7 @@ class TextPiece(NamedTuple):
     labels: np.ndarray | None
 
 
-@dataclass(frozen=True, slots=True)
-class WordReader:
+class WordReader(Struct, frozen=True):
     """Reads the words of columns of text piece by piece, in any process; with `sides` it says which rows have a label.
 
     `readings` has the name of each column in the source, and how it is read.

@@ -12,10 +12,10 @@ from itertools import islice, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.chains.counts import Alphabet, digits_of, steps_of
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.text.word_list import Words, worth_bytes
 from softcount.text.words import WORD, Reading, Spelled, spelled, spelled_arrow
 
@@ -28,8 +28,7 @@ BLOCK_DOCUMENTS = 1 << 16
 Analysis = Callable[[str], list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class WordBlock:
+class WordBlock(Struct, frozen=True):
     """Document i holds word `ids[j]` of `words` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`.
 
     `words` are those that occur in the block, each once, in no particular order.

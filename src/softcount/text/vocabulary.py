@@ -8,9 +8,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 from softcount.text.count_words import WordBlock
 from softcount.text.word_list import Words, worth_bytes, worth_words
 from softcount.text.words import Reading
@@ -75,8 +75,7 @@ class Lookup:
         return Words(store[: self._sizes[1]], places[: self._sizes[0] + 1])
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The words that are kept, in order; the column of every gathered word (-1: not kept); what they were met.
 
     `counts` and `documents` say how often each kept word occurs in all, and in how many documents. Where only some

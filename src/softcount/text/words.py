@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from softcount.errors import DataError
-from softcount.records import dataclass
 
 Analyzer = Literal["word", "char", "char_wb", "steps"]
 
@@ -40,8 +40,7 @@ LEAST = {"min_count": 1, "drop_top": 0, "max_words": 1}
 """Settings that are whole numbers, and the smallest each may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     r"""Words as scikit-learn's CountVectorizer reads them: lower case, runs of two or more word characters.
 
     `ngrams` are the shortest and longest run of words (or, with `analyzer="char"`, of characters) that counts as one.
@@ -78,7 +77,7 @@ class Reading:
         self._check_limits()
 
     def _put(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+        force_setattr(self, name, value)
 
     def refuse_steps(self) -> None:
         """Raise where words are wanted and steps of sequences are read."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, MovedCentres, State, blocks_of, densely, fresh_state, goal_of
 from softcount.learn.kmeans.points import Frame, LeastHashes, Points, distinct, least_hashes, spans, unit_rows
-from softcount.records import dataclass
 from softcount.run.rows import Step
 from softcount.table import Chunk
 
@@ -28,8 +28,7 @@ ROUNDING = 1e-12
 """A rise of the cost by less than this, relative to the first and to the squares it is a difference of, is rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class KMeansStop:
+class KMeansStop(Struct, frozen=True):
     """When to end: after so many updates, or once centres move less than `tol` times the mean variance of a column."""
 
     max_iter: int
@@ -95,8 +94,7 @@ class Walker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """The rows, the kernel that finds their nearest centres, and whether centres have length one."""
 
     points: Points
@@ -284,8 +282,7 @@ def means_of(steps: LloydSteps, unit: bool) -> tuple[np.ndarray, np.ndarray]:
     return np.where(there[:, None], steps.sums / np.where(there, weights, 1.0)[:, None], steps.centres), weights
 
 
-@dataclass(frozen=True, slots=True)
-class Descent:
+class Descent(Struct, frozen=True):
     """Where a start ended: J after every assignment and update, in turn, and how it went.
 
     `ordered` says that the clusters were put in another order since, so that ties may fall otherwise. Rows on other
@@ -371,8 +368,7 @@ HERE = __name__
 DTYPE = np.dtype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Ends(Struct, frozen=True):
     """The least and largest number of every column, the first cell that is none, and how many rows there are.
 
     `zeros` are the rows of zeros, which have no direction.
@@ -424,8 +420,7 @@ def _looked_at(places: list[int], apart: int, chunk: Chunk) -> np.ndarray:
     return chunk.reals[-chunk.start % apart :: apart][:, places]
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRows:
+class PlacedRows(Struct, frozen=True):
     """Rows of a part as the kernels see them."""
 
     rows: np.ndarray
@@ -466,8 +461,7 @@ def _sampled(kernel: Any, most: int, part: PlacedRows) -> LeastHashes:
     return least_hashes(kernel, part.rows, np.ones(part.n_rows), most)
 
 
-@dataclass(frozen=True, slots=True)
-class CentreTotals:
+class CentreTotals(Struct, frozen=True):
     """Sums, weights and numbers of the rows of every centre, and their cost."""
 
     sums: np.ndarray

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
@@ -52,7 +53,6 @@ from softcount.learn.kmeans.points import (
     spacing,
     unit_rows,
 )
-from softcount.records import dataclass
 from softcount.run.local import Runner, Threads, one_blas_thread
 from softcount.run.rows import Rows
 
@@ -223,8 +223,7 @@ FINALISTS = 2
 """Starts of a large table that go on from the sample to all rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What is asked for: how many clusters, from where, how often, and when to stop."""
 
     clusters: int
@@ -235,8 +234,7 @@ class Wish:
     unit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Centres:
+class Centres(Struct, frozen=True):
     """Centres in the table's units, the frame that distances are taken in, and how they were found.
 
     `sizes` are the weights of the rows nearest to each; None in files of earlier versions.
@@ -480,8 +478,7 @@ def lloyd(
 # k-means of rows that are elsewhere: the same frame, sample and starts, and Lloyd's steps by totals of every pass.
 
 
-@dataclass(frozen=True, slots=True)
-class RowsElsewhere:
+class RowsElsewhere(Struct, frozen=True):
     """Placed rows, and the kernel that finds their nearest centres where they are."""
 
     rows: Rows

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, densely, goal_of, is_wide, squared_norms, squares
-from softcount.records import dataclass
 from softcount.run.local import Threads
 from softcount.sources.wording import column as named
 
@@ -29,8 +29,7 @@ BEYOND = 2.0**480
 """Distance at which every centre is equally far in float64, and squares come near to overflow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """Distances are taken between (x - anchor) * scale; with `unit`, between rows of length one, whatever the scale."""
 
     anchor: np.ndarray
@@ -207,8 +206,7 @@ def spans(rows: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(Struct, frozen=True):
     """Rows in chunks, with their weights (None: all one)."""
 
     rows: PointRows
@@ -253,8 +251,7 @@ CLEAR = 1e-9
 """Rounding of a squared distance by products, relative to the mean one to the nearest centre, that changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class SmallEnd:
+class SmallEnd(Struct, frozen=True):
     """Where a start ended: its centres, the label of each row, and the cost."""
 
     centres: np.ndarray
@@ -263,8 +260,7 @@ class SmallEnd:
     converged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FewRows:
+class FewRows(Struct, frozen=True):
     """Some weighted rows in float64, with a line of ones below their columns; with `unit`, centres have length one.
 
     Without `norms`, the rows' own squares, distances are sums of squared differences.
@@ -511,8 +507,7 @@ def most_sampled(clusters: int) -> int:
     return max(SAMPLE, PER_CENTRE * clusters)
 
 
-@dataclass(frozen=True, slots=True)
-class LeastHashes:
+class LeastHashes(Struct, frozen=True):
     """The distinct rows of least hash, with their weights: so many, and one more where there are more.
 
     Those of two parts of a table add up to those of both, so that every way through a table finds the same.
