@@ -103,10 +103,10 @@ def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: An
 
 def read_sequences(data: Any, header: bool | None = None, **how: Any) -> Any:
     """Sequences from lists, columns of lists, long tables, text or folders, accepted wherever sequences are."""
-    from softcount.sequences import sources
+    from softcount.sequences import open_sequences
     from softcount.sources.source import FileFormat
 
-    return sources(data, form=FileFormat(header), **how)
+    return open_sequences(data, form=FileFormat(header), **how)
 
 
 def load(path: Any) -> Any:

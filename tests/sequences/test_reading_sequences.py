@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.sequences import Sequences, sources
+from softcount.sequences import Sequences, open_sequences
 
 CLICKS: list[list[Any]] = [["home", "shop", None, "buy"], ["home"], ["shop", "shop", "home"]]
 
@@ -45,34 +45,34 @@ def long_rows() -> dict[str, list[Any]]:
 
 def _csv(folder: Path) -> Sequences:
     pd.DataFrame(long_rows()).to_csv(folder / "clicks.csv", index=False)
-    return sources(folder / "clicks.csv", sequence="who", order="at")
+    return open_sequences(folder / "clicks.csv", sequence="who", order="at")
 
 
 def _parquet(folder: Path) -> Sequences:
     pq.write_table(pa.table({"clicks": CLICKS, "size": [1, 2, 3]}), folder / "clicks.parquet")
-    return sources(str(folder / "clicks.parquet"))
+    return open_sequences(str(folder / "clicks.parquet"))
 
 
 def _folder(folder: Path) -> Sequences:
     (folder / "visits").mkdir()
     for at, pages in enumerate(CLICKS):
         pd.DataFrame({"page": pages}).to_csv(folder / "visits" / f"{at}.csv", index=False, na_rep="NA")
-    return sources(folder / "visits")
+    return open_sequences(folder / "visits")
 
 
 WAYS: dict[str, Callable[[Path], Sequences]] = {
-    "lists": lambda _: sources(CLICKS),
-    "tuples": lambda _: sources(tuple(map(tuple, CLICKS))),
-    "arrays": lambda _: sources([np.array(pages, dtype=object) for pages in CLICKS]),
-    "rows": lambda _: sources([[(page,) for page in pages] for pages in CLICKS]),
-    "records": lambda _: sources([[{"page": page} for page in pages] for pages in CLICKS]),
-    "frames": lambda _: sources([pd.DataFrame({"page": pages}) for pages in CLICKS]),
-    "series": lambda _: sources(pd.Series(CLICKS)),
-    "arrow": lambda _: sources(pa.array(CLICKS)),
-    "large arrow": lambda _: sources(pa.chunked_array([CLICKS[:1], CLICKS[1:]], pa.large_list(pa.string()))),
-    "polars": lambda _: sources(pl.Series(CLICKS)),
-    "polars frame": lambda _: sources(pl.DataFrame({"clicks": CLICKS})),
-    "long": lambda _: sources(pd.DataFrame(long_rows()), sequence="who", order="at"),
+    "lists": lambda _: open_sequences(CLICKS),
+    "tuples": lambda _: open_sequences(tuple(map(tuple, CLICKS))),
+    "arrays": lambda _: open_sequences([np.array(pages, dtype=object) for pages in CLICKS]),
+    "rows": lambda _: open_sequences([[(page,) for page in pages] for pages in CLICKS]),
+    "records": lambda _: open_sequences([[{"page": page} for page in pages] for pages in CLICKS]),
+    "frames": lambda _: open_sequences([pd.DataFrame({"page": pages}) for pages in CLICKS]),
+    "series": lambda _: open_sequences(pd.Series(CLICKS)),
+    "arrow": lambda _: open_sequences(pa.array(CLICKS)),
+    "large arrow": lambda _: open_sequences(pa.chunked_array([CLICKS[:1], CLICKS[1:]], pa.large_list(pa.string()))),
+    "polars": lambda _: open_sequences(pl.Series(CLICKS)),
+    "polars frame": lambda _: open_sequences(pl.DataFrame({"clicks": CLICKS})),
+    "long": lambda _: open_sequences(pd.DataFrame(long_rows()), sequence="who", order="at"),
     "long csv": _csv,
     "parquet": _parquet,
     "folder": _folder,
@@ -87,16 +87,16 @@ def test_every_input_gives_the_same_rows_and_borders(way: str, tmp_path: Path) -
 
 
 def test_rows_put_in_order_are_said_and_sequences_come_as_first_met() -> None:
-    found = sources(long_rows(), sequence="who", order="at")
+    found = open_sequences(long_rows(), sequence="who", order="at")
     assert found.names == ["c0", "c1", "c2"] and found.place(5) == "sequence 'c2', step 1"
     assert found.notes == ("2 sequences were not in order of 'at' and put so, first 'c0'",)
-    assert "no order column" in sources(long_rows(), sequence="who").notes[-1]
+    assert "no order column" in open_sequences(long_rows(), sequence="who").notes[-1]
 
 
 def test_an_order_that_is_text_is_by_spelling_and_said_unless_it_is_dates() -> None:
     def notes(times: list[Any]) -> tuple[str, ...]:
         table = {"who": ["a", "a", "a"], "at": times, "page": ["x", "y", "z"]}
-        found = sources(table, sequence="who", order="at")
+        found = open_sequences(table, sequence="who", order="at")
         assert decoded(found) == [["x", "y", "z"]]
         return found.notes
 
@@ -111,34 +111,34 @@ def test_an_order_that_is_text_is_by_spelling_and_said_unless_it_is_dates() -> N
 
 def test_steps_have_several_columns_of_mixed_kinds_and_weights() -> None:
     visits = [[("a", 1.5), None, ("b", float("nan"))], [("a", 2.25)]]
-    found = sources(visits, weights=[2.0, 0.5])
+    found = open_sequences(visits, weights=[2.0, 0.5])
     chunk = next(found.chunks(found.table(kinds={0: "categorical", 1: "real"})))
     assert chunk.codes[:, 0].tolist() == [1, 0, 2, 1] and chunk.weights.tolist() == [2, 2, 2, 0.5]
     assert np.array_equal(chunk.reals[:, 0], [1.5, np.nan, np.nan, 2.25], equal_nan=True)
     weighed = {"s": [1, 1, 2], "t": [1, 2, 1], "w": [3, 3, 1], "x": ["a", "b", "b"]}
-    assert sources(weighed, sequence="s", order="t", weight="w").weights.tolist() == [3, 1]
+    assert open_sequences(weighed, sequence="s", order="t", weight="w").weights.tolist() == [3, 1]
     table = pa.table({"x": [["a", "b"], ["c"]], "y": [[1.0, 2.0], [3.0]]})
-    assert sources(table).source.keys == ["x", "y"]
-    numbers = sources([np.ones((3, 2)), np.zeros((1, 2))])
+    assert open_sequences(table).source.keys == ["x", "y"]
+    numbers = open_sequences([np.ones((3, 2)), np.zeros((1, 2))])
     assert numbers.source.keys == [0, 1] and numbers.lengths.tolist() == [3, 1]
 
 
 def test_text_is_characters_or_words_of_lines_or_files(tmp_path: Path) -> None:
     (tmp_path / "song.txt").write_text("Who? NA\n\nme, me\n", "utf-8")
-    lines = sources(tmp_path / "song.txt", steps="characters")
+    lines = open_sequences(tmp_path / "song.txt", steps="characters")
     assert ["".join(row) for row in decoded(lines)] == ["Who? NA", "me, me"]
     assert lines.notes == ("1 empty line was left out",)
-    assert decoded(sources(tmp_path / "song.txt", steps="words")) == [["Who", "?", "NA"], ["me", ",", "me"]]
-    whole = sources(tmp_path / "song.txt", steps="characters", sequence="file")
+    assert decoded(open_sequences(tmp_path / "song.txt", steps="words")) == [["Who", "?", "NA"], ["me", ",", "me"]]
+    whole = open_sequences(tmp_path / "song.txt", steps="characters", sequence="file")
     assert "".join(decoded(whole)[0]) == "Who? NA\n\nme, me\n"
-    folder = sources(tmp_path, steps="characters")
+    folder = open_sequences(tmp_path, steps="characters")
     assert folder.names == ["song.txt"] and folder.lengths.tolist() == [16]
-    assert decoded(sources(["a ?", "b"])) == [["a", " ", "?"], ["b"]]
+    assert decoded(open_sequences(["a ?", "b"])) == [["a", " ", "?"], ["b"]]
 
 
 @given(st.lists(st.integers(1, 9_000), min_size=1, max_size=30))
 def test_no_chunk_parts_a_sequence(lengths: list[int]) -> None:
-    found = sources([np.arange(length) % 3 for length in lengths])
+    found = open_sequences([np.arange(length) % 3 for length in lengths])
     chunks = list(found.chunks(found.table(kinds="categorical")))
     assert [found.within(chunk) for chunk in chunks][-1][1] == len(lengths)
     borders = np.concatenate([chunk.borders + chunk.start for chunk in chunks])
@@ -147,38 +147,38 @@ def test_no_chunk_parts_a_sequence(lengths: list[int]) -> None:
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "no sequences": (lambda: sources([]), "no sequences"),
-    "an empty sequence": (lambda: sources([["a"], []]), "sequence 2 is empty"),
-    "one sequence bare": (lambda: sources([1, 2, 3]), r"item 1 is 1.*\[sequence\]"),
-    "an array": (lambda: sources(np.ones((3, 2))), r"2 axes.*\[array\].*list\(array\)"),
-    "symbols bare": (lambda: sources(["a", "b"]), "one character"),
-    "steps of two widths": (lambda: sources([[(1, 2)], [(1, 2), (1,)]]), "sequence 2, step 2, has 1 value"),
-    "arrays of two widths": (lambda: sources([np.ones((2, 2)), np.ones((2, 3))]), "sequence 2 has 3 values"),
-    "a step of several values": (lambda: sources([[1, 2], [1, (2, 3)]]), "sequence 2, step 2 has several"),
-    "other columns": (lambda: sources([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})]), "other columns"),
+    "no sequences": (lambda: open_sequences([]), "no sequences"),
+    "an empty sequence": (lambda: open_sequences([["a"], []]), "sequence 2 is empty"),
+    "one sequence bare": (lambda: open_sequences([1, 2, 3]), r"item 1 is 1.*\[sequence\]"),
+    "an array": (lambda: open_sequences(np.ones((3, 2))), r"2 axes.*\[array\].*list\(array\)"),
+    "symbols bare": (lambda: open_sequences(["a", "b"]), "one character"),
+    "steps of two widths": (lambda: open_sequences([[(1, 2)], [(1, 2), (1,)]]), "sequence 2, step 2, has 1 value"),
+    "arrays of two widths": (lambda: open_sequences([np.ones((2, 2)), np.ones((2, 3))]), "sequence 2 has 3 values"),
+    "a step of several values": (lambda: open_sequences([[1, 2], [1, (2, 3)]]), "sequence 2, step 2 has several"),
+    "other columns": (lambda: open_sequences([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})]), "other columns"),
     "a time twice": (
-        lambda: sources({"s": [1, 1, 1], "t": [5, 4, 5], "x": [1, 2, 3]}, sequence="s", order="t"),
+        lambda: open_sequences({"s": [1, 1, 1], "t": [5, 4, 5], "x": [1, 2, 3]}, sequence="s", order="t"),
         "sequence 1, step 3: rows 1 and 3 have the same 't'",
     ),
     "a missing time": (
-        lambda: sources({"s": [1, 1], "t": [None, 4], "x": [1, 2]}, sequence="s", order="t"),
+        lambda: open_sequences({"s": [1, 1], "t": [None, 4], "x": [1, 2]}, sequence="s", order="t"),
         "column 't', row 1: missing",
     ),
-    "a missing sequence": (lambda: sources({"s": [1, None], "x": [1, 2]}, sequence="s"), "'s', row 2: missing"),
-    "a column that is not there": (lambda: sources({"s": [1], "x": [1]}, sequence="t"), "'t', which is not in"),
-    "a table without a sequence": (lambda: sources({"s": [1], "x": [1]}), "sequence='...'"),
+    "a missing sequence": (lambda: open_sequences({"s": [1, None], "x": [1, 2]}, sequence="s"), "'s', row 2: missing"),
+    "a column that is not there": (lambda: open_sequences({"s": [1], "x": [1]}, sequence="t"), "'t', which is not in"),
+    "a table without a sequence": (lambda: open_sequences({"s": [1], "x": [1]}), "sequence='...'"),
     "two weights": (
-        lambda: sources({"s": [1, 1], "w": [1, 2], "x": [1, 2]}, sequence="s", weight="w"),
+        lambda: open_sequences({"s": [1, 1], "w": [1, 2], "x": [1, 2]}, sequence="s", weight="w"),
         "sequence 1, step 2: its weight 2",
     ),
-    "weights too few": (lambda: sources([["a"], ["b"]], weights=[1]), "1 weights for 2 sequences"),
-    "a null list": (lambda: sources(pa.array([["a"], None])), "sequence 2 is missing"),
+    "weights too few": (lambda: open_sequences([["a"], ["b"]], weights=[1]), "1 weights for 2 sequences"),
+    "a null list": (lambda: open_sequences(pa.array([["a"], None])), "sequence 2 is missing"),
     "lists of two lengths": (
-        lambda: sources(pa.table({"x": [["a"], ["b"]], "y": [[1], [1, 2]]})),
+        lambda: open_sequences(pa.table({"x": [["a"], ["b"]], "y": [[1], [1, 2]]})),
         "sequence 2 has 1 steps in column 'x' and 2",
     ),
-    "steps of unknown name": (lambda: sources(["ab", "c"], steps="letters"), "'letters' is not known"),
-    "a path that is not there": (lambda: sources("nowhere.csv", sequence="s"), "nowhere.csv"),
+    "steps of unknown name": (lambda: open_sequences(["ab", "c"], steps="letters"), "'letters' is not known"),
+    "a path that is not there": (lambda: open_sequences("nowhere.csv", sequence="s"), "nowhere.csv"),
 }
 
 

@@ -67,9 +67,9 @@ class SequenceForm(Struct, frozen=True):
         self, data: str, form: InputFormat, weight: str | None = None, column: Any = None, progress: Any = None
     ) -> Sequences:
         """The sequences that DATA holds; of a long table with one column, where that is said."""
-        from softcount.sequences import sources
+        from softcount.sequences import open_sequences
 
-        return sources(
+        return open_sequences(
             data, sequence=self.sequence, order=self.order, weight=weight, steps=self.steps,
             columns=[column] if isinstance(column, str) and self.steps is None else None,
             missing=form.words(), form=form.file, progress=progress,

@@ -13,7 +13,7 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.learn.settings import retyping
 from softcount.run.local import AtOnce
-from softcount.sequences import Sequences, sources
+from softcount.sequences import Sequences, open_sequences
 from softcount.sources import wording
 from softcount.table import Chunk, Schema, Table
 
@@ -40,7 +40,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
 
 def coded(X: Any, weights: Any, ends: bool, symbols: Sequence[Any] | None) -> CodedSequences:
     """Sequences in the alphabet that they have, in order; `symbols` are in it whether met or not."""
-    sequences = sources(X, weights=weights, empty=ends)
+    sequences = open_sequences(X, weights=weights, empty=ends)
     _refuse_wide(sequences)
     key = sequences.source.keys[0]
     table = sequences.table(kinds="categorical", levels={key: list(symbols)} if symbols is not None else None)
@@ -60,7 +60,7 @@ def coded(X: Any, weights: Any, ends: bool, symbols: Sequence[Any] | None) -> Co
 
 def coded_as(X: Any, weights: Any, schema: Schema) -> CodedSequences:
     """Sequences in the alphabet of a chain; a symbol that it does not have is refused by its place."""
-    sequences = sources(X, weights=weights, empty=True)
+    sequences = open_sequences(X, weights=weights, empty=True)
     _refuse_wide(sequences)
     table = sequences.table(schema=_as_named(schema, sequences))
     found = CodedSequences(sequences, _codes(list(table.chunks())), schema)

@@ -36,7 +36,7 @@ from softcount.models.declare import Declared, read_kinds
 from softcount.models.hidden_chain import HiddenChain
 from softcount.run.local import Threads
 from softcount.run.progress import progress_on, starts_told
-from softcount.sequences import Sequences, sources
+from softcount.sequences import Sequences, open_sequences
 from softcount.table import Table, code_labels
 from softcount.table.schema import Key, Kind
 
@@ -195,7 +195,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
         checked_links(self._wanted(), self.transitions, self.first, self.tied)
 
     def _sequences(self, X: Any, weights: Any = None) -> Sequences:
-        return sources(X, weights=weights, missing=self._missing())
+        return open_sequences(X, weights=weights, missing=self._missing())
 
     # -- learning more
 
