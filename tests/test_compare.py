@@ -19,9 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.estimators import comparison, rivals
-from softcount.estimators.class_mixtures import MixturePerClass
-from softcount.estimators.learning_curves import ladder, nested_rows
+from softcount.estimators import comparison
+from softcount.estimators.comparison import MixturePerClass, ladder, nested_rows
 from softcount.evaluate.ranking import behind, verdict
 
 
@@ -106,7 +105,7 @@ def test_a_level_that_one_class_has_alone_is_a_level_to_all_mixtures() -> None:
 
 
 def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: pytest.MonkeyPatch) -> None:
-    name, every = "mixture per class", rivals.rivals_of
+    name, every = "mixture per class", comparison.rivals_of
     monkeypatch.setattr(comparison, "rivals_of", lambda *how: [x for x in every(*how) if x.name == name])
     found = sc.compare(*table(), folds=2)
     line = found.table.to_pylist()[0]

@@ -12,7 +12,7 @@ from msgspec import Struct
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.column_choice import FOLDS, labelled_table
+from softcount.estimators.column_choice import CHOICE_FOLDS, labelled_table
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
@@ -131,7 +131,7 @@ class NeighbourhoodMap(Struct, frozen=True, eq=False):
 
 
 def neighbourhood_accuracy(
-    X: Any, y: Any, shape: Sequence[int], radius: int = 1, model: Any = None, folds: int = FOLDS
+    X: Any, y: Any, shape: Sequence[int], radius: int = 1, model: Any = None, folds: int = CHOICE_FOLDS
 ) -> NeighbourhoodMap:  # fmt: skip
     """Cross-validated accuracy of naive Bayes on the columns near every place of a grid.
 

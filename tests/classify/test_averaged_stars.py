@@ -225,7 +225,7 @@ def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"prior": 0}, "imagine a number of rows above 0"),
+        ({"prior": 0}, "prior must be above 0"),
         ({"parents": "best"}, "parents='best' is not known"),
         ({"cuts": [1.0]}, "cuts must name columns"),
         ({"cuts": {"price": [2.0, 1.0]}}, "must be numbers that rise"),

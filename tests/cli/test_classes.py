@@ -15,7 +15,7 @@ import softcount as sc
 from cli.stand_in import NASTY
 from cli.tables import write_table
 from softcount.cli import main
-from softcount.cli.library_calls import READING
+from softcount.cli.read import READING
 from softcount.core.counts import ROOT
 from softcount.families.setting import Setting
 from softcount.fitted.classes import Anomaly

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import softcount.cli.show_command as show_command
 from softcount.cli import LazyGroup, main
-from softcount.cli.failures import DATA, RESOURCES, exit_code, message_lines
+from softcount.cli.outputs import DATA, RESOURCES, exit_code, message_lines
 from softcount.errors import DataError, DataWarning, ModelFileError, ResourceError
 
 CODES = [

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from cli.shell import SOURCES, python
 from cli.tables import fruit_rows, write_table
 from softcount.cli import main
-from softcount.cli.failures import exit_code, message_lines
+from softcount.cli.outputs import exit_code, message_lines
 
 DATA, RESOURCES, INTERRUPTED = 3, 5, 130
 ESCAPES = ["re\x1b[31md", "left\u202eto right", "c1\x9b31m", "two\u2028lines"]

@@ -65,7 +65,7 @@ def examples(name: str) -> list[list[str]]:
 
 def test_every_command_is_listed_and_every_listed_command_exists():
     listing = CliRunner().invoke(main, ["--help"]).stdout
-    for name, line in COMMANDS.items():
+    for name, (_, line) in COMMANDS.items():
         assert line in listing
         command = main.get_command(click.Context(main), name)
         assert command is not None and command.name == name

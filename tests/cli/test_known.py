@@ -6,8 +6,8 @@ import click
 import pytest
 
 from cli.stand_in import NASTY, StandIn
-from softcount.cli.given_values import given_columns
-from softcount.cli.named_columns import class_value, column_key
+from softcount.cli.ask import given_columns
+from softcount.cli.models import class_value, column_key
 from softcount.errors import DataError
 from softcount.table.schema import Field, Kind, Schema
 

@@ -20,8 +20,8 @@ from click.testing import CliRunner, Result
 from cli.shell import softcount_command
 from cli.tables import fruit_rows, write_table
 from softcount.cli import main
-from softcount.cli.data_input import table_width
-from softcount.cli.fit_command import default_output
+from softcount.cli.fit import default_output
+from softcount.cli.read import table_width
 
 DATA, USAGE = 3, 2
 TOPICS = {"ham": "lunch noon see you tomorrow office", "spam": "free money win prize claim now"}

@@ -21,7 +21,7 @@ import softcount as sc
 from densities.plain_densities import plain_density, plain_log_gaussian
 from softcount.densities.kernels import KERNELS
 from softcount.errors import DataError
-from softcount.estimators import kernel_density
+from softcount.estimators import densities
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 SIZES = pytest.mark.parametrize("n", [60, 6000], ids=["summed", "binned"])
@@ -174,7 +174,7 @@ def test_halves_add_to_the_whole_in_every_way(kernel, n):
 def test_very_many_rows_become_nodes_that_add(monkeypatch):
     values = humps(40_000)
     whole = sc.KernelDensity(bandwidth="silverman").fit(values)
-    monkeypatch.setattr(kernel_density, "MOST_POINTS", 5000)
+    monkeypatch.setattr(densities, "MOST_POINTS", 5000)
     parts = [sc.KernelDensity(bandwidth="silverman").fit(part) for part in np.array_split(values, 4)]
     left = parts[0].merge(parts[1]).merge(parts[2].merge(parts[3]))
     streamed = sc.KernelDensity(bandwidth="silverman")

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import softcount as sc
-from softcount.cli import learn, library_calls
+from softcount.cli import learn, models
+from softcount.cli.fit import FitRequest
 from softcount.errors import DataError, DataWarning
 from softcount.evaluate import learn_model
 from softcount.files import archive, read, write
@@ -81,7 +82,7 @@ def sorted_rows(model: Any, rows: pd.DataFrame) -> SortedRows:
 WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {
     "load": lambda model, path, rows: sc.load(path),
     "save": lambda model, path, rows: model.save(path),
-    "load for a command": lambda model, path, rows: library_calls.load_any(str(path)),
+    "load for a command": lambda model, path, rows: models.load_any(str(path)),
     "a page": lambda model, path, rows: model_page(model.fitted_),
     "a page as data": lambda model, path, rows: model_document(model.fitted_),
     "a page of rows": lambda model, path, rows: model_page(model.fitted_, sorted_rows(model, rows)),
@@ -127,6 +128,6 @@ def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatc
         sc.NaiveBayes(kinds).fit(texts(2), [0, 1, 1] * 10)
     texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.setattr(learn_model, "learn_model", None)
-    request = learn.FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
+    request = FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
     with pytest.raises(DataError, match=r"t\.csv: 2 columns are text"):
         learn.fit(request, None)

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from softcount.estimators.bayes_net import BayesNet
+from softcount.estimators.network import BayesNet
 
 Edges = list[tuple[str, str]]
 DISCRETE, NUMBERS = ["g", "h"], ["u", "v", "w", "z"]

@@ -19,7 +19,7 @@ from networks.plain_numbers import (
     random_table,
     rows_of_frame,
 )
-from softcount.estimators.bayes_net import BayesNet
+from softcount.estimators.network import BayesNet
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.network_rows import surprises, usual_surprise
 

@@ -17,7 +17,7 @@ import softcount as sc
 from files.test_changed_models import changed
 from networks.plain_numbers import drawn_and_fitted
 from softcount.errors import DataError, ModelFileError
-from softcount.estimators.bayes_net import BayesNet
+from softcount.estimators.network import BayesNet
 from softcount.files import read, write
 from softcount.models import numeric_parts
 from softcount.models.stacks import Kernels

@@ -1,4 +1,4 @@
-"""The `softcount` command. Each subcommand is a file of this package, imported when it is asked for.
+"""The `softcount` command. Each subcommand is in a module of this package, imported when it is asked for.
 
 Only click is imported here: `softcount --help` must answer at once.
 """
@@ -15,29 +15,29 @@ from typing import Any
 import click
 
 COMMANDS = {
-    "fit": "Learn a model from a table: classes to predict, or to find.",
-    "predict": "Predict the class of every row of a table.",
-    "impute": "Fill the holes of a table by what a model expects there.",
-    "evaluate": "Say how well a model does on rows whose class is known.",
-    "compare": "Set classifiers side by side on rows held out.",
-    "show": "Say what a model holds.",
-    "report": "Write all that is known of a model as one page with pictures.",
-    "plot": "Write one picture of a model by itself.",
-    "diff": "Say what changed between two models.",
-    "merge": "Make one model of several: their counts, added.",
-    "schema": "Say how a table is read: the kind of each column, and why.",
-    "explain": "Say why a row got its class, column by column.",
-    "query": "Ask for the distribution of columns, given others.",
-    "explore": "Write a page to play with a model, any column from any others.",
-    "serve": "Answer for models over HTTP, by the Open Inference Protocol.",
-    "sample": "Draw new rows from a model.",
-    "generate": "Write new text or sequences from a chain.",
-    "export": "Write a model for databases and other programs.",
-    "density": "Say which density fits a column of a table, and draw it.",
-    "completion": "Write what makes a shell complete commands and options.",
-    "demo": "Show the main job on a small table that comes with Softcount.",
+    "fit": ("fit", "Learn a model from a table: classes to predict, or to find."),
+    "predict": ("answer", "Predict the class of every row of a table."),
+    "impute": ("answer", "Fill the holes of a table by what a model expects there."),
+    "evaluate": ("answer", "Say how well a model does on rows whose class is known."),
+    "compare": ("other", "Set classifiers side by side on rows held out."),
+    "show": ("show_command", "Say what a model holds."),
+    "report": ("report_command", "Write all that is known of a model as one page with pictures."),
+    "plot": ("plot_command", "Write one picture of a model by itself."),
+    "diff": ("other", "Say what changed between two models."),
+    "merge": ("other", "Make one model of several: their counts, added."),
+    "schema": ("other", "Say how a table is read: the kind of each column, and why."),
+    "explain": ("answer", "Say why a row got its class, column by column."),
+    "query": ("answer", "Ask for the distribution of columns, given others."),
+    "explore": ("explore_command", "Write a page to play with a model, any column from any others."),
+    "serve": ("other", "Answer for models over HTTP, by the Open Inference Protocol."),
+    "sample": ("answer", "Draw new rows from a model."),
+    "generate": ("answer", "Write new text or sequences from a chain."),
+    "export": ("other", "Write a model for databases and other programs."),
+    "density": ("other", "Say which density fits a column of a table, and draw it."),
+    "completion": ("other", "Write what makes a shell complete commands and options."),
+    "demo": ("other", "Show the main job on a small table that comes with Softcount."),
 }
-"""Each command and its line in `softcount --help`; a command's own file holds the rest."""
+"""Each command, the module that holds it, and its line in `softcount --help`."""
 WORDS = "softcount.words"
 """Where click's context keeps the words of the command line."""
 
@@ -69,9 +69,10 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        from softcount.cli.loudness import loudness_options
+        from softcount.cli.options import loudness_options
 
-        found: click.Command = import_module(f"softcount.cli.{cmd_name}_command").command
+        module = import_module(f"softcount.cli.{COMMANDS[cmd_name][0]}")
+        found: click.Command = vars(module).get("command") or getattr(module, cmd_name)
         if not any(option.name == "quiet" for option in found.params):
             found.params += loudness_options()
         return found
@@ -79,7 +80,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands in the help, without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def main(  # type: ignore[override]
         self,
@@ -91,7 +92,8 @@ class LazyGroup(click.Group):
         """Run, turning every failure into one line on standard error and an exit code."""
         if args is None:  # a process of our own, not a call from Python
             sys.meta_path.insert(0, NoPandas)
-            collect_rarely()
+            gc.set_threshold(50_000)
+            atexit.register(leave_garbage)
             stop_like_ctrl_c()
         if sys.stdout is None or sys.stderr is None:
             from softcount.cli.outputs import replace_closed_streams
@@ -102,7 +104,7 @@ class LazyGroup(click.Group):
         try:
             sys.exit(super().main(args, prog_name, standalone_mode=False, **extra))
         except Exception as error:
-            from softcount.cli.failures import report_failure
+            from softcount.cli.outputs import report_failure
 
             sys.exit(report_failure(error))
 
@@ -127,12 +129,6 @@ def stop_like_ctrl_c() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
-
-
-def collect_rarely() -> None:
-    """Look for garbage in circles less often, and not at the end: imports make none; it took a tenth of a fit."""
-    gc.set_threshold(50_000)
-    atexit.register(leave_garbage)
 
 
 def leave_garbage() -> None:
@@ -161,7 +157,7 @@ def say_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None
 
 
 def _with_loudness(group: click.Group) -> click.Group:
-    from softcount.cli.loudness import loudness_options
+    from softcount.cli.options import loudness_options
 
     group.params += loudness_options()
     return group

@@ -9,7 +9,7 @@ import click
 from softcount.cli import options
 
 if TYPE_CHECKING:
-    from softcount.cli.data_input import InputFormat
+    from softcount.cli.options import InputFormat
     from softcount.explore import ExplorePage
     from softcount.explore.local_server import Predict
 
@@ -59,10 +59,9 @@ def page_of(model: str, data: str | None, form: InputFormat, told: bool = False)
 
     With `told` the model that answers is named on standard error, as it is in the page.
     """
-    from softcount.cli import library_calls as library
-    from softcount.cli.data_input import refuse_data
-    from softcount.cli.named_columns import say_answering_model
-    from softcount.cli.sequence_calls import sequence_model
+    from softcount.cli import models as library
+    from softcount.cli.models import say_answering_model, sequence_model
+    from softcount.cli.read import open_like, refuse_data
     from softcount.explore import explored
     from softcount.fitted.fitted import Fitted
 
@@ -76,9 +75,9 @@ def page_of(model: str, data: str | None, form: InputFormat, told: bool = False)
         from softcount.fitted.compare import NOTE, centre_classes
 
         classes = centre_classes(found.centres, found.names)
-        rows = None if data is None else library.open_like(classes, data, form)
+        rows = None if data is None else open_like(classes, data, form)
         return explored(classes, model, rows, NOTE), None
-    rows = None if data is None else library.open_like(fitted, data, form)
+    rows = None if data is None else open_like(fitted, data, form)
     if told:
         say_answering_model(fitted)
     if not isinstance(fitted, Fitted):

@@ -1,95 +1,130 @@
-"""What `softcount fit` asks for, as requests to the front door."""
+"""Learning as `softcount fit` asks for it: requests to the front door, the model saved, and its page."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount import __version__
 from softcount import fit as front_door
-from softcount.cli.data_input import InputFormat, TextSettings, may_be_lines, source_of
-from softcount.cli.library_calls import bytes_read, declared, table_of
-from softcount.cli.named_columns import suggestion
-from softcount.cli.network_options import WORDS, NetRequest, is_network_file
-from softcount.cli.options import BDEU
+from softcount.cli.fit import BDEU, NETWORK_WORDS, FitRequest, NetRequest, is_network_file
+from softcount.cli.models import save_by
+from softcount.cli.options import suggestion
+from softcount.cli.outputs import INTERRUPTED, progress, put_answer, say
+from softcount.cli.read import bytes_read, declared, may_be_lines, read_sequences, source_of, table_of
 from softcount.errors import DataError
 from softcount.evaluate.learn_model import ClassSearch
+from softcount.evaluate.scores import Evaluation
+from softcount.families.text import Text
+from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.files.data_digest import data_digest
+from softcount.files.model_file import save_model
 from softcount.fit.classes import ClassRequest
+from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
 from softcount.learn.record import Provenance
 from softcount.learn.settings import Plan
+from softcount.models.declare import Declared
+from softcount.report.model_page import FitReport, fit_document, fit_page
 from softcount.run.local import Threads
-from softcount.run.progress import Tell, starts_told
+from softcount.run.progress import Tell, interrupts_end, starts_told
 from softcount.sources import wording
+from softcount.table import Table
 from softcount.table.inspect_columns import NO_VALUES
 
 if TYPE_CHECKING:
-    from softcount.evaluate.scores import Evaluation
     from softcount.fit.network import NetworkRequest
-    from softcount.fitted.fitted import Fitted
-    from softcount.models.declare import Declared
     from softcount.networks.network import Graph
-    from softcount.table import Table
+
 
 DEFAULT_STARTS = 10
+
+
 DEFAULT_CRITERION = "evidence"
+
+
 FINE_INTERVALS = 8
 """Intervals that --model network cuts a number into: with 5, an interval often holds two modes of different classes."""
 
 
-class FitRequest(Struct, frozen=True):
-    """What the person asked `fit` for; None where the choice is ours."""
+def run(request: FitRequest, saved: str, json_wanted: bool) -> None:
+    """Learn, save, and say what was found."""
+    with progress() as tell, interruptible():
+        fitted, document, page, write = (fit_table if request.layout is None else fit_sequences)(request, saved, tell)
+    save_by(write, saved)
+    interrupted = getattr(fitted, "interrupted", False)
+    if request.checkpoint is not None and not interrupted:
+        remove_checkpoint(request.checkpoint)
+    put_answer(document, page, json_wanted, on_error_stream=saved == "-")
+    if interrupted:
+        kept = "this is the best so far" if saved == "-" else f"the best so far is saved in {saved}"
+        more = "" if request.checkpoint is None else f"; --checkpoint {request.checkpoint} --resume goes on"
+        say(f"interrupted: {kept}{more}")
+        raise click.exceptions.Exit(INTERRUPTED)
 
-    data: str
-    target: str | None = None
-    classes: int | str | None = None
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    form: InputFormat = field(default_factory=InputFormat)
-    weight: str | None = None
-    prior: Any = None
-    estimate: str = "mean"
-    holdout: float | None = None
-    folds: int | None = None
-    calibrate: str | None = None
-    seed: int = 0
-    criterion: str | None = None
-    starts: int | None = None
-    jobs: int | None = None
-    spill: str | None = None
-    checkpoint: str | None = None
-    resume: bool = False
-    engine: str | None = None
-    texts: TextSettings = field(default_factory=TextSettings)
-    unlabelled_weight: float | None = None
-    net: NetRequest | None = None
-    expert: str | None = None
-    model: str | None = None
-    command: str = ""
 
-    @property
-    def of_naive_bayes(self) -> str | None:
-        """An option that asks something of naive Bayes, so that it tells the classes unless somebody says otherwise."""
-        asked = {name: getattr(self, name) for name in ("prior", "expert", "calibrate", "unlabelled_weight")}
-        asked["estimate"] = None if self.estimate == "mean" else self.estimate
-        return next((f"--{name.replace('_', '-')}" for name, value in asked.items() if value is not None), None)
+Learned = tuple[Any, Callable[[], Any], Callable[[], Any], Callable[[Any], None]]
+"""A model, what is said of it as data and as a page, and what writes it to a file."""
 
-    @property
-    def decides(self) -> bool:
-        """Whether rows held out decide what tells the classes."""
-        return self.of_naive_bayes is None if self.model is None else self.model == "auto"
 
-    @property
-    def looks_for_classes(self) -> bool:
-        """Whether something was asked that only makes sense where the classes are not known."""
-        return self.model in ("mixture", "network") or any(
-            x is not None for x in (self.classes, self.criterion, self.starts)
-        )
+def fit_table(request: FitRequest, saved: str, tell: Tell) -> Learned:
+    """Learn a model of classes, or a network."""
+    result = fit(request, tell)
+    fitted = result.fitted
+    found = fitted, result.evaluation, result.n_rows, saved, request.data
+    write = partial(save_model, fitted)
+    if request.net is not None:
+        from softcount.report.network_page import NetFitReport, net_fit_document, net_fit_page
+
+        net_report = NetFitReport(*found, request.form.options)
+        return fitted, lambda: net_fit_document(net_report), lambda: net_fit_page(net_report), write
+    criterion = request.criterion or DEFAULT_CRITERION
+    report = FitReport(*found, criterion, request.form.options, result.beliefs)
+    return fitted, lambda: fit_document(report), lambda: fit_page(report), write
+
+
+def fit_sequences(request: FitRequest, saved: str, tell: Tell) -> Learned:
+    """Learn a hidden Markov model where states are asked for, otherwise a chain."""
+    from softcount.report.sequence_page import sequence_document, sequence_page
+
+    assert request.layout is not None
+    sequences = read_sequences(
+        request.layout, request.data, request.form, request.weight, request.symbols,
+        lambda done, of: tell("reading", done, of),
+    )  # fmt: skip
+    model: Any
+    if request.states is None:
+        from softcount.estimators.markov_chain import MarkovChain
+
+        prior: Any = "kneser-ney" if request.prior is None else request.prior
+        model = MarkovChain(1 if request.context is None else request.context, prior, bool(request.ends))
+    else:
+        from softcount.estimators.hidden_markov import HiddenMarkov
+
+        families = declared(request.kinds)
+        kinds: dict[Any, Any] = {
+            **families.families,
+            **{k: "ignore" for k, v in families.forced.items() if v == "ignore"},
+        }
+        model = HiddenMarkov(
+            request.states, kinds=kinds or None, prior="row" if request.prior is None else request.prior,
+            estimate=request.estimate, criterion=request.criterion or DEFAULT_CRITERION,
+            n_init=request.starts or DEFAULT_STARTS, missing=request.form.missing or None, n_jobs=request.jobs,
+            random_state=request.seed, checkpoint=request.checkpoint,
+        )  # fmt: skip
+        model._watch, model._keep_checkpoint = starts_told(tell), True
+    model.fit(sequences, *([] if request.states is None else [request.target]))
+    found = getattr(model, "fitted_", model)
+    return found, lambda: sequence_document(model), lambda: sequence_page(model), model.save
 
 
 class FitResult(Struct, frozen=True):
@@ -221,10 +256,15 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
         chosen = None
     request = replace(request, target=chosen or request.target)
     if request.target is None:
-        _refuse_unlabelled(request)
+        for name in ("holdout", "folds", "calibrate", "unlabelled_weight", "expert"):
+            if getattr(request, name) is not None:
+                raise DataError(
+                    f"--{name.replace('_', '-')} needs something to predict, and {request.data} has no sub-folders "
+                    "that are its classes. Name a column: --target COL"
+                )
     asked, sides = declared(request.kinds), {"target": request.target, "weight": request.weight}
     table = table_of(source, asked, request.form, **sides)
-    kinds, notes = request.texts.kinds(table), table.notes
+    kinds, notes = text_kinds(request.texts, table), table.notes
     if kinds:
         asked = declared({**request.kinds, **kinds})
         table = table_of(source, asked, request.form, **sides)
@@ -240,17 +280,16 @@ def open_request(request: FitRequest, tell: Tell) -> tuple[FitRequest, Declared,
     return request, asked, table
 
 
-def _refuse_unlabelled(request: FitRequest) -> None:
-    for name in ("holdout", "folds", "calibrate", "unlabelled_weight", "expert"):
-        if getattr(request, name) is not None:
-            option = name.replace("_", "-")
-            raise DataError(
-                f"--{option} needs something to predict, and {request.data} has no sub-folders that are its classes. "
-                "Name a column: --target COL"
-            )
-
-
-# -- networks
+def text_kinds(settings: Mapping[str, Any], table: Table) -> dict[Any, Any]:
+    """The family of every column of text; an error if settings are given and there is none."""
+    if not settings:
+        return {}
+    found = {key: table.schema[key].why for key in table.schema.texts}
+    if not found:
+        option = next(iter(settings)).replace("_", "-").replace("model", "text")
+        raise DataError(f"--{option} is about columns of text, and there is none. Declare one: --kind COL=text")
+    table.source.whys = found  # why each is text stays what it was, though it is declared from now on
+    return dict.fromkeys(found, Text(**settings))
 
 
 def network_request(request: FitRequest, asked: Declared, table: Table, tell: Tell) -> NetworkRequest:
@@ -266,7 +305,7 @@ def network_request(request: FitRequest, asked: Declared, table: Table, tell: Te
         name = ",".join(map(str, next(iter(asked.blocks))))
         raise DataError(f"--kind {name}=...: a network has no blocks of columns, only columns. Leave that out.")
     graph = None
-    if net.said not in WORDS:
+    if net.said not in NETWORK_WORDS:
         graph = read_network(net.said).graph if is_network_file(net.said) else graph_of_text(net.said)
     check_names(net, graph, table, request.target)
     prior = ("row" if net.said == "tan" else 1.0) if request.prior is None else request.prior
@@ -326,3 +365,38 @@ def _refuse_unknown(option: str, names: Iterable[str], columns: list[str]) -> No
     for name in names:
         if name not in columns:
             raise DataError(f"{option}: the table has no column {name!r}. {suggestion(name, columns)}")
+
+
+# -- interrupts
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """The first Ctrl-C is a KeyboardInterrupt, which the search for classes answers with what it has; the second ends.
+
+    So are other signals that interrupt. A process that was told to ignore one (nohup, a script in the background) goes
+    on ignoring it.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    numbers = [one for one in signal.valid_signals() if main and signal.getsignal(one) is signal.default_int_handler]
+
+    def keep(number: int, frame: Any) -> None:
+        _handle_signals(numbers, _stop)
+        raise KeyboardInterrupt
+
+    _handle_signals(numbers, keep)
+    try:
+        with interrupts_end(False):
+            yield
+    finally:
+        _handle_signals(numbers, signal.default_int_handler)
+
+
+def _handle_signals(numbers: Iterable[int], handler: Callable[[int, Any], Any]) -> None:
+    for number in numbers:
+        signal.signal(number, handler)
+
+
+def _stop(number: int, frame: Any) -> None:
+    say("error: interrupted twice; nothing was saved")
+    raise SystemExit(INTERRUPTED)

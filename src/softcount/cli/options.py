@@ -1,28 +1,50 @@
-"""Options that several commands share, and how their text is understood."""
+"""Options that several commands share, how their text is understood, and how loud a command is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any, Literal, TypeVar
 
 import click
+from msgspec import Struct
 
 from softcount.errors import DataError
+from softcount.estimators.parameters import PARAMETERS, Parameter
+from softcount.report.plain_text import listed
 from softcount.sources.databases import address_of
-from softcount.sources.source import ORDERS, FileFormat
+from softcount.sources.source import CONTENT_DECIDES, ORDERS, FileFormat
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-CRITERIA = ("evidence", "bic", "icl", "cv", "bdeu")
-"""Ways to choose the number of classes, or the edges of a network."""
 
-TELLING = ("auto", "naive-bayes", "averaged", "network", "mixture")
-HOW = ("ml", "map", "mean", "predictive")
-"""Ways to turn counts into probabilities."""
+def parameter_type(parameter: Parameter) -> Any:
+    """How the text of an option becomes a value of an estimator's parameter."""
+    words = [word for word in parameter.words if word is not None]
+    if parameter.type is None:
+        return click.Choice(words)
+    if not words:
+        kind = click.IntRange if parameter.type is int else click.FloatRange
+        return kind(parameter.least)
 
-METHODS = ("temperature", "isotonic")
-"""Ways to calibrate probabilities."""
+    def read(text: str) -> Any:
+        number = as_number(int, text)
+        if text not in words and number < parameter.least:
+            raise click.BadParameter(
+                f"{text!r} is neither a whole number from {parameter.least} on nor {' nor '.join(words)}"
+            )
+        return text if text in words else int(number)
+
+    return read
+
+
+def parameter_option(name: str, *flags: str, **how: Any) -> Callable[[Command], Command]:
+    """The option that sets a parameter of estimators, with its type, range and meaning."""
+    parameter: Parameter = PARAMETERS[name]
+    given = {"type": parameter_type(parameter), "help": parameter.help} | how
+    return click.option(*flags, **given)
 
 
 def shown_address(ctx: click.Context, param: click.Parameter, data: str | None) -> str | None:
@@ -68,6 +90,11 @@ keep_option = click.option(
 )
 
 
+# -- how DATA is read
+
+
+TextUnit = Literal["lines", "document"]
+"""Each line of DATA is a document, or the whole of it is one."""
 FILE_PARTS = tuple(part for part in FileFormat.__struct_fields__)
 FORMAT_OPTIONS = (
     click.option(
@@ -105,14 +132,44 @@ FORMAT_OPTIONS = (
 )
 
 
+class InputFormat(Struct, frozen=True):
+    """How the cells and lines of DATA are read, and what a document is: None where the content decides.
+
+    `default_unit` is what a document is in a file that is no table, where text is all that the model reads. With `sql`
+    DATA is a database, and its rows are those of the query.
+    """
+
+    missing: tuple[str, ...] = ()
+    only_missing: tuple[str, ...] = ()
+    file: FileFormat = CONTENT_DECIDES
+    unit: TextUnit | None = None
+    default_unit: TextUnit = "lines"
+    sql: str | None = None
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether anything was said of how to read DATA."""
+        return bool(self.missing or self.only_missing or self.file.document or self.unit or self.sql)
+
+    def words(self, usual: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """The cells that mean missing: the usual ones, or a model's own, and those added; or those asked for alone."""
+        from softcount.table import MISSING
+
+        return self.only_missing or (*(MISSING if usual is None else usual), *self.missing)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What to say again on the command line, for other commands to read DATA the same way."""
+        query = () if self.sql is None else ("--sql", shlex.quote(self.sql))
+        return (*query, f"--{self.unit}") if self.unit else query
+
+
 def format_options(document: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """How DATA is read, which the command gets as `form`, an `InputFormat`; `document` where it may be a single one."""
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_form(**asked: Any) -> None:
-            from softcount.cli.data_input import InputFormat
-
             said = {name: asked.pop(name) for name in FILE_PARTS}
             file = FileFormat.of(**{name: value for name, value in said.items() if value is not None})
             unit = unit_of(asked.pop("lines"), asked.pop("document", False))
@@ -128,7 +185,7 @@ def format_options(document: bool = False) -> Callable[[Callable[..., None]], Ca
     return decorated
 
 
-def unit_of(lines: bool, document: bool) -> Literal["lines", "document"] | None:
+def unit_of(lines: bool, document: bool) -> TextUnit | None:
     """What a document is; None where the content of DATA decides."""
     if lines and document:
         raise click.UsageError("--lines and --document cannot both be given")
@@ -172,130 +229,218 @@ def as_number(read: Callable[[str], float], text: str) -> float:
         return -1
 
 
-def class_number(text: str) -> int | str:
-    """A number of classes, or "auto"."""
-    number = as_number(int, text)
-    if text != "auto" and number < 1:
-        raise click.BadParameter(f"{text!r} is neither a number of classes (1, 2, ...) nor auto")
-    return text if text == "auto" else int(number)
-
-
-PRIORS = ("auto", "flat", "jeffreys", "row")
-BDEU = "bdeu"
-"""The prior of networks: imagined rows shared by the cells of each table; bdeu:10 says how many."""
-
-
-def prior_word(text: str) -> float | str:
-    """Imagined counts per level: a number, or the name of a way to choose one."""
-    word, _, rows = text.partition(":")
-    if word == BDEU and 0 < as_number(float, rows or "1") < float("inf"):
-        return text
-    number = as_number(float, text)
-    if text not in PRIORS and not 0 <= number < float("inf"):
-        words = f"{', '.join(PRIORS)}, bdeu, bdeu:10"
-        raise click.BadParameter(f"{text!r} is neither a number from 0 up nor one of {words}")
-    return text if text in PRIORS else number
-
-
-# -- columns of text, under a heading of their own in the help of `fit`
-
-HEADING = "Text columns"
-ENGLISH = "english"
-
-ALIKE = ("min_count", "min_df", "max_df", "drop_top", "stop_words", "ngrams")
-SETTINGS = {"text": "model"} | dict(zip(ALIKE, ALIKE, strict=True))
-"""Each option and the setting of the family `Text` it is."""
-
-
-class TextOption(click.Option):
-    """An option that is listed under the heading for text."""
-
-
 class HeadedCommand(click.Command):
-    """A command some of whose options stand apart in its help, under the heading of their class."""
-
-    headings: tuple[tuple[type[click.Option], str], ...] = ()
+    """A command some of whose options stand in its help under a heading of their own."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options in the help, those with a heading of their own last."""
-        parts: dict[str, list[tuple[str, str]]] = {"Options": [], **{heading: [] for _, heading in self.headings}}
+        parts: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                own = (heading for kind, heading in self.headings if isinstance(param, kind))
-                parts[next(own, "Options")].append(record)
+                parts.setdefault(getattr(param, "heading", "Options"), []).append(record)
         for heading, records in parts.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
 
 
-def ngram_range(text: str) -> tuple[int, int]:
-    """The shortest and longest run of words that counts as one: "1-2", or "2" for pairs alone."""
-    from softcount.text.words import LONGEST_RUN
-
-    low, dash, high = text.partition("-")
-    found = int(as_number(int, low)), int(as_number(int, high if dash else low))
-    if not 1 <= found[0] <= found[1] <= LONGEST_RUN:
-        most = f"of at most {LONGEST_RUN:,} words"
-        raise click.BadParameter(f"{text!r} is not a shortest and a longest run {most}, such as 1-2")
-    return found
+def headed_option(heading: str) -> type[click.Option]:
+    """The class of options that are listed under a heading."""
+    return type("HeadedOption", (click.Option,), {"heading": heading})
 
 
-def document_limit(text: str) -> int | float:
-    """A number of documents (3) or a share of them (0.5)."""
-    found = as_number(int if text.isdecimal() else float, text)
-    if found < 0 or (isinstance(found, float) and not found <= 1):
-        raise click.BadParameter(f"{text!r} is neither a number of documents (3) nor a share of them (0.5)")
-    return found
+# -- how DATA holds sequences
 
 
-def text_options(command: Command) -> Command:
-    """How documents become words, which of them are kept, and how they are modelled."""
-    for name, kind, metavar, text in reversed(OPTIONS):
-        command = click.option(name, cls=TextOption, type=kind, metavar=metavar, help=text)(command)
-    return command
+SEQUENCES = headed_option("Sequences")
 
 
-OPTIONS: list[tuple[str, Any, str | None, str]] = [
-    (
-        "--text",
-        click.Choice(("multinomial", "bernoulli", "complement")),
-        None,
-        "Words drawn one by one, each there or not, or told by what the other classes hold.  [default: multinomial]",
-    ),
-    ("--min-count", click.IntRange(1), "N", "Keep words that occur at least N times in all.  [default: 1]"),
-    (
-        "--min-df",
-        document_limit,
-        "N|SHARE",
-        "Keep words that are in at least so many documents (3), or a share (0.01).",
-    ),
-    ("--max-df", document_limit, "N|SHARE", "Keep words that are in at most so many documents, or a share (0.5)."),
-    ("--drop-top", click.IntRange(0), "N", "Leave out the N most frequent words.  [default: 0]"),
-    ("--stop-words", str, "english|FILE", "Leave out the words of a list: the built-in one, or those in a file."),
-    ("--ngrams", ngram_range, "N-M", "Count runs of N to M words, such as 1-2.  [default: 1-1]"),
-]
+class SequenceForm(Struct, frozen=True):
+    """How DATA holds sequences: in a long table with these columns, or as text of these steps."""
+
+    sequence: str | None = None
+    order: str | None = None
+    steps: str | None = None
+
+    @property
+    def is_asked_for(self) -> bool:
+        return any(said is not None for said in (self.sequence, self.order, self.steps))
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What to say again on the command line, for other commands to read DATA the same way."""
+        said = (("sequence", self.sequence), ("order", self.order), ("steps", self.steps))
+        return tuple(word for name, value in said if value is not None for word in (f"--{name}", value))
+
+    def refuse(self, model: str) -> None:
+        """Raise where sequences are asked for of a model of rows."""
+        if self.is_asked_for:
+            raise DataError(f"{model}: no model of sequences. Leave out {self.options[0]}.")
 
 
-def settings_of(asked: dict[str, Any]) -> dict[str, Any]:
-    """The settings of `Text` that were asked for; their options are taken out of `asked`."""
-    found = {setting: asked.pop(option) for option, setting in SETTINGS.items()}
-    if found["stop_words"] is not None:
-        found["stop_words"] = stop_words(found["stop_words"])
-    return {setting: value for setting, value in found.items() if value is not None}
+def sequence_form(command: Callable[..., None]) -> Callable[..., None]:
+    """How DATA holds sequences, which the command gets as `layout`, a `SequenceForm`."""
+
+    @click.option(
+        "--sequence", cls=SEQUENCES, metavar="COL", help="The column that says which sequence a row is a step of."
+    )
+    @click.option(
+        "--order", cls=SEQUENCES, metavar="COL", help="The column that says in which order: a number, a date or a time."
+    )
+    @click.option(
+        "--steps",
+        cls=SEQUENCES,
+        type=click.Choice(("characters", "words")),
+        help="DATA is text, each line a sequence of these; with --sequence file, all of it.",
+    )
+    @wraps(command)
+    def with_layout(sequence: str | None, order: str | None, steps: str | None, **asked: Any) -> None:
+        command(layout=SequenceForm(sequence, order, steps), **asked)
+
+    return with_layout
 
 
-def stop_words(said: str) -> str | tuple[str, ...]:
-    """The name of the built-in list, or the words in a file, in lower case, blanks or lines between them."""
-    if said == ENGLISH:
-        return said
-    from softcount.sources.bytestream import TextFile, recoded
+# -- what mistakes cost, how frequent classes are, and thresholds
 
+
+PRIOR_WORDS = ("uniform", "estimate")
+
+
+class DecisionRequest(Struct, frozen=True):
+    """What was asked: costs as TRUE,DECIDED=COST, shares as CLASS=SHARE or a word, a threshold as CLASS=P."""
+
+    costs: tuple[str, ...] = ()
+    prior: tuple[str, ...] = ()
+    threshold: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.costs and self.threshold is not None:
+            raise click.UsageError("--cost and --threshold each decide by themselves: give one of them")
+        if len(self.prior) > 1 and any(text in PRIOR_WORDS for text in self.prior):
+            raise click.UsageError("--prior is shares, or one word: uniform, estimate")
+
+    def cost_pairs(self, names: Sequence[Any]) -> dict[tuple[Any, Any], float] | None:
+        """Costs by (true class, class decided for); None where nobody asked."""
+        return dict(_costs(self.costs, names)) if self.costs else None
+
+    def shares(self, names: Sequence[Any]) -> Any:
+        """The prior as the library takes it; None where nobody asked."""
+        if len(self.prior) == 1 and self.prior[0] in PRIOR_WORDS:
+            return self.prior[0]
+        return dict(class_numbers("--prior", self.prior, names)) if self.prior else None
+
+
+def class_numbers(option: str, texts: Iterable[str], names: Sequence[Any]) -> Iterator[tuple[Any, float]]:
+    """A class and its number for each CLASS=NUMBER; a class may hold "=", a number does not."""
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        if not sign:
+            raise click.UsageError(f"{option} {text!r} is not CLASS=NUMBER, such as yes=0.1")
+        yield _class(option, name, names), _number(option, value)
+
+
+def _costs(texts: Iterable[str], names: Sequence[Any]) -> Iterator[tuple[tuple[Any, Any], float]]:
+    """Pair and cost of each TRUE,DECIDED=COST; names may hold commas, so the comma that parts two classes counts."""
+    known = {str(name) for name in names}
+    for text in texts:
+        pair, sign, value = text.rpartition("=")
+        cuts = [place for place, char in enumerate(pair) if char == ","]
+        if not sign or not cuts:
+            raise click.UsageError(f"--cost {text!r} is not TRUE,DECIDED=COST, such as ill,well=10")
+        both = [cut for cut in cuts if pair[:cut] in known and pair[cut + 1 :] in known]
+        cut = (both or cuts)[0]
+        true, decided = (_class("--cost", part, names) for part in (pair[:cut], pair[cut + 1 :]))
+        yield (true, decided), _number("--cost", value)
+
+
+def _class(option: str, text: str, names: Sequence[Any]) -> Any:
+    known = {str(name): name for name in names}
+    if text not in known:
+        raise DataError(f"{option}: there is no class {text!r}.\n  {suggestion(text, known)}")
+    return known[text]
+
+
+def _number(option: str, text: str) -> float:
     try:
-        raw = TextFile(said).whole()
-    except DataError as error:
-        raise DataError(f"--stop-words: {error}\n  Name a file of words, or use the built-in list: english") from None
-    words = () if b"\0" in raw else tuple(sorted(set(recoded(raw)[0].decode().lower().split())))
-    if not words:
-        raise DataError(f"{said} holds no stop words. Write one word per line, or use the built-in list: english")
-    return words
+        return float(text)
+    except ValueError:
+        raise click.UsageError(f"{option}: {text!r} is not a number") from None
+
+
+DECISION_OPTIONS = (
+    click.option(
+        "--cost",
+        "costs",
+        multiple=True,
+        metavar="TRUE,DECIDED=N",
+        help="What deciding for a class costs where another is true; decide by the lowest expected cost. Mistakes not "
+        "named cost 1. May be repeated.",
+    ),
+    click.option(
+        "--prior",
+        "prior",
+        multiple=True,
+        metavar="CLASS=SHARE",
+        help="How frequent a class is among these rows, if not as in training; or: uniform, estimate (from the rows "
+        "themselves). May be repeated.",
+    ),
+    click.option(
+        "--threshold",
+        "threshold",
+        metavar="CLASS=P",
+        help="Decide for CLASS from this probability on, else for the likeliest other class.",
+    ),
+)
+
+
+def decision_options(command: Callable[..., None]) -> Callable[..., None]:
+    """How classes are decided for, which the command gets as `decide`."""
+
+    @wraps(command)
+    def with_request(costs: tuple[str, ...], prior: tuple[str, ...], threshold: str | None, **asked: Any) -> None:
+        command(decide=DecisionRequest(costs, prior, threshold), **asked)
+
+    for option in reversed(DECISION_OPTIONS):
+        with_request = option(with_request)
+    return with_request
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What the person may have meant.
+
+    >>> suggestion("incom", ["age", "income"])
+    "Did you mean 'income'?"
+    """
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"It has {listed(names, most=20)}."
+
+
+# -- how much is said in addition to the results: -q and -v, before a command or after it
+
+
+KEY = "softcount.loudness"
+QUIET, USUAL, LOUD = -1, 0, 1
+
+
+def _keep_loudness(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if not asked:
+        return
+    wanted = QUIET if param.name == "quiet" else LOUD
+    if ctx.meta.setdefault(KEY, wanted) != wanted:
+        raise click.UsageError("-q and -v cannot both be given")
+
+
+def loudness_options() -> list[click.Option]:
+    """-q and -v, for a command or for the group of them."""
+    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "is_eager": True, "callback": _keep_loudness}
+    return [
+        click.Option(["-q", "--quiet"], help="No notes and no progress, errors alone.", **how),
+        click.Option(["-v", "--verbose"], help="Also notes of what is normal, such as missing cells.", **how),
+    ]
+
+
+def loudness() -> int:
+    """How much was asked to be said."""
+    ctx = click.get_current_context(silent=True)
+    return USUAL if ctx is None else int(ctx.meta.get(KEY, USUAL))

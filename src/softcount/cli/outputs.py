@@ -1,11 +1,13 @@
-"""Where results go: standard output, or a file written whole or not at all."""
+"""Where results and messages go, and what a failure says: standard output, files, notes, errors and exit codes."""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +15,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from softcount.errors import DataWarning
+from softcount.cli.options import QUIET, loudness
+from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError, is_shortage
 from softcount.report.plain_text import printable
+from softcount.sources.databases import without_password
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +52,6 @@ def check_plot(plot: str | None, data: str, json_wanted: bool) -> None:
 @contextmanager
 def progress() -> Iterator[Tell]:
     """What to call as work gets done: click's `obj` where a caller in Python gave one, else bars on a terminal."""
-    from softcount.cli.loudness import QUIET, loudness
     from softcount.run.progress import progress_on
 
     watching = click.get_current_context().obj
@@ -152,7 +155,10 @@ def ready_streams() -> Iterator[None]:
             _drop_output()
             raise click.exceptions.Exit(0) from None
         except OSError:
-            _drop_what_cannot_be_written()
+            try:
+                sys.stdout.flush()
+            except OSError:
+                _drop_output()
             raise
 
 
@@ -193,18 +199,8 @@ def say_note(message: str) -> None:
 
 def inform(message: str) -> None:
     """A message that is no result and no error, unless nothing but those is to be said."""
-    from softcount.cli.loudness import QUIET, loudness
-
     if loudness() > QUIET:
         say(message)
-
-
-def _drop_what_cannot_be_written() -> None:
-    """A full disk fails once, in our words, and not again when Python closes standard output."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _drop_output()
 
 
 def _drop_output() -> None:
@@ -216,3 +212,72 @@ def _drop_output() -> None:
 def say(message: str) -> None:
     """A message to the person, on standard error, which no escape sequence in it can reach."""
     click.echo(printable(message), err=True)
+
+
+# -- failures: what each says, and which exit code it ends with
+
+INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+_SCARCE = re.compile(r"can't start new thread|launch worker thread|out of memory|allocate memory|map segment", re.I)
+"""What libraries say, by errors of any kind, where there is no memory left."""
+
+
+def report_failure(error: Exception) -> int:
+    """Say on standard error what went wrong, one line and its hints, and give the exit code."""
+    if os.environ.get("SOFTCOUNT_DEBUG", "") not in ("", "0"):
+        traceback.print_exception(error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return USAGE
+    first, *hints = map(without_password, message_lines(error))
+    click.echo(f"error: {printable(first)}", err=True)
+    for hint in hints:
+        click.echo(f"  {printable(hint)}", err=True)
+    return exit_code(error)
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code documented for this kind of failure."""
+    if isinstance(error, click.Abort):
+        return INTERRUPTED
+    if isinstance(error, click.ClickException):
+        return USAGE
+    if isinstance(error, ModelFileError):
+        return MODEL
+    if (
+        is_shortage(error)
+        or is_shortage(error.__cause__)
+        or (not isinstance(error, SoftcountError) and _SCARCE.search(str(error)) is not None)
+    ):
+        return RESOURCES
+    return DATA if isinstance(error, DataError | OSError) else INTERNAL
+
+
+def message_lines(error: Exception) -> list[str]:
+    """The message, then what to do about it."""
+    if isinstance(error, click.Abort):
+        return ["interrupted"]
+    if isinstance(error, click.ClickException):
+        lines = _own_lines(error.format_message())
+        context = getattr(error, "ctx", None)
+        return [*lines, f"Try: {context.command_path} --help"] if context else lines
+    if isinstance(error, OSError) and error.strerror:
+        return [_system_line(error)]
+    if exit_code(error) == RESOURCES and not isinstance(error, SoftcountError):
+        return [": ".join(["not enough memory", *_own_lines(str(error))[:1]])]
+    if exit_code(error) != INTERNAL:
+        return _own_lines(str(error)) or [type(error).__name__]
+    return [
+        f"internal error: {type(error).__name__}: {' '.join(str(error).split())}",
+        "This is a fault of softcount, not of your data. SOFTCOUNT_DEBUG=1 shows where it happened.",
+    ]
+
+
+def _own_lines(message: str) -> list[str]:
+    return [line.strip() for line in message.splitlines() if line.strip()]
+
+
+def _system_line(error: OSError) -> str:
+    said = error.strerror or str(error)
+    reason = said[:1].lower() + said[1:]
+    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason

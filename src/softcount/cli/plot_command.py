@@ -10,7 +10,7 @@ import click
 from softcount.cli import options
 
 if TYPE_CHECKING:
-    from softcount.cli.data_input import InputFormat
+    from softcount.cli.options import InputFormat
     from softcount.report.page import Picture
     from softcount.report.written_report import Report
 

@@ -13,8 +13,8 @@ from softcount.errors import DataError
 if TYPE_CHECKING:
     import numpy as np
 
-    from softcount.cli.data_input import InputFormat
-    from softcount.cli.library_calls import KMeansFile
+    from softcount.cli.models import KMeansFile
+    from softcount.cli.options import InputFormat
     from softcount.fitted.fitted import Fitted
     from softcount.report.model_report import GivenRows
     from softcount.report.written_report import Report
@@ -67,9 +67,9 @@ def command(model: str, data: str | None, redact: bool, form: InputFormat, outpu
 
 def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tell: Tell) -> Report:
     """The report of a model file, and of a table beside it."""
-    from softcount.cli import library_calls as library
-    from softcount.cli.data_input import refuse_data
-    from softcount.cli.sequence_calls import sequence_model
+    from softcount.cli import models as library
+    from softcount.cli.models import sequence_model
+    from softcount.cli.read import refuse_data
     from softcount.report.written_report import reported
 
     chain = sequence_model(model)
@@ -94,10 +94,10 @@ def numbers_in(found: KMeansFile, data: str, form: InputFormat) -> np.ndarray:
     """(rows x columns) the numbers of a table beside k-means; rows that miss one are left out."""
     import numpy as np
 
-    from softcount.cli import library_calls as library
+    from softcount.cli.read import open_like
     from softcount.fitted.compare import centre_classes
 
-    chunks = library.open_like(centre_classes(found.centres, found.names), data, form).chunks()
+    chunks = open_like(centre_classes(found.centres, found.names), data, form).chunks()
     rows: np.ndarray = np.concatenate([np.zeros((0, len(found.names))), *(chunk.reals for chunk in chunks)])
     whole = ~np.isnan(rows).any(axis=1)
     if not whole.any():
@@ -107,7 +107,7 @@ def numbers_in(found: KMeansFile, data: str, form: InputFormat) -> np.ndarray:
 
 def summary_of(fitted: Any, data: str, form: InputFormat, tell: Tell) -> tuple[Any, str]:
     """The summary of a table beside a network, and its name."""
-    from softcount.cli.network_calls import open_rows
+    from softcount.cli.read import open_rows
     from softcount.run.local import Threads
     from softcount.table.column_summary import summarise
 
@@ -122,12 +122,12 @@ def summary_of(fitted: Any, data: str, form: InputFormat, tell: Tell) -> tuple[A
 
 def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRows:
     """What a table shows beside the model."""
-    from softcount.cli import library_calls as library
-    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.models import say_prediction_notes
+    from softcount.cli.read import open_like
     from softcount.report.written_report import given_rows
     from softcount.run.local import Threads
 
-    table = library.open_like(fitted, data, form, tell)
+    table = open_like(fitted, data, form, tell)
     labels = labels_of(fitted, table, form)
     with Threads() as threads:
         found = given_rows(fitted, table, threads, Path(data).name if data != "-" else "standard input", labels)

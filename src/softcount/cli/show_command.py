@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from softcount.cli import options
-from softcount.cli.sequence_options import SequenceForm, sequence_form
+from softcount.cli.options import SequenceForm, sequence_form
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.cli.data_input import InputFormat
-    from softcount.cli.library_calls import KMeansFile
+    from softcount.cli.models import KMeansFile
+    from softcount.cli.options import InputFormat
     from softcount.cli.sequence_calls import ShowRequest
     from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import FittedNet
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     """
     if data is None and (anomalies is not None or form.is_asked_for):
         raise click.UsageError("--anomalies, --missing, --lines and the like are about DATA, and none is given")
-    from softcount.cli import library_calls as library
+    from softcount.cli import models as library
     from softcount.cli import sequence_calls
     from softcount.cli.outputs import put_answer
     from softcount.fitted.fitted import Fitted
@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     most = 10 if anomalies is None else anomalies
     drawings = {name: output for name, output in (("dot", dot), ("svg", svg)) if output is not None}
     check_drawings(drawings, model, json_wanted)
-    states = sequence_calls.sequence_model(model)
+    states = library.sequence_model(model)
     if states is not None:
         asked = sequence_calls.ShowRequest(data, layout, form, most, parameters)
         show_sequences(states, asked, drawings, json_wanted)
@@ -173,9 +173,9 @@ def show_network(fitted: FittedNet, drawings: dict[str, str], json_wanted: bool)
 
 def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, json_wanted: bool) -> None:
     """The rows of a table that fit a network worst, and why."""
-    from softcount.cli.named_columns import say_prediction_notes
-    from softcount.cli.network_calls import open_rows
+    from softcount.cli.models import say_prediction_notes
     from softcount.cli.outputs import progress, put_answer
+    from softcount.cli.read import open_rows
     from softcount.fitted.network_rows import odd_rows
     from softcount.report.network_page import odd_rows_document, odd_rows_page
 
@@ -188,15 +188,15 @@ def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, js
 
 def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> SortedRows:
     """The rows of the table, sorted into the model's classes."""
-    from softcount.cli import library_calls as library
-    from softcount.cli.named_columns import say_prediction_notes
+    from softcount.cli.models import say_prediction_notes
     from softcount.cli.outputs import progress
+    from softcount.cli.read import open_like
     from softcount.fitted.classes import sort_rows
     from softcount.report.class_page import SortedRows as Rows
     from softcount.run.local import Threads
 
     with progress() as tell, Threads() as threads:
-        table = library.open_like(fitted, data, form, tell)
+        table = open_like(fitted, data, form, tell)
         sorting = sort_rows(fitted, table, threads, anomalies=anomalies)
     say_prediction_notes(fitted, table)
     return Rows(sorting, data, table.source.files)

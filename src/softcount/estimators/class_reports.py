@@ -10,10 +10,10 @@ from msgspec.structs import asdict
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import ROOT
+from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import Answer
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table
-from softcount.estimators.row_by_row import row_by_row
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.characteristic_words import (
     DocumentWords,

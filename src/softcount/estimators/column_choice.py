@@ -13,7 +13,7 @@ from sklearn.base import clone
 from softcount.bayes.evidence import class_evidence, with_plain_parameters
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
-from softcount.estimators.learned_rows import declared_like
+from softcount.estimators.base import declared_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines
@@ -25,7 +25,7 @@ from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
-FOLDS = 5
+CHOICE_FOLDS = 5
 CRITERIA = ("evidence", "log-loss")
 COUNTING = (
     "kinds", "prior", "estimate", "class_prior", "unlabelled_weight", "max_iter", "tol", "missing", "n_jobs",
@@ -92,7 +92,7 @@ def _by_loss(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
     return ColumnChoice(kept, arrow_lines(lines), best, "log-loss")
 
 
-def held_out_columns(model: Any, X: Any, y: Any, folds: int = FOLDS) -> ColumnScores:
+def held_out_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
     """What every column says of each labelled row, by counts of the other folds, under naive Bayes' settings."""
     table, plan, found = labelled_table(model, X, y)
     with Threads(model.n_jobs) as threads:

@@ -1,34 +1,416 @@
-"""Classifiers side by side on one table: the same rows held out for all, and a tie called a tie."""
+"""A mixture for the rows of every class, and Bayes' rule over them: classes that are several clusters each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
+from threadpoolctl import threadpool_limits
 
+from softcount.classify.encode import EncodedRows, column_keys
+from softcount.core.special import log_sum_exp
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
-from softcount.estimators.learning_curves import LearningCurves, learning_curves
+from softcount.estimators.classifier import AveragedStars, Classifier
+from softcount.estimators.inputs import frame_library
+from softcount.estimators.mixture import Mixture
 from softcount.estimators.naive_bayes import NaiveBayes
+from softcount.estimators.network import BayesNet
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.result_frames import arrow_lines, as_frame, frame_library
-from softcount.estimators.rivals import Rival, RivalTable, quiet, rival_table, rivals_of
+from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
 from softcount.evaluate.scores import Evaluation, Sums, mean_auc, summed
+from softcount.pictures.line_chart import Chart, ChartLine, chart_svg
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.sources.frames import refuse_elsewhere
+from softcount.table import Table, open_table
+from softcount.table.chunk import Chunk
 from softcount.table.column_summary import units_of
-from softcount.table.schema import MISSING, Schema
+from softcount.table.schema import MISSING, Key, Schema
+
+MOST_CLUSTERS = 3
+"""Clusters of a class that has rows enough."""
+ROWS_A_CLUSTER = 20
+MOST_ROWS = 5_000
+"""Rows of a class that its clusters are learned from; of more, some are drawn."""
+
+
+class MixturePerClass:
+    """Each class a mixture of up to three clusters, in which columns are independent; all read under one schema."""
+
+    def __init__(self, kinds: dict[Any, Any], seed: int) -> None:
+        self.kinds, self.seed = kinds, seed
+
+    def fit(self, X: Any, y: np.ndarray) -> MixturePerClass:
+        """Learn from an Arrow table and the classes of its rows."""
+        plain = NaiveBayes(self.kinds).fit(X, y)
+        self.classes_, sizes = np.unique(y, return_counts=True)
+        self.shares_ = np.log(sizes / sizes.sum())
+        self.mixtures_ = [self._mixture(X, np.flatnonzero(y == name), plain.fitted_.schema) for name in self.classes_]
+        return self
+
+    def _mixture(self, X: Any, rows: np.ndarray, schema: Schema) -> Mixture:
+        if len(rows) > MOST_ROWS:
+            rows = np.sort(np.random.default_rng(self.seed).permutation(rows)[:MOST_ROWS])
+        clusters = max(1, min(MOST_CLUSTERS, len(rows) // ROWS_A_CLUSTER))
+        mixture = _UnderSchema(clusters, self.kinds, n_init=2, random_state=self.seed).under(schema)
+        mixture.fit(X.take(rows))
+        return mixture
+
+    def joint(self, X: Any) -> np.ndarray:
+        """(rows x classes) log-density of each row and class together."""
+        found = np.column_stack([mixture.score_samples(X) for mixture in self.mixtures_])
+        return np.asarray(found + self.shares_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log-density of each row."""
+        return np.asarray(log_sum_exp(self.joint(X), axis=1))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """(rows x classes) logarithms of the probability of every class."""
+        joint = self.joint(X)
+        return np.asarray(joint - np.asarray(log_sum_exp(joint, axis=1))[:, None])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(rows x classes) probability of every class."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+
+class _UnderSchema(Mixture):
+    """A mixture that reads its rows as a whole table is read, so that the densities of several can be compared."""
+
+    def under(self, schema: Schema) -> _UnderSchema:
+        self._schema = schema
+        return self
+
+    def _table(self, data: Any, plan: Any, known: Any, weights: np.ndarray | None) -> Table:
+        return open_table(data, schema=self._schema, missing=self._schema.missing, weights=weights)
+
+
+# Classifiers to set side by side: ours, and what else there is for a table of numbers and levels.
+
+ONE_THREAD_ROWS = 10_000
+"""Rows up to which one thread does it all: boosting of 150 rows waits for its threads most of the time."""
+MOST_LEVELS = 255
+"""Levels of a column that boosting can take as such; those of others are numbers to it, in order of their names."""
+
+
+class RivalTable(Struct, frozen=True, eq=False):
+    """The rows that all learn from: as an Arrow table for ours, as one matrix for others; `labels` are 0, 1, ...
+
+    In the matrix numbers come first, NaN where missing, then the codes of levels, 0 where missing.
+    """
+
+    arrow: Any
+    matrix: np.ndarray
+    numbers: int
+    labels: np.ndarray
+    keys: tuple[Key, ...]
+
+    def take(self, rows: np.ndarray) -> RivalTable:
+        """Some of the rows."""
+        return RivalTable(self.arrow.take(rows), self.matrix[rows], self.numbers, self.labels[rows], self.keys)
+
+    @property
+    def classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+
+def rival_table(schema: Schema, chunks: list[Chunk], labels: np.ndarray) -> RivalTable:
+    """The rows of some chunks, as they came."""
+    rows = EncodedRows.of(schema, chunks)
+    keys, numbers = column_keys(schema), rows.numbers.shape[1]
+    return RivalTable(arrow_rows(schema, chunks), np.hstack([rows.numbers, rows.codes]), numbers, labels, keys)
+
+
+def arrow_rows(schema: Schema, chunks: list[Chunk]) -> Any:
+    """Rows of numbers and levels as an Arrow table, null where a cell is missing."""
+    import pyarrow as pa
+
+    columns = {}
+    for spec in schema.used:
+        store, slot = schema.places[spec.key]
+        cells = np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+        if store == "reals":
+            columns[str(spec.key)] = pa.array(cells, from_pandas=True)
+        else:
+            levels = spec.levels if len(set(map(type, spec.levels))) == 1 else list(map(str, spec.levels))
+            columns[str(spec.key)] = pa.array([None, *levels, None]).take(pa.array(cells))
+    return pa.table(columns)
+
+
+class Rival(Struct, frozen=True):
+    """A way to tell classes, under its name; `make` gives a new model of it for a table.
+
+    A `generative` one has a density of whole rows that can be compared with that of others: numbers as numbers.
+    """
+
+    name: str
+    make: Callable[[RivalTable], Any]
+    ours: bool = True
+    generative: bool = False
+
+    def proba(self, train: RivalTable, test: RivalTable) -> tuple[np.ndarray, float, Any]:
+        """The probability of each class in the rows of `test`, the seconds that took, and the model."""
+        begun = time.perf_counter()
+        few = len(train.labels) <= ONE_THREAD_ROWS
+        with quiet(), threadpool_limits(1 if few else None):
+            model = self.make(train)
+            model.fit(train.arrow if self.ours else train.matrix, train.labels)
+            found = model.predict_proba(test.arrow if self.ours else test.matrix)
+        return in_places(found, model.classes_, train.classes), time.perf_counter() - begun, model
+
+    def joint(self, model: Any, test: RivalTable) -> np.ndarray | None:
+        """Minus the log-density of each row and its class together; None where there is no such density."""
+        if not self.generative:
+            return None
+        with quiet():
+            own = model.predict_log_proba(test.arrow)[np.arange(len(test.labels)), test.labels]
+            return np.asarray(-(own + model.score_samples(test.arrow)))
+
+    def size(self, model: Any) -> int | None:
+        """Bytes of the saved model, where it is ours."""
+        if not self.ours:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.sc"
+            return sum(_saved(part, path) for part in getattr(model, "mixtures_", [model]))
+
+
+def _saved(model: Any, path: Path) -> int:
+    model.save(path)
+    return path.stat().st_size
+
+
+def in_places(proba: np.ndarray, classes: np.ndarray, count: int) -> np.ndarray:
+    """Probabilities by the place of every class; a class that the model has not met is impossible to it."""
+    whole = np.zeros((len(proba), count))
+    whole[:, np.asarray(classes, dtype=int)] = proba
+    return whole
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing is warned of: what is compared is one of several, and of a part of the rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def rivals_of(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Rival]:
+    """Everything that is compared, the simplest first; ways to take numbers only where there are some."""
+    numbers = [str(spec.key) for spec in schema.stored("reals") if str(spec.key) not in kinds]
+    found = [
+        Rival("naive Bayes", lambda _: NaiveBayes(dict(kinds)), generative=True),
+        Rival("weighted naive Bayes", lambda _: NaiveBayes(dict(kinds), weights="columns")),
+    ]
+    for name, kind in (("cut", "cut"), ("kernel", "kde")):
+        if numbers:
+            own = {**dict.fromkeys(numbers, kind), **kinds}
+            make = partial(_naive_bayes, own)
+            found.append(Rival(f"{name} naive Bayes", make, generative=True))
+    if numbers:
+        cut = {**dict.fromkeys(numbers, "cut"), **kinds}
+        found.append(Rival("weighted cut naive Bayes", lambda _: NaiveBayes(cut, weights="columns")))
+    return [
+        *found,
+        Rival("tree-augmented (TAN)", lambda _: BayesNet("tan", prior="row", kinds=dict(kinds))),
+        Rival("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
+        Rival("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
+        Rival("logistic regression", logistic, ours=False),
+        Rival("Classifier", lambda _: Classifier(dict(kinds))),
+        Rival("gradient boosting", lambda train: boosting(train, seed), ours=False),
+    ]
+
+
+def _naive_bayes(kinds: dict[Any, Any], train: RivalTable) -> NaiveBayes:
+    return NaiveBayes(kinds)
+
+
+def logistic(train: RivalTable) -> Any:
+    """scikit-learn's logistic regression: numbers standardised, holes at the mean and marked, a column for each level.
+
+    Levels of fewer than three rows share one.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(plain_features(train), LogisticRegression(max_iter=1000))
+
+
+def plain_features(train: RivalTable) -> Any:
+    """Numbers standardised, holes at the mean and marked; a column for each level, the rare ones together."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
+    levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3)
+    width = train.matrix.shape[1]
+    return make_column_transformer(
+        (make_pipeline(filled, StandardScaler()), list(range(train.numbers))),
+        (levels, list(range(train.numbers, width))),
+    )
+
+
+def boosting(train: RivalTable, seed: int) -> Any:
+    """scikit-learn's gradient boosting of trees as it comes, told which columns are levels."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    tops = train.matrix[:, train.numbers :].max(axis=0, initial=0)
+    levels = [train.numbers + place for place, top in enumerate(tops) if top < MOST_LEVELS]
+    return HistGradientBoostingClassifier(categorical_features=levels or None, random_state=seed)
+
+
+# Learning curves: the same classifiers learned from ever more of the rows, and asked for the same rows held out.
+
+FEWEST_ROWS = 20
+"""Rows of the shortest training set."""
+STEPS = (1, 2, 5)
+
+
+class LearningCurves(Struct, frozen=True, eq=False):
+    """Log-loss and accuracy of each classifier (a line each) by rows learned from; NaN where it could not learn."""
+
+    names: list[str]
+    sizes: np.ndarray
+    log_loss: np.ndarray
+    accuracy: np.ndarray
+
+    @property
+    def table(self) -> Any:
+        """An Arrow table with a line for every classifier and size."""
+        cells = [(name, size) for name in range(len(self.names)) for size in range(len(self.sizes))]
+        return arrow_lines(
+            [
+                {
+                    "model": self.names[name], "rows": int(self.sizes[size]),
+                    "log_loss": float(self.log_loss[name, size]), "accuracy": float(self.accuracy[name, size]),
+                }
+                for name, size in cells
+            ]
+        )  # fmt: skip
+
+    @property
+    def leaders(self) -> list[str]:
+        """Who has the lowest log-loss at each size."""
+        return [self.names[place] for place in np.nanargmin(self.log_loss, axis=0)]
+
+    @property
+    def words(self) -> str:
+        """Who leads with little and who with much, as one would say it.
+
+        >>> one = np.array([[0.5, 0.4, 0.4], [0.9, 0.5, 0.3]])
+        >>> LearningCurves(["plain", "pairs"], np.array([20, 50, 100]), one, one).words
+        'lowest log-loss: plain from 20 rows, pairs from 100 rows.'
+        """
+        leaders = self.leaders
+        turns = [place for place, name in enumerate(leaders) if place == 0 or name != leaders[place - 1]]
+        parts = [f"{leaders[place]} from {self.sizes[place]:,} rows" for place in turns]
+        return f"lowest log-loss: {', '.join(parts)}."
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest log-loss and the highest worth drawing: who is far off all would press the others together."""
+        known = self.log_loss[np.isfinite(self.log_loss)]
+        low, high = float(known.min()), float(min(known.max(), 3.0 * np.median(known)))
+        return low, high if high > low else low + 1.0
+
+    def svg(self) -> str:
+        """The curves as a picture: log-loss over rows learned from, whose scale is logarithmic."""
+        x = np.log10(self.sizes)
+        known = [np.isfinite(line) for line in self.log_loss]
+        curves = [
+            ChartLine(name, x[inside], line[inside])
+            for name, line, inside in zip(self.names, self.log_loss, known, strict=True)
+            if inside.any()
+        ]
+        ticks = {float(at): f"{size:,}" for at, size in zip(x, self.sizes, strict=True)}
+        title = "Log-loss on rows held out, by rows learned from"
+        return chart_svg(
+            Chart(title, "rows learned from", "log-loss", curves, y_top=1.05 * self.ends[1], x_ticks=ticks)
+        )
+
+
+def ladder(least: int, most: int) -> list[int]:
+    """Round numbers from one to another, then the other: 1, 2, 5, 10, ... of them.
+
+    >>> ladder(20, 700), ladder(20, 105)
+    ([20, 50, 100, 200, 500, 700], [20, 50, 105])
+    """
+    powers = range(len(str(most)))
+    round_ones = [step * 10**power for power in powers for step in STEPS]
+    return [*(size for size in round_ones if least <= size <= most / 1.1), most]
+
+
+def nested_rows(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Places of so many rows, with at least one of every class; fewer rows are always among more.
+
+    >>> nested_rows(np.array([0, 0, 0, 0, 1]), 2, 0).size
+    2
+    """
+    order = np.random.default_rng(seed).permutation(len(labels))
+    first = np.unique(labels[order], return_index=True)[1]
+    rest = np.delete(np.arange(len(order)), first)
+    return np.sort(order[np.concatenate([first, rest])[:size]])
+
+
+def learning_curves(
+    rivals: Sequence[Rival],
+    table: RivalTable,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+    full: Mapping[str, tuple[float, float]],
+    seed: int,
+    tell: Tell = keep_quiet,
+) -> LearningCurves:
+    """Every classifier learned from parts of what it may learn from; `full` has log-loss and accuracy of the whole."""
+    least = max(FEWEST_ROWS, 2 * table.classes)
+    sizes = ladder(least, min(len(train) for train, _ in splits))
+    found = np.full((2, len(rivals), len(sizes)), np.nan)
+    for column, size in enumerate(sizes[:-1]):
+        tell("learning curve", column, len(sizes))
+        parts = [(train[nested_rows(table.labels[train], size, seed)], test) for train, test in splits]
+        for line, rival in enumerate(rivals):
+            found[:, line, column] = _figures(rival, table, parts)
+    for line, rival in enumerate(rivals):
+        found[:, line, -1] = full[rival.name]
+    return LearningCurves([rival.name for rival in rivals], np.array(sizes), *found)
+
+
+def _figures(
+    rival: Rival, table: RivalTable, splits: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> tuple[float, float]:  # fmt: skip
+    """Log-loss and accuracy over all rows held out; NaN where too few rows were there to learn from."""
+    losses, right = [], []
+    for train, test in splits:
+        try:
+            proba = rival.proba(table.take(train), table.take(test))[0]
+        except (SoftcountError, ValueError):
+            return float("nan"), float("nan")
+        labels = table.labels[test]
+        losses.append(-np.log(np.maximum(proba[np.arange(len(test)), labels], SMALLEST)))
+        right.append(proba.argmax(axis=1) == labels)
+    return float(np.concatenate(losses).mean()), float(np.concatenate(right).mean())
+
+
+# Classifiers side by side on one table: the same rows held out for all, and a tie called a tie.
 
 FOLDS = 5
 MANY_ROWS = 15_000
 """Rows above which a third is held out once: its standard errors are small, and everything is fitted once."""
-MOST_ROWS = 100_000
+MOST_COMPARED_ROWS = 100_000
 """Rows that are compared on; of more, some are drawn."""
 MOST_CLASSES = 100
 """Classes beyond which a target is more likely a number or a name."""
@@ -131,7 +513,9 @@ def compared(
     """The same, telling how far it is."""
     if folds is not None:
         check_whole("folds", folds, 2)
-    kinds = _by_name(kinds)
+    if kinds is not None and not isinstance(kinds, Mapping):
+        raise DataError("kinds says what columns are, by name: kinds={'age': 'normal'}.")
+    kinds = {tuple(map(str, key)) if isinstance(key, tuple) else str(key): kind for key, kind in (kinds or {}).items()}
     X, y = _opened(X, y)
     table, names, schema, notes = _labelled(X, y, kinds)
     table, names, more = _fair(table, names, folds or FOLDS, seed)
@@ -153,13 +537,6 @@ def compared(
     full = {x.name: (x.figures.log_loss, x.figures.accuracy) for x in scores}
     curves = learning_curves(kept, table, splits, full, seed, tell) if curve else None
     return Comparison(_ranked(scores), how, len(table.labels), names, verdicts, notes, failed, curves)
-
-
-def _by_name(kinds: Any) -> dict[Any, Any]:
-    """Kinds by the columns' names as text, which is what they are called in the rows that are compared on."""
-    if kinds is not None and not isinstance(kinds, Mapping):
-        raise DataError("kinds says what columns are, by name: kinds={'age': 'normal'}.")
-    return {tuple(map(str, key)) if isinstance(key, tuple) else str(key): kind for key, kind in (kinds or {}).items()}
 
 
 def _opened(X: Any, y: Any) -> tuple[Any, Any]:
@@ -223,9 +600,9 @@ def _fair(table: RivalTable, names: list[Any], folds: int, seed: int) -> tuple[R
         )
     notes = [f"classes with fewer rows than the {folds} folds are left out: {', '.join(rare)}."] if rare else []
     chosen = np.flatnonzero(np.isin(table.labels, kept))
-    if len(chosen) > MOST_ROWS:
-        drawn = np.sort(np.random.default_rng(seed).permutation(len(chosen))[:MOST_ROWS])
-        notes.append(f"{MOST_ROWS:,} of {len(chosen):,} rows are drawn to compare on.")
+    if len(chosen) > MOST_COMPARED_ROWS:
+        drawn = np.sort(np.random.default_rng(seed).permutation(len(chosen))[:MOST_COMPARED_ROWS])
+        notes.append(f"{MOST_COMPARED_ROWS:,} of {len(chosen):,} rows are drawn to compare on.")
         chosen = chosen[drawn]
     places = np.searchsorted(kept, table.labels[chosen])
     return replace(table.take(chosen), labels=places), [names[place] for place in kept], notes

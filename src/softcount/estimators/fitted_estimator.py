@@ -15,16 +15,15 @@ from softcount.core.counts import Counts
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import warn
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator
+from softcount.estimators.base import Estimator, KeptRecord
 from softcount.estimators.class_reports import ClassReports
+from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
-from softcount.estimators.learned_rows import KeptRecord
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table
-from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fitted.answers import CLASS, COUNT, answering_model, dependence_warning, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
@@ -188,7 +187,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
     @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
-        from softcount.estimators.filling import filled
+        from softcount.estimators.result_frames import filled
 
         fitted, table = self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
@@ -204,12 +203,12 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
         """A frame of every row once per group, with the expected count of that row in that group."""
         import pyarrow as pa
 
-        from softcount.estimators.filling import arrow_of
+        from softcount.estimators.result_frames import as_arrow
 
         proba = self.predict_proba(X)
         rows, groups = proba.shape
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
-        table = arrow_of(X).take(pa.array(np.repeat(np.arange(rows), groups)))
+        table = as_arrow(X).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
         for name, values in ((CLASS, names), (COUNT, proba.ravel())):
             table = table.append_column(apart(name, table.column_names), pa.array(values))

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError, warn
-from softcount.estimators.result_frames import frame_library
 from softcount.models.declare import read_kinds
 from softcount.sources.frames import (
     TEXT,
@@ -31,6 +30,13 @@ from softcount.table import Table, check_weights, code_labels, open_table, read_
 from softcount.table.schema import Field, Key, Kind, Schema
 
 Answer = TypeVar("Answer")
+
+
+def frame_library(X: Any) -> str | None:
+    """Whose frame X is; None for whatever is no frame of pandas or polars."""
+    if hasattr(X, "iloc") and hasattr(X, "index"):
+        return "pandas"
+    return "polars" if type(X).__module__.partition(".")[0] == "polars" else None
 
 
 def is_table(X: Any) -> bool:
@@ -362,7 +368,9 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
     found = None if rows else text_column(X)
     wanted = _asked_for(estimator) if reset else getattr(_schema(estimator), "only_text", None)
     if rows and wanted is not None:
-        _refuse_split(X)
+        lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
+        if len(lengths) > 1 and all(isinstance(word, str) for word in X[0]):
+            raise DataError("documents come as whole strings, not as lists of words. Join them: ' '.join(words).")
     if found is not None:
         if wanted is None:
             raise _unexpected(estimator, len(next(iter(found.values()))), reset)
@@ -374,13 +382,6 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
     if hasattr(X, "__next__") and not is_frame(X):
         raise DataError(f"documents come in a list, an array or a series, not in a {type(X).__name__}. Use list(...).")
     return _odd_row(X, wanted)
-
-
-def _refuse_split(rows: Any) -> None:
-    """Raise where documents are lists of words, which differ in length as rows of a table do not."""
-    lengths = {len(row) for row in rows if isinstance(row, (list, tuple))}
-    if len(lengths) > 1 and all(isinstance(word, str) for word in rows[0]):
-        raise DataError("documents come as whole strings, not as lists of words. Join them: ' '.join(words).")
 
 
 def _asked_for(estimator: Any) -> Key | None:

@@ -16,12 +16,11 @@ from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
+from softcount.estimators.engines import from_engine, is_elsewhere, path_of, row_by_row, runner_of
 from softcount.estimators.exporting import ExportingCentres
-from softcount.estimators.fit_runner import from_engine, is_elsewhere, path_of, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import ClusterFace
 from softcount.estimators.parameters import varied
-from softcount.estimators.row_by_row import row_by_row
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction
 from softcount.learn.kmeans.points import refuse_not_finite

@@ -222,7 +222,6 @@ PARAMETERS: dict[str, Parameter] = {
         (None,),
     ),
     "cuts": _any("dict or None", "Bin edges by column, such as {'age': [25, 40]}. By default bins follow the classes."),
-    "numbers": _words("Whether numbers are discretised, or normal given class and parent.", "cut", "normal"),
     "parents": _words("'information' weights each parent by its information about the class.", None, "information"),
     # -- mixtures
     "n_components": Parameter(int, "Number of components. 'auto' chooses it by `criterion`.", (AUTO,), least=1),

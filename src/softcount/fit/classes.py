@@ -81,7 +81,12 @@ class ClassRequest(Struct, frozen=True):
     def learn(self, table: Table, runner: Runner) -> Fitted:
         """The model, with the ensemble that predicts its classes if one is asked for."""
         if self.search is not None:
-            return self._find_classes(table, self.search, runner)
+            traces = StartTraces(self.plan.watch or (lambda *seen: None))
+            with self._logged(replace(self.plan, watch=traces)) as plan:
+                found = learn_model(table, plan, runner, self.search)
+            chosen_by = None if found.selection is None else self.search.criterion
+            starts = traces.nearest(found.trace[-1]) if found.trace else ()
+            return replace(found, record=FitRecord(criterion=chosen_by, starts=starts))
         fitted = learn_model(table, self.plan, runner, calibration=self.calibration, classes=self.classes)
         if fitted.interrupted:
             return fitted
@@ -94,14 +99,6 @@ class ClassRequest(Struct, frozen=True):
 
             return with_stars(fitted, reread(table, fitted.schema), runner, self.stars, self.classes)
         return self._with_ensemble(fitted, table, runner) if self.ensemble else fitted
-
-    def _find_classes(self, table: Table, search: ClassSearch, runner: Runner) -> Fitted:
-        traces = StartTraces(self.plan.watch or (lambda *seen: None))
-        with self._logged(replace(self.plan, watch=traces)) as plan:
-            found = learn_model(table, plan, runner, search)
-        chosen_by = None if found.selection is None else search.criterion
-        starts = traces.nearest(found.trace[-1]) if found.trace else ()
-        return replace(found, record=FitRecord(criterion=chosen_by, starts=starts))
 
     @contextmanager
     def _logged(self, plan: Plan) -> Iterator[Plan]:

@@ -63,7 +63,14 @@ def graph_of(edges: Any) -> Graph:
     if isinstance(edges, Graph):
         return edges
     if isinstance(edges, Mapping):
-        return Graph.of([(parent, child) for child, own in edges.items() for parent in _parents(own)], edges)
+        return Graph.of(
+            [
+                (parent, child)
+                for child, own in edges.items()
+                for parent in ([own] if isinstance(own, str) else list(own))
+            ],
+            edges,
+        )
     if isinstance(edges, Path) or (isinstance(edges, str) and edges.lower().endswith(SUFFIXES)):
         from softcount.files.network_file import read_network
 
@@ -73,10 +80,6 @@ def graph_of(edges: Any) -> Graph:
     if not isinstance(edges, Iterable):
         raise DataError(f"edges are pairs (parent, child), not {edges!r}.")
     return Graph.of(list(edges))
-
-
-def _parents(own: Any) -> list[Any]:
-    return [own] if isinstance(own, str) else list(own)
 
 
 def graph_of_text(text: str) -> Graph:
@@ -164,20 +167,15 @@ def _searched(counting: Counting, settings: SearchSettings, names: Sequence[Key]
     from softcount.networks.scores import Bdeu, Bic, EdgeRules
     from softcount.networks.structure_search import search_graph
 
-    _refuse_contradictions(settings)
-    rules = EdgeRules(_pairs(settings.required, names), _pairs(settings.forbidden, names), settings.max_parents)
-    score = Bdeu(settings.sample_size) if settings.score == "bdeu" else Bic()
-    return search_graph(counting, score, rules).graph
-
-
-def _refuse_contradictions(settings: SearchSettings) -> None:
-    """Raise where no graph can have what is required."""
     for parent, child in settings.required:
         if (parent, child) in settings.forbidden:
             raise DataError(f"the edge from {parent!r} to {child!r} is both required and forbidden.")
         own = sum(other == child for _, other in settings.required)
         if settings.max_parents is not None and own > settings.max_parents:
             raise DataError(f"{child!r} has {own} required parents, but max_parents is {settings.max_parents}.")
+    rules = EdgeRules(_pairs(settings.required, names), _pairs(settings.forbidden, names), settings.max_parents)
+    score = Bdeu(settings.sample_size) if settings.score == "bdeu" else Bic()
+    return search_graph(counting, score, rules).graph
 
 
 def _pairs(edges: Iterable[Edge], names: Sequence[Key]) -> frozenset[tuple[int, int]]:

@@ -9,8 +9,7 @@ from softcount.report.page import Page
 from softcount.report.plain_text import counted, number, printable, share
 
 if TYPE_CHECKING:
-    from softcount.estimators.comparison import Comparison, RivalScores
-    from softcount.estimators.learning_curves import LearningCurves
+    from softcount.estimators.comparison import Comparison, LearningCurves, RivalScores
 
 HEADINGS = (
     "model", "log-loss", "behind", "±", "accuracy", "balanced", "Brier", "AUC", "calibration", "seconds", "size",

@@ -1,4 +1,4 @@
-"""Kernel densities of one column or a few, with scikit-learn's names."""
+"""Densities of one column or a few, with scikit-learn's names: kernels and histograms."""
 
 from __future__ import annotations
 
@@ -12,14 +12,122 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.densities.bandwidths import bandwidth_of, checked_rule
 from softcount.densities.binned import compressed
 from softcount.densities.density import ColumnDensity, ProductDensity
+from softcount.densities.histogram import counts_of, edges_of
 from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_kernel, reflection_of
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
-from softcount.estimators.density_inputs import cells_of, is_plain, known_rows, refuse_outside
-from softcount.estimators.other_faces import KernelFace
+from softcount.estimators.engines import needs_all_rows, row_by_row
+from softcount.estimators.other_faces import BinFace, KernelFace
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.row_by_row import needs_all_rows, row_by_row
+from softcount.sources.frames import text_column
+from softcount.table import check_weights
+
+
+def cells_of(estimator: Any, X: Any, reset: bool) -> tuple[np.ndarray, bool]:
+    """(rows x columns) numbers, NaN where missing, and whether X was a plain column; names are kept or compared."""
+    if text_column(X) is not None:
+        raise DataError(f"X is {len(X):,} texts, and a density needs numbers.")
+    X = _unwrapped(X)
+    if not is_plain(X):
+        X, least = X if reset else inputs.in_fitted_order(estimator, X), int(reset)
+        cells = inputs.validated(estimator, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
+        if not isinstance(cells, np.ndarray):
+            raise DataError("sparse input is not supported, as a density needs every number: give X.toarray().")
+        return cells, False
+    column = _numbers(X)
+    if reset:
+        estimator.n_features_in_ = 1
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif estimator.n_features_in_ != 1:
+        raise DataError(
+            f"X is one column, but {type(estimator).__name__} was fitted on {estimator.n_features_in_}: "
+            "give rows of as many cells."
+        )
+    return column[:, None], True
+
+
+def is_plain(X: Any) -> bool:
+    """Whether X is one column and no table."""
+    try:
+        return np.ndim(X) == 1 if isinstance(X, (list, tuple)) else len(getattr(X, "shape", ())) == 1
+    except ValueError as error:
+        raise DataError("the rows of X have different numbers of cells.") from error
+
+
+def _unwrapped(X: Any) -> Any:
+    """Arrow's columns and tables, and any mapping of columns, as NumPy's or a frame."""
+    if hasattr(X, "to_pandas") and hasattr(X, "column_names"):
+        return X.to_pandas()
+    if hasattr(X, "to_numpy") and hasattr(X, "to_pylist"):
+        return X.to_numpy(zero_copy_only=False)
+    return X
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """A plain column as float64, missing cells as NaN."""
+    if hasattr(column, "to_numpy") and str(getattr(column, "dtype", "")) not in ("float64", "object"):
+        nullable = hasattr(column, "isna")  # pandas: its own missing values do not become NaN by themselves
+        column = (
+            column.to_numpy(dtype=np.float64, na_value=np.nan)
+            if nullable and (getattr(column.dtype, "kind", "") in "iufb")
+            else column
+        )
+    cells = np.asarray(column)
+    if cells.dtype.kind in "mMcUS":
+        raise DataError(f"X is a column of {cells.dtype}, and a density needs numbers.")
+    try:
+        return np.asarray(cells, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is not all numbers ({error}), and a density needs numbers.") from None
+
+
+def known_rows(estimator: Any, cells: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows without a missing cell and with a weight above 0, as an array of their own; their weights, or None."""
+    weights = None if sample_weight is None else check_weights(sample_weight, len(cells))
+    if not len(cells):
+        raise DataError("there is no row (n_samples=0), so there is no density.")
+    if weights is None and np.isfinite([cells.min(), cells.max()]).all():  # a missing cell would be both
+        return cells.copy(), None
+    kept = ~np.isnan(cells).any(axis=1)
+    if weights is not None:
+        kept &= weights > 0
+    refuse_infinite(estimator, cells, kept)
+    if not kept.any():
+        raise DataError("there is no row with a value and a weight above zero, so there is no density.")
+    return cells[kept], None if weights is None else weights[kept]
+
+
+def refuse_infinite(estimator: Any, cells: np.ndarray, kept: np.ndarray) -> None:
+    """Raise at the first infinite cell of the rows that count."""
+    bad = np.isinf(cells) & kept[:, None]
+    if bad.any():
+        row, column = (int(at) for at in np.argwhere(bad)[0])
+        where = f"{name_of(estimator, column)}, row {row + 1}"
+        raise DataError(
+            f"{where} holds {cells[row, column]}: values are finite. Leave the row out, or make it missing."
+        )
+
+
+def refuse_outside(estimator: Any, cells: np.ndarray, column: int, ends: Reflection) -> None:
+    """Raise where a value lies beyond the ends that were said of its column."""
+    inside = ends.inside(cells)
+    if not inside.all():
+        at = int(np.argmin(inside))
+        raise DataError(
+            f"{name_of(estimator, column)} holds {cells[at]:g}, outside its bounds {ends.low:g} and {ends.high:g}. "
+            "Widen the bounds, or leave such rows out."
+        )
+
+
+def name_of(estimator: Any, column: int) -> str:
+    """A column as messages call it."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"column {names[column]!r}" if names is not None else f"column {column + 1}"
+
+
+# Kernel densities of one column or a few, with scikit-learn's names.
 
 MOST_POINTS = 1 << 22
 """Rows kept as they came; more are kept as the nodes of a dyadic grid."""
@@ -274,3 +382,118 @@ class KernelDensity(KernelFace, Estimator):
         rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
         drawn = density.sample(int(n_samples), rng)
         return drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
+
+
+# A histogram as a density, with scikit-learn's names.
+
+
+class Histogram(BinFace, Estimator):
+    """The density of one column in steps, from its least value to its greatest.
+
+    `bins` is a number of equal widths; ("count", number), or "count", for bins that hold as many rows each; "fd", the
+    widths of Freedman and Diaconis; "blocks", Bayesian blocks; "mdl", the cuts between values with the least
+    description length; or "auto", the lesser description length of such cuts and of equal widths.
+
+    One imagined row is spread evenly from the first edge to the last, so that an empty bin keeps a little mass: a
+    density is (counts + width / range) / ((rows + 1) width). Outside the edges it is 0. Missing values are no evidence.
+
+    >>> model = Histogram(2).fit([0.0, 1.0, 2.0, 8.0])
+    >>> model.edges_, model.counts_, np.exp(model.score_samples([1.0, 9.0]))
+    (array([0., 4., 8.]), array([3., 1.]), array([0.175, 0.   ]))
+    """
+
+    edges_: np.ndarray
+    counts_: np.ndarray
+
+    def __init__(self, bins: Any = "auto") -> None:
+        self._keep_parameters(locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Histogram:
+        """Choose the edges and count the rows between them. `y` is not used."""
+        cells, self.plain_column_ = cells_of(self, X, reset=True)
+        if cells.shape[1] != 1:
+            raise DataError(f"a histogram is of one column, and X has {cells.shape[1]}: fit one for each.")
+        cells, weights = known_rows(self, cells, sample_weight)
+        points = WeightedPoints(cells[:, 0], weights)
+        self.edges_ = edges_of(self.bins, points)
+        self.counts_ = counts_of(points, self.edges_)
+        return self
+
+    @property
+    def probabilities_(self) -> np.ndarray:
+        """The probability of each bin."""
+        widths = np.diff(self.edges_)
+        return np.asarray((self.counts_ + widths / widths.sum()) / (self.counts_.sum() + 1))
+
+    def save(self, path: Any) -> None:
+        """Write the bins and the settings to a file that `softcount.load` reads."""
+        from softcount.estimators.density_files import save_density
+
+        check_is_fitted(self, "edges_")
+        save_density(self, path, {"edges": self.edges_, "counts": self.counts_})
+
+    def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
+        """Take what a file holds, if it makes sense."""
+        from softcount.estimators.density_files import finite
+
+        edges = finite(arrays, "edges")
+        if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any() or self.n_features_in_ != 1:
+            raise ModelFileError("its edges do not rise from one to the next.")
+        counts = finite(arrays, "counts", (len(edges) - 1,))
+        if (counts < 0).any() or level is not None:
+            raise ModelFileError("its counts are not all counts.")
+        self.edges_, self.counts_ = edges, counts
+
+    def _column(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "edges_")
+        cells, _ = cells_of(self, X, reset=False)
+        return np.ascontiguousarray(cells[:, 0])
+
+    @row_by_row
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density of each value: minus infinity outside the edges, 0 for a missing one."""
+        column = self._column(X)
+        heights = np.log(self.probabilities_ / np.diff(self.edges_))
+        with np.errstate(invalid="ignore"):
+            inside = (column >= self.edges_[0]) & (column <= self.edges_[-1])
+        found = np.where(np.isnan(column), 0.0, -np.inf)
+        where = np.searchsorted(self.edges_, column[inside], side="right") - 1
+        found[inside] = heights[np.minimum(where, len(heights) - 1)]
+        return found
+
+    @needs_all_rows
+    def score(self, X: Any, y: Any = None) -> float:
+        """The log-likelihood of all values together."""
+        return float(self.score_samples(X).sum())
+
+    @property
+    def _below(self) -> np.ndarray:
+        """The probability below each edge."""
+        return np.concatenate([[0.0], np.cumsum(self.probabilities_)[:-1], [1.0]])
+
+    @row_by_row
+    def cdf(self, X: Any) -> np.ndarray:
+        """The probability of a value at or below each."""
+        column = self._column(X)
+        return np.asarray(np.interp(column, self.edges_, self._below))
+
+    def quantile(self, shares: Any) -> Any:
+        """The value with each share of the density at or below it."""
+        check_is_fitted(self, "edges_")
+        asked = np.asarray(shares, dtype=np.float64)
+        if not ((asked >= 0) & (asked <= 1)).all():
+            raise DataError(f"shares must lie between 0 and 1, not {shares!r}.")
+        found = np.interp(asked, self._below, self.edges_)
+        return float(found) if asked.ndim == 0 else found
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Values drawn: a plain column where one was fitted, else (rows x 1)."""
+        check_whole("n_samples", n_samples, 1)
+        rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
+        drawn = np.asarray(self.quantile(rng.random(int(n_samples))))
+        return drawn if self.plain_column_ else drawn[:, None]

@@ -1,95 +1,78 @@
-"""softcount explain: the reasons for a row's class, column by column, and for a document's, word by word."""
+"""The reasons for the class of a row, column by column, and of a document, word by word."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-from msgspec.structs import replace
+import numpy as np
+import pyarrow as pa
 
-from softcount.cli import options
-from softcount.cli.sequence_options import SequenceForm, sequence_form
+from softcount.cli.models import (
+    class_value,
+    is_hidden,
+    is_network,
+    load_any,
+    node_key,
+    say_prediction_notes,
+    sequence_model,
+)
+from softcount.cli.options import InputFormat, SequenceForm
+from softcount.cli.outputs import STANDARD, progress, put_answer, put_rows
+from softcount.cli.read import open_like, open_rows, read_sequences
+from softcount.core.counts import ROOT
 from softcount.errors import DataError
+from softcount.fitted.answers import labels_in
+from softcount.fitted.characteristic_words import DocumentWords, explain_words, row_of
+from softcount.fitted.explain import Explanation, explained
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.network_rows import ExplainedLevels, explained_rows, shown_cells
+from softcount.report.answer_page import (
+    AGAINST,
+    CLASS,
+    FILE,
+    OURS,
+    PRIOR,
+    PROBABILITY,
+    ROW,
+    TOTAL,
+    WORDS,
+    ExplainedRow,
+    add_reasons,
+    cells_array,
+    cells_of,
+    ours_in,
+    reasons_table,
+    rows_of,
+)
+from softcount.report.class_page import class_names, value_text
+from softcount.report.page import Page
+from softcount.report.word_page import add_moved, beginning, moved_document
+from softcount.run.local import Threads
+from softcount.sources.frames import ArrowSource
+from softcount.table import Chunk, Chunks, Key, Table, document_at
+from softcount.table.schema import apart, labels
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from softcount.cli.data_input import InputFormat
-    from softcount.fitted.characteristic_words import DocumentWords
-    from softcount.fitted.explain import Explanation
-    from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import FittedNet
-    from softcount.report.answer_page import ExplainedRow
-    from softcount.report.page import Page
-    from softcount.table import Chunk, Chunks, Table
-
-EPILOG = """\b
-Examples:
-  softcount explain adult.sc new.csv --row 17
-  softcount explain adult.sc new.csv --row 17 --against '>50K'
-  softcount explain adult.sc new.csv -o reasons.csv
-  softcount explain spam.sc message.txt
-  softcount explain spam.sc mail/ --row 3
-  softcount explain visits.sc events.csv --sequence customer --order time -o why.csv
-
-The figures are log-odds, in nats, of the predicted class against the runner-up (or the class of --against).
-They add up exactly: (prior) plus every column gives (total). A missing cell gives 0. Rows are counted from 1.
-Without --row, every row is explained, one line of CSV each; with --against, rows of that class itself get 0.
-
-Of hidden states every step is explained: what the steps before, each column, and the steps after say for its state
-against the runner-up. Of a Markov chain: how surprising each step is after those before it.
-
-Of a network the class is explained, or the node of --of: what every node adds to what those before
-it, parents first, have said.
-
-A column of text is explained by its words too, whose log-odds add up to the column's, and the document is shown
-with them marked. Where text is all that MODEL reads, a file (or standard input) is one document, unless its first
-line names the model's column or --no-header is given: then it is a table. With --row or --lines each line is a
-document, as for `softcount predict`."""
 
 
-@click.command("explain", epilog=EPILOG, short_help="Say why a row got its class, column by column.")
-@options.model_argument
-@options.data_argument
-@click.option(
-    "--row", "rows", multiple=True, type=click.IntRange(1), metavar="N", help="A row to explain. May be repeated."
-)
-@click.option("--of", "of", metavar="NODE", help="The node of a network to explain.  [default: its class]")
-@click.option("--against", metavar="CLASS", help="The class to compare with.  [default: the runner-up]")
-@sequence_form
-@options.format_options(document=True)
-@options.output_option("Write the CSV here instead of to standard output.")
-@options.json_option
-def command(  # noqa: PLR0913 - what can be asked for
-    model: str,
-    data: str,
-    rows: tuple[int, ...],
-    of: str | None,
-    against: str | None,
-    layout: SequenceForm,
-    form: InputFormat,
-    output: str | None,
-    json_wanted: bool,
-) -> None:
-    """Say why each row of DATA, or the document that it is, got its class from MODEL."""
-    from softcount.cli import library_calls as library
-    from softcount.cli import sequence_calls
-    from softcount.cli.outputs import check_output, put_rows
-
-    form = replace(form, default_unit="lines" if rows else "document")
-    check_output(output, model, data)
-    states = sequence_calls.sequence_model(model)
+def explain_rows(
+    model: str, data: str, rows: tuple[int, ...], asked: tuple[str | None, str | None], layout: SequenceForm,
+    form: InputFormat, put: tuple[str | None, bool],
+) -> None:  # fmt: skip
+    """Explain every row or those named, of any kind of model; `asked` are a node and what to compare with."""
+    of, against = asked
+    states = sequence_model(model)
     if states is not None:
         if rows or of is not None:
             raise DataError(f"{model}: a model of sequences explains every step. Leave out --row and --of.")
-        put_rows(sequence_calls.explained(states, data, layout, form, against), output, json_wanted)
+        put_rows(explain_steps(states, data, layout, form, against), *put)
         return
     layout.refuse(model)
-    fitted: Any = library.load_any(model)
-    put = output, json_wanted
-    if library.is_network(fitted):
-        explain_network(fitted, data, form, rows, (of, against), put)
+    fitted: Any = load_any(model)
+    if is_network(fitted):
+        explain_network(fitted, data, form, rows, asked, put)
     elif of is not None:
         raise DataError(f"{model}: no network, so its class alone is explained. Leave out --of.")
     else:
@@ -105,13 +88,9 @@ def explain_classes(
     put: tuple[str | None, bool],
 ) -> None:
     """What every column adds to the log-odds of a row's class, against another or the runner-up."""
-    from softcount.cli import library_calls as library
-    from softcount.cli.named_columns import say_prediction_notes
-    from softcount.cli.outputs import progress, put_answer, put_rows
-
     output, json_wanted = put
     with progress() as tell:
-        table = library.open_like(fitted, data, form, tell)
+        table = open_like(fitted, data, form, tell)
         title = document_title(table, data)
         if rows or title is not None:
             reasons, few = some_rows(fitted, table, rows or (1,), against, title)
@@ -127,9 +106,6 @@ def explain_classes(
 
 def document_title(table: Table, data: str) -> str | None:
     """What to call the one document that DATA is; None where it is a table."""
-    from softcount.cli.outputs import STANDARD
-    from softcount.sources.frames import ArrowSource
-
     if not isinstance(table.source, ArrowSource):
         return None
     return "The document" if data == STANDARD else data
@@ -144,11 +120,6 @@ def explain_network(
     put: tuple[str | None, bool],
 ) -> None:
     """What every node of a network adds to the log-odds of a node, against a level or the runner-up."""
-    from softcount.cli.network_calls import explained_lines
-    from softcount.cli.outputs import put_answer, put_rows
-    from softcount.report.answer_page import add_reasons
-    from softcount.report.page import Page
-
     table, few = explained_lines(fitted, data, form, rows, *asked)
     output, json_wanted = put
     if not few or output is not None or json_wanted:
@@ -162,11 +133,6 @@ def explain_network(
 
 def explained_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
     """What there is to say about a few rows, for a person."""
-    from softcount.report.answer_page import add_reasons
-    from softcount.report.class_page import class_names
-    from softcount.report.page import Page
-    from softcount.report.word_page import add_moved
-
     called = dict(zip(map(str, fitted.names), class_names(fitted), strict=True))
     page = Page()
     for row in few:
@@ -178,9 +144,6 @@ def explained_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
 
 def explained_document(fitted: Fitted, row: ExplainedRow) -> dict[str, Any]:
     """A row's figures by column and, where the model reads text, its words and where they stand."""
-    from softcount.report.answer_page import PROBABILITY, WORDS
-    from softcount.report.word_page import moved_document
-
     document = dict(row.line) | {row.ours[PROBABILITY]: row.probability}
     words = [moved_document(fitted, *pair) for pair in row.words]
     return document | {row.ours[WORDS]: words} if words else document
@@ -188,8 +151,6 @@ def explained_document(fitted: Fitted, row: ExplainedRow) -> dict[str, Any]:
 
 def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
     """The chunks that hold the rows (counted from 1); every chunk where none are named."""
-    from softcount.table import Chunks
-
     wanted, kept, n_rows = set(rows), [], 0
     for chunk in fitted.chunks(table):
         n_rows += chunk.n_rows
@@ -204,9 +165,6 @@ def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
 
 def every_row(fitted: Fitted, table: Table, against: str | None) -> pa.Table:
     """A line of reasons for every row."""
-    from softcount.fitted.explain import explained
-    from softcount.report.answer_page import reasons_table, rows_of
-
     kept: Any = chunks_with(fitted, table, ())
     rows = rows_of(kept.chunks)
     why = explained(fitted, kept, _other(fitted, against))
@@ -217,12 +175,6 @@ def some_rows(
     fitted: Fitted, table: Table, rows: Sequence[int], against: str | None, title: str | None
 ) -> tuple[pa.Table, list[ExplainedRow]]:
     """A line of reasons for each of the rows, counted from 1, and all there is to tell about it."""
-    from softcount.fitted.characteristic_words import row_of
-    from softcount.fitted.explain import explained
-    from softcount.report.answer_page import ExplainedRow, ours_in, reasons_table
-    from softcount.run.local import Threads
-    from softcount.table import Chunks
-
     other = _other(fitted, against)
     kept: Any = chunks_with(fitted, table, rows)
     single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
@@ -254,32 +206,83 @@ def _refuse_itself(rows: Sequence[int], why: Explanation, against: str | None, t
 
 def _with_files(fitted: Fitted, table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
     """The lines with the file of each row, where each row is a file."""
-    from softcount.report.answer_page import FILE, ours_in
-
     files = table.source.files
     return reasons if not files else reasons.add_column(1, ours_in(fitted)[FILE], [[files[row - 1] for row in rows]])
 
 
 def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple[DocumentWords, str | None]]:
     """The words of each column of text in a chunk's only row, and the document they are in."""
-    from softcount.fitted.characteristic_words import explain_words
-    from softcount.table import document_at
-
     found = explain_words(fitted, chunk, other) if fitted.schema.texts else []
     return [(part, document_at(table, part.key, chunk.start)) for part in found]
 
 
 def _cells(fitted: Fitted, chunk: Chunk, words: list[tuple[DocumentWords, str | None]]) -> dict[str, str]:
     """What the row holds; a document is told by how it begins."""
-    from softcount.fitted.answers import labels_in
-    from softcount.report.answer_page import cells_of
-    from softcount.report.word_page import beginning
-
     held, names = cells_of(fitted, [chunk], chunk.start + 1), labels_in(fitted)
     return {**held, **{names[part.key]: beginning(text) for part, text in words}}
 
 
 def _other(fitted: Fitted, against: str | None) -> Any:
-    from softcount.cli.named_columns import class_value
-
     return None if against is None else class_value(fitted, against, "--against")
+
+
+def explained_lines(
+    fitted: FittedNet, data: str, form: InputFormat, wanted: Sequence[int], of: str | None, against: str | None
+) -> tuple[pa.Table, list[ExplainedRow]]:
+    """A line for each row, or each of those wanted, counted from 1: what every node adds to its log-odds.
+
+    Of the rows wanted also what a page says of them.
+    """
+    if of is None and fitted.target is None:
+        raise DataError("the network was learned without a class. Say which node to explain: --of NODE")
+    node = fitted.target if of is None else node_key(fitted, of, "--of")
+    assert node is not None
+    _, rows = open_rows(fitted, data, form, node)
+    found = explained_rows(fitted, rows, node, against)
+    count = len(found.chosen)
+    for row in wanted:
+        if row > count:
+            raise DataError(f"there is no row {row}: the table has {count:,}. Rows are counted from 1.")
+    names = labels(key for key in found.parts if key is not ROOT)
+    ours = {name: apart(name, names.values()) for name in OURS}
+    places = [row - 1 for row in wanted]
+    table = _reasons(found, fitted.levels[node], names, ours)
+    table = table.take(places) if wanted else table
+    cells = shown_cells(fitted, rows, np.unique(places).astype(np.int64)) if wanted else {}
+    few = [
+        ExplainedRow(
+            line, {names[key]: value_text(cell) for key, cell in cells[place].items() if key in names},
+            probability=float(found.probability[place]), ours=ours,
+        )
+        for place, line in zip(places, table.to_pylist() if wanted else [], strict=True)
+    ]  # fmt: skip
+    return table, few
+
+
+def _reasons(found: ExplainedLevels, levels: Sequence[Any], names: dict[Key, str], ours: dict[str, str]) -> pa.Table:
+    """A line for each row, counted from 1: its level and the one beside it, and what every node adds to their odds."""
+    count, cells = len(found.chosen), cells_array(levels)
+    return pa.table(
+        {
+            ours[ROW]: pa.array(range(1, count + 1)),
+            ours[CLASS]: cells.take(pa.array(found.chosen)),
+            ours[AGAINST]: cells.take(pa.array(found.against)),
+            **{ours[PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
+            ours[TOTAL]: sum(found.parts.values(), np.zeros(count)),
+        }
+    )
+
+
+def explain_steps(model: Any, data: str, layout: SequenceForm, form: InputFormat, against: str | None) -> pa.Table:
+    """Why each step has its state; of a chain, how surprising each step is after those before it."""
+    sequences = read_sequences(layout, data, form, column=None if is_hidden(model) else model.schema_.used[0].key)
+    if not is_hidden(model):
+        if against is not None:
+            raise DataError("--against is for models with states or classes; a chain says what was likeliest.")
+        found: pa.Table = model.explain(sequences)
+        return found
+    names = {str(name): name for name in model.states_.tolist()}
+    if against is not None and against not in names:
+        raise DataError(f"there is no state {against!r}. The states are: {', '.join(names)}.")
+    found = model.explain(sequences, None if against is None else names[against])
+    return found

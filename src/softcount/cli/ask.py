@@ -1,4 +1,4 @@
-"""What is given of columns or nodes on the command line: values, ranges, sets, anything but some."""
+"""Questions to a model: distributions of columns given others, new rows, new sequences."""
 
 from __future__ import annotations
 
@@ -7,19 +7,167 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
+import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from softcount.cli.named_columns import class_value, model_keys, node_keys, suggestion
+from softcount.cli.models import (
+    class_value,
+    column_key,
+    is_hidden,
+    load_any,
+    model_keys,
+    node_key,
+    node_keys,
+    refuse_text,
+    say_answering_model,
+    sequence_model,
+)
+from softcount.cli.options import suggestion
+from softcount.cli.outputs import put_answer
 from softcount.errors import DataError
+from softcount.fitted.answers import answering_model, query, sampled
+from softcount.fitted.conditions import above, any_of, below, between, not_, spoken_given, written_given
+from softcount.fitted.derived_columns import own_levels
+from softcount.fitted.fitted import Fitted
+from softcount.networks.elimination import cells_within
+from softcount.report.answer_page import answers_document, answers_page, cells_array, query_document, query_page
+from softcount.table import Key
+from softcount.table.cell_forms import CellForm, as_cell, number_in, spell_cells, spelt_decimals
+from softcount.table.schema import Schema, labels
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import FittedNet
-    from softcount.table import Key
-    from softcount.table.cell_forms import CellForm
+
+
+def ask_model(fitted: Fitted, model: str, of: str | None, given: tuple[str, ...], json_wanted: bool) -> None:
+    """What naive Bayes or a mixture says of one column, or of all that are not given."""
+    key, known = None if of is None else column_key(fitted, of, "--of"), given_columns(fitted, given)
+    if key is not None:
+        refuse_text(fitted, key, model)
+    put_query(fitted, key, known, query(fitted, key, known), json_wanted)
+
+
+def put_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any], answer: Any, as_json: bool) -> None:
+    """The answer of one column, or without `of` of every column, and the model that answers."""
+    said, model = spoken_given(known), {"model": answering_model(fitted)}
+    if of is None:
+        put_answer(lambda: answers_document(known, answer) | model, lambda: answers_page(said, answer), as_json)
+    else:
+        put_answer(lambda: query_document(of, known, answer) | model, lambda: query_page(of, said, answer), as_json)
+    say_answering_model(fitted, None if of is None else [of, *known])
+
+
+def with_memory(fitted: FittedNet, memory: str | None) -> FittedNet:
+    """The network, allowed so much memory for an exact answer."""
+    try:
+        return replace(fitted, room=cells_within(memory))
+    except DataError as error:
+        raise click.UsageError(f"--{error}") from None
+
+
+def as_written(fitted: FittedNet, known: dict[Key, Any]) -> dict[Key, Any]:
+    """What is given of a network with numbers as the cells of their columns are written."""
+    return written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
+
+
+def tell_likeliest(fitted: FittedNet, given: tuple[str, ...], json_wanted: bool) -> None:
+    """The likeliest levels of all nodes together."""
+    from softcount.report.network_page import likeliest_document, likeliest_page
+
+    known = given_nodes(fitted, given)
+    found, known = fitted.most_probable(known), as_written(fitted, known)
+    said = spoken_given(known)
+    put_answer(lambda: likeliest_document(known, found), lambda: likeliest_page(said, found), json_wanted)
+
+
+def ask_network(
+    fitted: FittedNet, of: tuple[str, ...], given: tuple[str, ...], samples: int | None, json_wanted: bool
+) -> None:
+    """What a network says of one node, of several together, or of every node."""
+    from softcount.fitted.network_rows import sampled_query
+    from softcount.report.network_page import joint_document, joint_page
+
+    keys = [node_key(fitted, name, "--of") for name in dict.fromkeys(of)]
+    known = given_nodes(fitted, given)
+    numbers = [key for key in keys if fitted.is_number(key)]
+    if numbers and len(keys) > 1:
+        raise DataError(f"--of: node {str(numbers[0])!r} holds numbers, which have no joint table. Ask for it alone.")
+    asked: Any = keys if len(keys) > 1 else keys[0] if keys else None
+    answer = fitted.query(asked, known) if samples is None else sampled_query(fitted, asked, known, samples)
+    known = as_written(fitted, known)
+    if len(keys) < 2:
+        put_query(fitted, asked, known, answer, json_wanted)
+        return
+    said = spoken_given(known)
+    put_answer(lambda: joint_document(asked, known, answer), lambda: joint_page(asked, said, answer), json_wanted)
+
+
+def draw_rows(
+    model: str, n: int, length: int | None, given: tuple[str, ...], seed: int, spelt: bool
+) -> tuple[pa.Table, Any]:
+    """New rows, numbers written as in the table if `spelt`, and the model; None for one of sequences."""
+    states = sequence_model(model)
+    if states is not None:
+        if given:
+            raise DataError(f"{model}: a model of sequences, which takes no --given.")
+        return draw_steps(states, n, length, seed), None
+    if length is not None:
+        raise DataError(f"{model}: no model of sequences. Leave out --length.")
+    fitted, rng = load_any(model), np.random.default_rng(seed)
+    if isinstance(fitted, Fitted):
+        rows = sampled(fitted, n, given_columns(fitted, given), rng)
+    else:
+        drawn = fitted.drawn(n, given_nodes(fitted, given), rng)
+        rows = {name: drawn[key] for key, name in labels(drawn).items()}
+    if spelt:
+        rows = {name: _as_spelt(fitted.schema, name, cells) for name, cells in rows.items()}
+    return pa.table({name: cells_array(cells) for name, cells in rows.items()}), fitted
+
+
+def _as_spelt(schema: Schema, name: str, cells: Any) -> Any:
+    """Numbers as text with the decimals that every cell of their column has; others as they are."""
+    spec = schema.by_key.get(name)
+    decimals = 0 if spec is None else spelt_decimals(spec.written)
+    return spell_cells(cells, decimals) if decimals else cells
+
+
+def draw_steps(model: Any, n: int, length: int | None, seed: int) -> pa.Table:
+    """New sequences, a row for each step; of a chain, one that goes on for n steps, or n that end."""
+    if is_hidden(model):
+        found: pa.Table = model.sample(n, 100 if length is None else length, random_state=seed)
+        return found
+    if length is not None:
+        raise DataError("--length is for models with hidden states: -n is how many steps a chain goes on for.")
+    drawn = model.sample(max(n, 1), random_state=seed)
+    each = drawn if model.ends else [drawn]
+    numbers = [number for number, steps in enumerate(each, start=1) for _ in steps]
+    steps = [step for steps in each for step in range(1, len(steps) + 1)]
+    return pa.table({"sequence": numbers, "step": steps, "symbol": cells_array([x for own in each for x in own])})
+
+
+def generate(chain: Any, n: int, start: str | None, seed: int) -> str:
+    """New sequences as text, one on a line: characters close together, other symbols with blanks between them."""
+    close = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in chain.symbols_)
+    begin: Any = None if start is None else list(start) if close else start.split()
+    if begin is not None and not close:
+        spelt = {str(symbol): symbol for symbol in chain.symbols_}
+        begin = [spelt.get(step, step) for step in begin]
+    drawn = chain.sample(n, start=begin, random_state=seed)
+    lines = drawn if chain.ends else [drawn]
+    return "".join(("" if close else " ").join(map(str, line)) + "\n" for line in lines)
+
+
+# -- what is given
+
 
 SIGNS = ("!=", ">=", "<=", "=", ">", "<")
+
+
 RANGE, OR, WEIGHT = "..", "|", ":"
+
+
 FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female', in quotes"
 
 
@@ -43,7 +191,11 @@ def split_given(
     """Name, sign and value of each; names and values may hold signs too, so the longest name that is known wins."""
     found: dict[str, tuple[str, str]] = {}
     for text in texts:
-        places = [(place, sign) for place in range(1, len(text)) if (sign := _sign_at(text, place))]
+        places = [
+            (place, sign)
+            for place in range(1, len(text))
+            if (sign := next((sign for sign in SIGNS if text.startswith(sign, place)), None))
+        ]
         if not places:
             raise click.UsageError(f"--given {text!r} is not COL=VALUE, such as {FORMS}")
         known = [(place, sign) for place, sign in places if text[:place] in keys]
@@ -55,10 +207,6 @@ def split_given(
             raise click.UsageError(f"--given {name!r} is given twice")
         found[name] = sign, text[place + len(sign) :]
     return [(name, *said) for name, said in found.items()]
-
-
-def _sign_at(text: str, place: int) -> str | None:
-    return next((sign for sign in SIGNS if text.startswith(sign, place)), None)
 
 
 class AskedColumn(Struct, frozen=True):
@@ -76,8 +224,6 @@ class AskedColumn(Struct, frozen=True):
 
     def value(self, sign: str, text: str) -> Any:
         """What a sign and what stands behind it say of the column."""
-        from softcount.fitted.conditions import above, below, between, not_
-
         if sign == "=":
             return self._said(text)
         if sign == "!=":
@@ -89,8 +235,6 @@ class AskedColumn(Struct, frozen=True):
         return ways[sign]
 
     def _said(self, text: str, known: bool = False) -> Any:
-        from softcount.fitted.conditions import any_of
-
         parts = text.split(OR)
         if text in self.levels:
             return self.levels[text]
@@ -119,8 +263,6 @@ class AskedColumn(Struct, frozen=True):
 
     def _range(self, text: str) -> Any:
         """A range of numbers, either end of which may be left out."""
-        from softcount.fitted.conditions import between
-
         low, sign, high = text.partition(RANGE)
         ends = [self._number(end) if end else None for end in (low, high)]
         spelt = all(end is not None or not part for end, part in zip(ends, (low, high), strict=True))
@@ -145,8 +287,6 @@ class AskedColumn(Struct, frozen=True):
 
     def _number(self, text: str) -> Any:
         """The number that a text is, as the cells of the column are written; None where it is none."""
-        from softcount.table.cell_forms import as_cell, number_in
-
         value = number_in(self.written, text)
         if not isfinite(value):
             return None
@@ -154,8 +294,6 @@ class AskedColumn(Struct, frozen=True):
 
 
 def _plain_number(text: str) -> float | None:
-    from softcount.table.cell_forms import number_in
-
     value = number_in(None, text)
     return value if isfinite(value) else None
 
@@ -174,8 +312,6 @@ def _column_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
     if spec.kind.numeric:
         return AskedColumn(name, numbers=True, written=spec.written).value(sign, text)
     if spec.derived is not None and not spec.used:
-        from softcount.fitted.derived_columns import own_levels
-
         return AskedColumn(name, {str(level): level for level in own_levels(spec)}).value(sign, text)
     # A level the model has not seen goes on as text: the prior has mass in reserve for it.
     return AskedColumn(name, {str(level): level for level in spec.levels}, open=True).value(sign, text)

@@ -12,11 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.filling import arrow_of
-from softcount.estimators.labels_there import answers_and_labels
+from softcount.estimators.engines import answers_and_labels, needs_all_rows, row_by_row
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.result_frames import arrow_lines
-from softcount.estimators.row_by_row import needs_all_rows, row_by_row
+from softcount.estimators.result_frames import arrow_lines, as_arrow
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation, judged, label_places, lift_of, rarer, scored_rows
 from softcount.fitted.decisions import (
@@ -181,7 +179,7 @@ def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestE
         raise DataError(
             "rows drawn from a network have intervals where numbers were cut, so it cannot tell them again."
         )
-    drawn = arrow_of(model.sample(int(n), random_state=random_state))
+    drawn = as_arrow(model.sample(int(n), random_state=random_state))
     rows = drawn.drop_columns([str(model.fitted_.target)])
     return BestError.of(iter([model.predict_proba(rows)]))
 

@@ -17,30 +17,31 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator
+from softcount.estimators.base import Estimator, KeptRecord, LearnedRows
+from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.learned_rows import KeptRecord, LearnedRows
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
-from softcount.estimators.row_by_row import needs_all_rows, row_by_row
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
-from softcount.fit.network_structure import WORDS, SearchSettings, graph_of, pairs_of, structure_of
+from softcount.fit.network_structure import WORDS, SearchSettings, Structure, graph_of, learner, pairs_of, structure_of
 from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.network_numbers import NodeTable
 from softcount.fitted.network_rows import explained_rows, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
+from softcount.learn.prepare import read_all
 from softcount.learn.record import bic, description_length
-from softcount.learn.settings import Plan
+from softcount.learn.settings import Plan, retyping
 from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
-from softcount.models.declare import read_kinds
+from softcount.models.declare import Coded, read_kinds
 from softcount.models.network import Net
 from softcount.networks.elimination import cells_within
 from softcount.networks.network import Graph, Network
-from softcount.networks.scores import Dependence
+from softcount.networks.scores import CodeCounts, Dependence, dependence
+from softcount.networks.structure_search import bootstrap_edges, tree_edges
 from softcount.run.local import Threads
 from softcount.sources.frames import is_missing
 from softcount.table import Table, open_table, refuse_many_numbers
@@ -462,7 +463,6 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
 
     def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence[Key]:
         """What rows say of two columns given others: information in nats, and the G2 test that there is none."""
-        from softcount.estimators.net_strength import dependence_in
 
         return dependence_in(clone(self), X, a, b, [given] if isinstance(given, str) else list(given))
 
@@ -474,7 +474,6 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
         `joined` counts the edge in either direction, `directed` in this one, and `compelled` where no equally good
         network has it the other way. `exact` gives the probability that two nodes are joined over all trees.
         """
-        from softcount.estimators.net_strength import edge_strength
 
         return self._result(arrow_table(edge_strength(clone(self), X, y, sample_weight, replicates, exact)))
 
@@ -538,7 +537,7 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
     @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
-        from softcount.estimators.filling import filled
+        from softcount.estimators.result_frames import filled
 
         table = self._closed(X)
         found = self._fitted.fills(table)
@@ -605,3 +604,66 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
         check_is_fitted(self, "fitted_")
         self._recorded()
         save_estimator(self, path)
+
+
+# How sure an edge is, and what rows say of two nodes: questions to data rather than to a network.
+
+
+def code_rows(net: BayesNet, X: Any, y: Any, sample_weight: Any) -> tuple[Coded, Key | None]:
+    """Rows as a search for edges sees them, numbers cut; and the node of the class."""
+    table, target, classes = net._opened(X, y, sample_weight)
+    request, kept = net._request(target, classes), list[Coded]()
+
+    def keep(found: Coded) -> tuple[Graph, list[str]]:
+        kept.append(found)
+        return Graph.of([], found.names), []
+
+    def build(opened: Table) -> None:
+        with Threads(1) as threads:
+            chunks, settled = read_all(opened, request.plan, threads, None)
+        request.declare(opened, Structure(search=keep)).build(settled, chunks.here)
+
+    with Threads(1) as threads:
+        retyping(table, build, threads, known_classes=False)
+    return kept[-1], target
+
+
+def edge_strength(net: BayesNet, X: Any, y: Any, sample_weight: Any, replicates: int, exact: bool) -> dict[str, Any]:
+    """For each pair of nodes that was joined at least once: how often, which way, and which way it must be."""
+    rows, target = code_rows(net, X, y, sample_weight)
+    counting = CodeCounts(rows.codes, rows.sizes, rows.weights)
+    names = rows.names
+    if exact:
+        shares = tree_edges(counting)
+        pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
+        order = sorted(pairs, key=lambda pair: -shares[pair])
+        return {
+            "node": [names[a] for a, _ in order],
+            "other": [names[b] for _, b in order],
+            "probability": [float(shares[pair]) for pair in order],
+        }
+    word = net.edges if isinstance(net.edges, str) and net.edges in WORDS else "search"
+    if word in ("naive", "joint"):
+        raise DataError(f"edges={word!r} are the same whatever the rows say. Ask for 'tan', 'chow-liu' or 'search'.")
+    found = bootstrap_edges(counting, learner(word, rows, target, net._search_settings()), replicates)
+    pairs = [(int(a), int(b)) for a, b in np.argwhere(found.directed > 0)]
+    order = sorted(pairs, key=lambda pair: (-found.joined[pair], -found.directed[pair], pair))
+    return {
+        "parent": [names[a] for a, _ in order],
+        "child": [names[b] for _, b in order],
+        "joined": [float(found.joined[pair]) for pair in order],
+        "directed": [float(found.directed[pair]) for pair in order],
+        "compelled": [float(found.compelled[pair]) for pair in order],
+    }
+
+
+def dependence_in(net: BayesNet, X: Any, a: Key, b: Key, given: list[Key], y: Any = None) -> Dependence[Key]:
+    """What rows say of two columns given others."""
+    rows, _ = code_rows(net, X, y, None)
+    number = {name: place for place, name in enumerate(rows.names)}
+    for name in (a, b, *given):
+        if name not in number:
+            raise DataError(f"the table has no column {name!r}. It has: {', '.join(map(str, rows.names))}.")
+    counting = CodeCounts(rows.codes, rows.sizes, rows.weights)
+    found = dependence(counting, number[a], number[b], [number[name] for name in given])
+    return Dependence(a, b, tuple(given), found.information, found.freedom, found.weight, found.copy)

@@ -1,0 +1,442 @@
+"""How DATA is read: a table to learn from, or a table, documents or lines put to a model."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from softcount.cli.fit import holds_classes
+from softcount.cli.options import InputFormat, SequenceForm, TextUnit, suggestion
+from softcount.errors import DataError
+from softcount.families import FAMILIES
+from softcount.learn.record import Learned
+from softcount.models.declare import Declared, read_kinds
+from softcount.run.local import Threads
+from softcount.run.progress import Tell, keep_quiet
+from softcount.sources.arrow_files import PARQUET_MAGIC
+from softcount.sources.bytestream import Progress, TextFile, first_bytes
+from softcount.sources.csv_dialect import DELIMITERS
+from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, lines_of, one_document
+from softcount.sources.open_source import file_source, from_path, open_source
+from softcount.sources.source import Source, Wanted
+from softcount.table import Chunks, Contradiction, Key, Schema, Table, open_table
+from softcount.table.cell_forms import decimals_of, spell_cell
+from softcount.table.schema import apart, labels
+
+if TYPE_CHECKING:
+    from softcount.fitted.network import FittedNet
+    from softcount.sequences import Sequences
+
+
+UNITS: dict[TextUnit, str] = {"lines": "each line as a document", "document": "the whole as a document"}
+
+
+FIRST_LINES = 50
+
+
+FEW_LINES = 5
+"""Fewer lines than this that have the same number of commas are no table."""
+
+
+SENTENCE = 3
+"""Words in a line, on average, from which lines may be sentences."""
+
+
+TABLES = (".csv", ".tsv", ".tab")
+"""Endings of files that their owner takes for tables."""
+
+
+READING = "reading"
+
+
+def refuse_data(model: str, data: str | None, what: str) -> None:
+    """Refuse a table beside a model whose page takes none."""
+    if data is not None:
+        raise DataError(f"{model}: {what}. Leave {data} out.")
+
+
+# -- to learn from
+
+
+def declared(kinds: Mapping[Any, Any]) -> Declared:
+    """What --kind asked for. A block's columns are divided by commas; no column at all stands for every other."""
+    named = {key: kind for key, kind in kinds.items() if key}
+    said = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
+    return replace(said, all_auto=len(named) < len(kinds))
+
+
+def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
+    """The table to learn from, its first rows looked at."""
+    with may_be_lines(data, form):
+        return table_of(source_of(data, form, bytes_read(tell)), asked, form)
+
+
+def table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
+    """The table of a source, read as it was asked."""
+    kinds: Any = asked.forced
+    return open_table(source, kinds=kinds, missing=form.words(), **sides)
+
+
+def bytes_read(tell: Tell) -> Callable[[int, int], None]:
+    """What to call as bytes are read."""
+    return lambda done, total: tell(READING, done, total)
+
+
+def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
+    """The schema once every row has been met, the number of rows, the missing cells of each column, and notes."""
+    while True:
+        try:
+            with Threads() as threads:
+                table.gather_words(threads.map)
+                rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
+            return table.settle().schema, rows, table.missing, table.notes
+        except Contradiction as why:
+            table = table.widened(why)
+
+
+def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
+    """The rows of DATA."""
+    if form.sql is not None:
+        from softcount.sources.databases import query_source
+
+        return query_source(form.sql, data)
+    if form.unit == "lines":
+        encoding = form.file.encoding
+        return from_path(
+            data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress, encoding))
+        )
+    return open_source(data, form.words(), form.file, progress)
+
+
+def _of_lines(path: str, name: str) -> str:
+    """The path of a file to be read line by line; folders and tar files are refused."""
+    if holds_classes(path):
+        raise DataError(f"{name} holds documents in files of their own. Leave out --lines, or name one of its files.")
+    return path
+
+
+# -- to be answered for
+
+
+def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
+    """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
+    with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
+        source = source_like(fitted, data, form, bytes_read(tell))
+        return open_table(source, schema=fitted.schema, missing=form.words(fitted.schema.missing))
+
+
+def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Source:
+    """The rows of DATA for a model: a table, or documents where the model reads text.
+
+    Folders and tar files hold a document in each file. Any other file is a table, unless text is all that the model
+    reads and the first line does not name its column: then each line is a document.
+    """
+    if form.sql is not None:
+        from softcount.sources.databases import query_source
+
+        return query_source(form.sql, data)
+    return from_path(data, partial(_like, fitted, form, progress), form.file.over(fitted.schema.form))
+
+
+def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, name: str) -> Source:
+    shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
+    if shelf is not None:
+        return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
+    file = form.file.over(fitted.schema.form)
+    said = form.file.header is False or form.file.names
+    unit = form.unit or (None if said else _guessed_unit(fitted, form, path, name))
+    if unit == "document":
+        return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
+    if unit == "lines":
+        return LinesSource(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as documents"))
+    return file_source(path, name, form.words(fitted.schema.missing), file, progress)
+
+
+def text_column(fitted: Learned, what: str) -> Any:
+    """The model's one column of text; a model that has none, or several, is refused."""
+    keys = fitted.schema.texts
+    if len(keys) == 1:
+        return keys[0]
+    columns = ", ".join(repr(spec.key) for spec in fitted.schema.used[:5])
+    if not keys:
+        raise DataError(f"{what}, but the model reads no text. Give it a table with its columns: {columns}.")
+    raise DataError(f"{what}, but the model reads {len(keys)} columns of text. Give it a table with {columns}.")
+
+
+def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
+    """What a document is in a file that is no table: text is all the model reads, and no header names its column."""
+    key = fitted.schema.only_text
+    if key is None or first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+        return None
+    lines = _first_lines(path, name)
+    if lines and any(str(key) in row for row in _as_cells(lines[0])):
+        return None
+    width = table_width(lines)
+    if width and (fitted.schema.form.header is False or fitted.schema.form.names):
+        return None
+    if width or name.lower().removesuffix(".gz").endswith(TABLES):
+        looks = f"looks like a table of {width} columns" if width else "is named like a table"
+        remedy = "Name it there" + (" (or --no-header)" if re.fullmatch(r"c\d+", str(key)) else "")
+        raise DataError(
+            f"{name} {looks}, and its first line does not name the column that the model reads, {str(key)!r}.\n"
+            f"  {remedy}; to take {UNITS[form.default_unit]}: --{form.default_unit}"
+        )
+    return form.default_unit
+
+
+def _first_lines(path: str, name: str) -> list[str]:
+    found = lines_of(TextFile(path, name).blocks(quiet=True), name)
+    return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
+
+
+def _as_cells(line: str) -> list[list[str]]:
+    """The cells of a line under each delimiter that a table may have."""
+    found = []
+    for delimiter in DELIMITERS:
+        try:
+            found.append([cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])])
+        except csv.Error:  # a line longer than a cell may be
+            continue
+    return found
+
+
+@contextmanager
+def may_be_lines(data: str, form: InputFormat) -> Iterator[None]:
+    """Where DATA cannot be used as a table and its lines are sentences, the error says how to read those."""
+    try:
+        yield
+    except DataError as error:
+        raise _if_lines(error, data, form) from None
+
+
+def _if_lines(error: DataError, data: str, form: InputFormat) -> DataError:
+    if type(error) is not DataError or form.unit is not None or not os.path.isfile(data):
+        return error
+    try:
+        lines = [line for line in _first_lines(data, data) if line.strip()]
+    except DataError:
+        return error
+    words = sum(len(line.split()) for line in lines) / max(len(lines), 1)
+    if words < SENTENCE or table_width(lines) or any("\0" in line for line in lines):
+        return error
+    return DataError(f"{error}\n  If each line is a document: --lines")
+
+
+def table_width(lines: list[str]) -> int:
+    r"""How many columns lines have that make rows of one width, quotes minded or not; 0 where they are no table.
+
+    Two columns that a comma parts need more: that no space follows it, as it does in sentences.
+
+    >>> table_width(["a\t1"] * 5), table_width(["well, hello"] * 5), table_width(["1,2,3"] * 4)
+    (2, 0, 0)
+    >>> table_width(['ham,"well, hello"', "spam,free"] * 3)
+    2
+    """
+    for delimiter in DELIMITERS:
+        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+            rows = _rows(lines, delimiter, quoting)
+            width = len(rows[0]) if len(rows) >= FEW_LINES else 0
+            if width >= 2 and all(len(row) == width for row in rows) and (width > 2 or _tight(rows, delimiter)):
+                return width
+    return 0
+
+
+def _rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
+    """The rows of a table that is written so; the last line read may be in the middle of one."""
+    try:
+        rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=quoting) if row]
+    except csv.Error:  # a cell that is longer than cells may be
+        return []
+    return rows[:-1] if len(lines) == FIRST_LINES else rows
+
+
+def _tight(rows: list[list[str]], delimiter: str) -> bool:
+    return delimiter == "\t" or not any(cell.startswith(" ") for row in rows for cell in row[1:])
+
+
+def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Tell = keep_quiet) -> tuple[Table, Any]:
+    """A table to be answered for, and its rows: with their classes as evidence where another node is asked for."""
+    from softcount.fit.network import class_codes
+
+    table = open_like(fitted, data, form, tell)
+    label = fitted.net.target
+    if label is None or of == label or label not in table.source.keys:
+        return table, table
+    words = form.words(fitted.schema.missing)
+    table = open_table(table.source, schema=fitted.schema, missing=words, target=label)
+    codes = class_codes(fitted, table)
+    chunks = (task() for task in table.tasks())
+    return table, Chunks([replace(x, labels=codes[x.start : x.start + x.n_rows]) for x in chunks])
+
+
+# -- sequences
+
+
+def read_sequences(
+    layout: SequenceForm,
+    data: str,
+    form: InputFormat,
+    weight: str | None = None,
+    column: Any = None,
+    progress: Any = None,
+) -> Sequences:
+    """The sequences that DATA holds; of a long table with one column, if that is given."""
+    from softcount.sequences import sources
+
+    return sources(
+        data, sequence=layout.sequence, order=layout.order, weight=weight, steps=layout.steps,
+        columns=[column] if isinstance(column, str) and layout.steps is None else None,
+        missing=form.words(), form=form.file, progress=progress,
+    )  # fmt: skip
+
+
+# -- columns as they stand in DATA
+
+
+ALL = "all"
+
+
+Fills = Mapping[Any, tuple["np.ndarray", "np.ndarray"]]
+
+
+def columns_of(source: Source, keys: Sequence[Key]) -> dict[Key, pa.ChunkedArray]:
+    """Columns of a source, read anew, cell by cell as they are written; missing cells are null."""
+    parts: list[Mapping[Key, Any]] = [
+        piece.load() for piece in source.pieces(dict.fromkeys(keys, Wanted(numeric=False, text=True)))
+    ]
+    return {key: _join_parts([part[key] for part in parts]) for key in keys}
+
+
+def _join_parts(parts: list[Any]) -> Any:
+    chunks = [chunk for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
+    plain = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
+    kinds = {chunk.type for chunk in plain}
+    return pa.chunked_array(plain if len(kinds) < 2 else [chunk.cast(pa.large_string()) for chunk in plain])
+
+
+def kept_keys(source: Source, keep: Sequence[str]) -> list[Key]:
+    """The columns that --keep names: a name, several with commas between them, or all."""
+    known = {name: key for key, name in labels(source.keys).items()}
+    found: list[Key] = []
+    for text in keep:
+        names = list(known) if text == ALL and ALL not in known else [text] if text in known else text.split(",")
+        for name in names:
+            if name not in known:
+                raise DataError(f"--keep: the table has no column {name!r}.\n  {suggestion(name, known)}")
+            found.append(known[name])
+    return list(dict.fromkeys(found))
+
+
+def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Table:
+    """What is predicted, after the columns of DATA that are kept; where both have a name, ours is in brackets."""
+    if not keep:
+        return predicted
+    kept = {labels(source.keys)[key]: cells for key, cells in columns_of(source, kept_keys(source, keep)).items()}
+    ours = {apart(name, list(kept)): predicted.column(name) for name in predicted.column_names}
+    return pa.table({**kept, **ours})
+
+
+def rounded(table: pa.Table, digits: int | None) -> pa.Table:
+    """The same with numbers rounded to so many digits after the point."""
+    if digits is None:
+        return table
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_floating(field.type):
+            table = table.set_column(place, field.name, pc.round(table.column(place), digits))
+    return table
+
+
+def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table:
+    """DATA with its holes filled; columns that only the model has come last."""
+    from softcount.estimators.result_frames import filled_arrow
+
+    columns: dict[Key, Any] = dict(columns_of(source, source.keys))
+    for key, (rows, values) in fills.items():
+        own = columns.get(key)
+        if own is not None and bool(
+            pa.types.is_string(own.type) or pa.types.is_large_string(own.type) or pa.types.is_string_view(own.type)
+        ):
+            columns[key] = _filled_text(own, rows, values, digits)
+        else:
+            columns[key] = filled_arrow(key, own, rows, values)
+    return pa.table(list(columns.values()), names=list(labels(columns).values()))
+
+
+def _filled_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int | None) -> Any:
+    """Cells as they are written, and fills as text in between, with the decimals that the other cells have."""
+    cells = column.to_pylist()
+    own = set(rows.tolist())
+    decimals = decimals_of([cell for row, cell in enumerate(cells) if row not in own])
+    for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+        cells[row] = _written(value, digits, decimals)
+    return pa.array(cells, pa.large_string())
+
+
+def _written(value: Any, digits: int | None, decimals: int) -> str:
+    if isinstance(value, float) and digits is not None:
+        return f"{round(value, digits):.{max(digits, 0)}f}"
+    if isinstance(value, float) and not decimals:
+        return f"{value:.6g}"
+    return spell_cell(value, decimals)
+
+
+# -- one column as numbers
+
+MOST_GROUPS = 50
+"""Levels of `--by` beyond which nobody could tell the densities apart."""
+
+
+def read_column(
+    data: str, column: str, by: str | None, form: InputFormat, tell: Tell
+) -> tuple[np.ndarray, list[Any] | None, int]:
+    """The numbers of a column, NaN where missing; the label of each row, if wanted; and how many are missing.
+
+    A cell that is not a number is refused with its row.
+    """
+    source = source_of(data, form, bytes_read(tell))
+    names = {str(key): key for key in source.keys}
+    for option, name in (("--column", column), ("--by", by)):
+        if name is not None and name not in names:
+            raise DataError(f"{option}: {data} has no column {name!r}.\n  {suggestion(name, names)}")
+    if column == by:
+        raise DataError(f"--by: {column!r} is the column itself. Name another, whose levels are to be told apart.")
+    wanted = {name: "normal" if name == column else "categorical" if name == by else "ignore" for name in names}
+    asked = declared({names[name]: kind for name, kind in wanted.items()})
+    table: Table = table_of(source, asked, form)
+    while True:
+        try:
+            return _read_column(table, names[column], None if by is None else names[by])
+        except Contradiction as why:
+            table = table.widened(why)
+
+
+def _read_column(table: Table, column: Any, by: Any) -> tuple[np.ndarray, list[Any] | None, int]:
+    chunks = list(table.chunks())
+    settled = table.settle()
+    chunks = list(table.in_order(chunks, settled))
+    places = settled.schema.places
+    values = np.concatenate([chunk.reals[:, places[column].slot] for chunk in chunks] or [np.zeros(0)])
+    labels = None
+    if by is not None:
+        levels = settled.schema[by].levels
+        if len(levels) > MOST_GROUPS:
+            raise DataError(
+                f"--by: column {str(by)!r} has {len(levels):,} levels, and at most {MOST_GROUPS} can be shown."
+            )
+        store, slot = places[by]
+        codes = np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+        labels = [None, *levels, None]
+        labels = [labels[code] for code in codes.tolist()]
+    return values, labels, int(np.isnan(values).sum())
