@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 from sklearn.base import clone
@@ -16,6 +17,7 @@ from softcount.bayes.evidence import class_evidence, penalised, stacking_weights
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.average_files import save_average
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import frame_library
 from softcount.estimators.parameters import check_whole
@@ -424,8 +426,6 @@ class ModelAverage:
         order = rng.permutation(int(n))
         if isinstance(drawn[0], tuple):  # a GaussianMixture: rows as an array, and their components
             return np.concatenate([rows for rows, _ in drawn])[order]
-        import pyarrow as pa
-
         tables = [as_arrow(part) for part in drawn]
         rows = pa.concat_tables(tables, promote_options="permissive").combine_chunks().take(pa.array(order))
         return as_frame(rows, frame_library(drawn[0]))
@@ -434,8 +434,6 @@ class ModelAverage:
 
     def save(self, path: Any) -> None:
         """Write all members and their weights to a file that `softcount.load` reads."""
-        from softcount.estimators.average_files import save_average
-
         save_average(self, path)
 
     @property

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from sklearn import get_config
@@ -22,7 +23,7 @@ from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute, refuse_unlike
 from softcount.files.archive import naming
 from softcount.files.json_document import nested_document
-from softcount.files.text_part import reading_document
+from softcount.files.text_part import reading_document, save_vocabulary, vocabulary_of
 from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
@@ -102,8 +103,6 @@ def _as_arrow(X: Any) -> Any:
     """An Arrow array of text where X is kept as one; None where it is not, or holds what Arrow has no text for."""
     if not hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__arrow_c_array__"):
         return None
-    import pyarrow as pa
-
     try:
         if not isinstance(X, (pa.Array, pa.ChunkedArray)):
             X = pa.chunked_array(X) if hasattr(X, "__arrow_c_stream__") else pa.array(X)
@@ -122,8 +121,6 @@ def _as_arrow(X: Any) -> Any:
 
 def _is_asked_cell_by_cell(kind: Any) -> bool:
     """Bytes, which may be any text, and nulls; pandas keeps a column without a single document as NaN."""
-    import pyarrow as pa
-
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
     return bool(binary or pa.types.is_null(kind) or pa.types.is_floating(kind))
 
@@ -401,8 +398,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def save(self, path: Any) -> None:
         """Write the words and settings to a file that `softcount.load` reads; all words are in it, kept or not."""
-        from softcount.files.text_part import save_vocabulary
-
         check_is_fitted(self, "_gathered")
         reading_document(reading_of(self))  # what would not be read back is refused here
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
@@ -452,8 +447,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
 def load_bag(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> BagOfWords:
     """The transformer that was saved."""
-    from softcount.files.text_part import vocabulary_of
-
     with naming(path, "its words make no sense"):
         known, about = vocabulary_of(document, arrays), document["estimator"]
         settings: dict[str, Any] = dict(about["settings"])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec.structs import asdict
 from sklearn.utils.validation import check_is_fitted
 
@@ -95,8 +96,6 @@ class ClassReports(ResultFrames):
 
         `entropy` is in nats, `relative_entropy` is it as a share of the most there can be: 0 sure, 1 no idea.
         """
-        import pyarrow as pa
-
         members = self._answer(X, Fitted.proba)
         best, entropy = members.argmax(axis=1), membership_entropy(members)
         most = np.log(members.shape[1]) if members.shape[1] > 1 else 1.0
@@ -234,8 +233,6 @@ def _text(value: Any) -> str | None:
 
 
 def _odd_types(names: list[Any]) -> list[tuple[str, Any]]:
-    import pyarrow as pa
-
     reason = pa.struct([("column", pa.string()), ("value", pa.string()), ("surprise", pa.float64())])
     return [
         ("row", pa.int64()),
@@ -249,8 +246,6 @@ def _odd_types(names: list[Any]) -> list[tuple[str, Any]]:
 
 def marks_table(fitted: Fitted, names: list[Any], key: Key | None, most: int) -> Any:
     """The marking words of every class, class by class."""
-    import pyarrow as pa
-
     lines = [
         {"class": name, "column": labels_in(fitted)[leaf.key]} | asdict(mark)
         for leaf in text_leaves(fitted, key)
@@ -264,8 +259,6 @@ def marks_table(fitted: Fitted, names: list[Any], key: Key | None, most: int) ->
 
 def moved_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key | None) -> Any:
     """The words of one row's documents, with their nats and places."""
-    import pyarrow as pa
-
     text_leaves(fitted, key)
     chunk = row_of(fitted, table, row)
     names, told = labels_in(fitted), explain_words(fitted, chunk, against, key)
@@ -275,8 +268,6 @@ def moved_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key |
 
 def _moves(name: str, found: DocumentWords, document: str | None) -> Any:
     """The words of one document; a long one has millions of places, which no Python object is made for."""
-    import pyarrow as pa
-
     moves, places = found.words, places_of(found, document)
     own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
     edges = np.cumsum([0, *map(len, own)])

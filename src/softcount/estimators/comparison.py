@@ -12,8 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from softcount.classify.encode import EncodedRows, column_keys
@@ -136,8 +144,6 @@ def rival_table(schema: Schema, chunks: list[Chunk], labels: np.ndarray) -> Riva
 
 def arrow_rows(schema: Schema, chunks: list[Chunk]) -> Any:
     """Rows of numbers and levels as an Arrow table, null where a cell is missing."""
-    import pyarrow as pa
-
     columns = {}
     for spec in schema.used:
         store, slot = schema.places[spec.key]
@@ -243,19 +249,11 @@ def logistic(train: RivalTable) -> Any:
 
     Levels of fewer than three rows share one.
     """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
     return make_pipeline(plain_features(train), LogisticRegression(max_iter=1000))
 
 
 def plain_features(train: RivalTable) -> Any:
     """Numbers standardised, holes at the mean and marked; a column for each level, the rare ones together."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
     filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
     levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3)
     width = train.matrix.shape[1]
@@ -267,8 +265,6 @@ def plain_features(train: RivalTable) -> Any:
 
 def boosting(train: RivalTable, seed: int) -> Any:
     """scikit-learn's gradient boosting of trees as it comes, told which columns are levels."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     tops = train.matrix[:, train.numbers :].max(axis=0, initial=0)
     levels = [train.numbers + place for place, top in enumerate(tops) if top < MOST_LEVELS]
     return HistGradientBoostingClassifier(categorical_features=levels or None, random_state=seed)
@@ -613,8 +609,6 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 
 def _splits(table: RivalTable, folds: int | None, seed: int) -> tuple[Splits, str]:
     """Rows to learn from and rows held out, with the same share of every class, and how that is called."""
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
-
     blank, labels = np.zeros(len(table.labels)), table.labels
     codes = table.matrix[:, table.numbers :].astype(np.int32)
     repeats, units = units_of((table.matrix[:, : table.numbers], codes), labels)

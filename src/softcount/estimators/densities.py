@@ -17,6 +17,7 @@ from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
+from softcount.estimators.density_files import finite, save_density
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.other_faces import BinFace, KernelFace
 from softcount.estimators.parameters import check_whole
@@ -303,16 +304,12 @@ class KernelDensity(KernelFace, Estimator):
 
     def save(self, path: Any) -> None:
         """Write the rows and the settings to a file that `softcount.load` reads."""
-        from softcount.estimators.density_files import save_density
-
         check_is_fitted(self, "rows_")
         weights = np.empty(0) if self.rows_.weights is None else self.rows_.weights
         save_density(self, path, {"cells": self.rows_.cells, "weights": weights}, self.rows_.level)
 
     def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
         """Take what a file holds, if it makes sense."""
-        from softcount.estimators.density_files import finite
-
         cells = finite(arrays, "cells")
         if cells.ndim != 2 or not len(cells) or cells.shape[1] != self.n_features_in_:
             raise ModelFileError("its rows have other columns than it says.")
@@ -432,15 +429,11 @@ class Histogram(BinFace, Estimator):
 
     def save(self, path: Any) -> None:
         """Write the bins and the settings to a file that `softcount.load` reads."""
-        from softcount.estimators.density_files import save_density
-
         check_is_fitted(self, "edges_")
         save_density(self, path, {"edges": self.edges_, "counts": self.counts_})
 
     def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
         """Take what a file holds, if it makes sense."""
-        from softcount.estimators.density_files import finite
-
         edges = finite(arrays, "edges")
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any() or self.n_features_in_ != 1:
             raise ModelFileError("its edges do not rise from one to the next.")

@@ -13,11 +13,13 @@ from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError, SoftcountError, warn
 from softcount.estimators.result_frames import arrow_table, as_arrow_type, as_type
+from softcount.files.checkpoint_file import checkpointed, remove_checkpoint
 from softcount.learn.settings import Plan
 from softcount.run.local import Threads, one_blas_thread
 from softcount.run.workers import WorkersEngine
@@ -90,8 +92,6 @@ def climbs_logged(estimator: Any, plan: Plan, keep: bool = False) -> Iterator[tu
     if path is None:
         yield plan, lambda done: None
         return
-    from softcount.files.checkpoint_file import checkpointed, remove_checkpoint
-
     with checkpointed(path) as log:
         yield replace(plan, log=log), lambda done: remove_checkpoint(path) if done and not keep else None
 
@@ -401,8 +401,6 @@ def _task(asking: Question, types: dict[str, Any]) -> Callable[[Iterator[Any]], 
     """What runs in Spark's workers, for the batches of a partition."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -429,7 +427,6 @@ def _made_up_types(schema: Any, holes: bool) -> Any:
 
     Nothing is written as such where cells are text, which shows that numbers among them are to be read as numbers.
     """
-    import pyarrow as pa
 
     def cell(kind: Any) -> Any:
         if holes and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):

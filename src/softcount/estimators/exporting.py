@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
@@ -73,6 +74,4 @@ class ExportingCentres(Exporting):
 
 def pa_table(cells: Any) -> Any:
     """Cells as an Arrow table."""
-    import pyarrow as pa
-
     return pa.table(dict(cells))

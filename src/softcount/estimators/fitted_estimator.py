@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +24,8 @@ from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.result_frames import arrow_table, as_arrow, filled
+from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted.answers import CLASS, COUNT, answering_model, dependence_warning, fills, query, sampled
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
@@ -187,8 +189,6 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
     @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
-        from softcount.estimators.result_frames import filled
-
         fitted, table = self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # what a missing document said cannot be made up
@@ -201,10 +201,6 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
     @needs_all_rows
     def augment(self, X: Any) -> Any:
         """A frame of every row once per group, with the expected count of that row in that group."""
-        import pyarrow as pa
-
-        from softcount.estimators.result_frames import as_arrow
-
         proba = self.predict_proba(X)
         rows, groups = proba.shape
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
@@ -269,8 +265,6 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
 
     def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
         """The places of rows' classes among those of the model; None where no class is known."""
-        from softcount.evaluate.scores import as_named, label_places
-
         keys = open_table(X).keys if y is None else []
         column = self.fitted_.target if y is None and self.fitted_.target in keys else y
         if column is None:

@@ -8,8 +8,10 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.core.lazy_scipy import sparse
@@ -187,16 +189,12 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
         return X, weights, codes
     keep = weights > 0
     if hasattr(X, "filter") and hasattr(X, "schema") and hasattr(X, "num_rows"):
-        import pyarrow as pa
-
         X = X.filter(pa.array(keep))
     elif isinstance(X, DocumentTable):
         X = X.kept(keep)
     elif isinstance(X, Mapping):
         X = {key: np.asarray(values, dtype=object)[keep].tolist() for key, values in X.items()}
     elif not isinstance(X, (str, os.PathLike, Table)):
-        from sklearn.utils import _safe_indexing
-
         X = _safe_indexing(X, np.flatnonzero(keep))
     else:
         return X, weights, codes
@@ -348,8 +346,6 @@ class DocumentTable(dict[Key, Any]):
 
     def kept(self, keep: np.ndarray) -> DocumentTable:
         """The documents where `keep` is true."""
-        import pyarrow as pa
-
         # By way of Python: Arrow cannot take from the views that polars keeps text in.
         kept = {key: np.array(column.to_pylist(), dtype=object)[keep] for key, column in self.items()}
         return DocumentTable({key: pa.array(cells, pa.large_string()) for key, cells in kept.items()})
@@ -426,8 +422,6 @@ def _odd_row(X: Any, wanted: Key) -> DocumentTable | None:
                 f"document {row} is {cell!r:.40} ({type(cell).__name__}), which is no text. "
                 "Documents are strings, None where one is missing."
             )
-    import pyarrow as pa
-
     return None if texts else DocumentTable({wanted: pa.nulls(len(X), pa.large_string())})
 
 

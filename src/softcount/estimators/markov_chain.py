@@ -40,6 +40,7 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
+from softcount.estimators.chain_files import save_chain
 from softcount.estimators.other_faces import ChainFace
 from softcount.estimators.pages_above import Reporting
 from softcount.estimators.parameters import Parameter, check_whole
@@ -652,8 +653,6 @@ class MarkovChain(ChainFace, ChainReports, Reporting, Estimator):
 
     def save(self, path: Any) -> None:
         """Write the counts and settings to a file that `softcount.load` reads."""
-        from softcount.estimators.chain_files import save_chain
-
         check_is_fitted(self, "counts_")
         save_chain(self, path)
 

@@ -24,6 +24,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_half_life
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
+from softcount.evaluate.logistic import logistic
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.explain import Quadratic, linear_form, quadratic_form
@@ -105,8 +106,6 @@ class LinearForms:
         >>> partner.predict(X[:4])
         array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
         """
-        from softcount.evaluate.logistic import logistic
-
         check_is_fitted(self, "fitted_")
         if self.fitted_.weights is not None or self.fitted_.pool is not None:
             raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights=.")

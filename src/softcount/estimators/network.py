@@ -20,16 +20,18 @@ from softcount.estimators import inputs
 from softcount.estimators.base import Estimator, KeptRecord, LearnedRows
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
+from softcount.estimators.net_files import net_from, network_of
 from softcount.estimators.notebook_face import NotebookFace
 from softcount.estimators.pages_above import explored
 from softcount.estimators.parameters import check_whole, varied
-from softcount.estimators.result_frames import ResultFrames, arrow_table, node_families
+from softcount.estimators.result_frames import ResultFrames, arrow_table, filled, node_families
+from softcount.files.network_file import read_network, write_network
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
 from softcount.fit.network_structure import WORDS, SearchSettings, Structure, graph_of, learner, pairs_of, structure_of
 from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.network_numbers import NodeTable
-from softcount.fitted.network_rows import explained_rows, surprises
+from softcount.fitted.network_rows import explained_rows, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
 from softcount.learn.prepare import read_all
@@ -342,23 +344,16 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
     @classmethod
     def read(cls, path: Any) -> BayesNet:
         """Read a network from a BIF file, gzipped or not."""
-        from softcount.estimators.net_files import net_from
-        from softcount.files.network_file import read_network
-
         found: BayesNet = net_from(cls, read_network(path))
         return found
 
     def write(self, path: Any) -> None:
         """Write the network to a BIF file, gzipped if its name ends in .gz."""
-        from softcount.files.network_file import write_network
-
         write_network(self.network_, path)
 
     @property
     def network_(self) -> Network:
         """Graph, levels and tables, as a network file has them."""
-        from softcount.estimators.net_files import network_of
-
         return network_of(self._fitted)
 
     # -- what was learned
@@ -447,8 +442,6 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
         """
         if samples is None:
             return self._fitted.query(of, given, each)
-        from softcount.fitted.network_rows import sampled_query
-
         check_whole("samples", samples, 1)
         return sampled_query(self._fitted, of, given, samples, method, random_state)
 
@@ -537,8 +530,6 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
     @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
-        from softcount.estimators.result_frames import filled
-
         table = self._closed(X)
         found = self._fitted.fills(table)
         inputs.warn_of_kept(table)

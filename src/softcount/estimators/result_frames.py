@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from softcount.errors import DataError
 from softcount.estimators.inputs import frame_library, is_table
@@ -20,8 +21,6 @@ from softcount.table.schema import Key, labels
 
 def arrow_table(columns: Any) -> Any:
     """An Arrow table of columns by name; those that hold words and numbers hold text."""
-    import pyarrow as pa
-
     return pa.table({name: values if _alike(values) else list(map(str, values)) for name, values in columns.items()})
 
 
@@ -33,8 +32,6 @@ def _alike(values: Any) -> bool:
 
 def arrow_lines(lines: list[dict[str, Any]], types: Any = None) -> Any:
     """An Arrow table of lines that all have the same names; `types` of them where there may be no line."""
-    import pyarrow as pa
-
     return pa.Table.from_pylist(lines, schema=None if types is None else pa.schema(types))
 
 
@@ -59,8 +56,6 @@ def arrow_of(result: Any) -> Any:
     """A result in whatever type of frame as an Arrow table; labels of rows are left out."""
     library = frame_library(result)
     if library == "pandas":
-        import pyarrow as pa
-
         return pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
     return result.to_arrow() if library == "polars" else result
 
@@ -143,8 +138,6 @@ def _columns(key: Key) -> tuple[Key, ...]:
 
 
 def _schema_types() -> list[tuple[str, Any]]:
-    import pyarrow as pa
-
     text = ("column", "kind", "why", "distribution")
     types = {"used": pa.bool_(), "levels": pa.int64()} | dict.fromkeys(text, pa.string())
     return [(name, types[name]) for name in ("column", "kind", "why", "used", "distribution", "levels")]
@@ -174,8 +167,6 @@ def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
     if isinstance(X, dict):
         theirs = dict(zip(source.keys, X, strict=True))
         return {theirs.get(key, key): column.to_pylist() for key, column in columns.items()}
-    import pyarrow as pa
-
     table = pa.table(list(columns.values()), names=list(labels(columns).values()))
     # pandas' own note of the types would turn a filled 4.3 back into a whole number, or fail to.
     notes = {name: note for name, note in (source.table.schema.metadata or {}).items() if name != b"pandas"}
@@ -253,8 +244,6 @@ def _number(cell: Any) -> float | None:
 
 def as_arrow_type(column: Any, kind: Any) -> Any:
     """A column of Arrow as another type; text that is to be numbers is the numbers that it spells."""
-    import pyarrow as pa
-
     if column.type == kind:
         return column
     if pa.types.is_floating(kind) and not pa.types.is_primitive(column.type):
@@ -264,8 +253,6 @@ def as_arrow_type(column: Any, kind: Any) -> Any:
 
 def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     """A column of Arrow with the fills: of its own type where that can hold them, else of theirs, else text."""
-    import pyarrow as pa
-
     if column is None:
         return arrow_column(key, list(values))
     own, cells = column.type, column.to_pylist()
@@ -305,8 +292,6 @@ def _memory_columns(X: Any) -> ArrowSource:
 
 def _without_views(table: Any) -> Any:
     """The table with text that rows can be taken from: Arrow cannot take from the views that polars keeps text in."""
-    import pyarrow as pa
-
     for place, column in enumerate(table.schema):
         if pa.types.is_string_view(column.type):
             table = table.set_column(place, column.name, table.column(place).cast(pa.large_string()))
