@@ -19,9 +19,9 @@ import numpy as np
 from scipy.special import stdtr
 
 from softcount.errors import DataError
-from softcount.evaluate.learn_model import learn_model
 from softcount.families import FAMILIES, Mixed
 from softcount.families.capabilities import facts_of_numbers
+from softcount.fit.classes import learn_model
 from softcount.learn.density_choice import Contest, decided, sampled
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared, read_kinds

@@ -16,8 +16,8 @@ import softcount as sc
 from softcount.cli import learn, models
 from softcount.cli.fit import FitRequest
 from softcount.errors import DataError, DataWarning
-from softcount.evaluate import learn_model
 from softcount.files import archive, read, write
+from softcount.fit import classes
 from softcount.report.class_page import SortedRows
 from softcount.report.model_page import model_document, model_page
 from softcount.table import schema
@@ -127,7 +127,7 @@ def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatc
     with pytest.warns(DataWarning, match="this model cannot be saved: 2 columns are text, and a model file has room"):
         sc.NaiveBayes(kinds).fit(texts(2), [0, 1, 1] * 10)
     texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.setattr(learn_model, "learn_model", None)
+    monkeypatch.setattr(classes, "learn_model", None)
     request = FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
     with pytest.raises(DataError, match=r"t\.csv: 2 columns are text"):
         learn.fit(request, None)

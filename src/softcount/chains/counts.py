@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from scipy.optimize import minimize
 
 from softcount.core.lazy_scipy import gammaln
 from softcount.errors import DataError
-from softcount.kernels.transitions import count_pairs
 
 GAP = -1
 """The digit of a step that is missing."""
@@ -245,6 +243,8 @@ def _plain(
     codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None
 ) -> ContextCounts:
     """Symbols and pairs of them in one pass over the codes."""
+    from softcount.kernels.transitions import count_pairs  # compiled
+
     alone, pairs = count_pairs(codes, starts, weights, alphabet.base)
     levels = (ContextLevel.dense(alone), ContextLevel.dense(pairs.ravel()))
     return ContextCounts(alphabet, levels[: order + 1])
@@ -454,6 +454,8 @@ def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
 
     def loss(point: np.ndarray) -> float:
         return -evidence(*_read(np.clip(point, low, high)))
+
+    from scipy.optimize import minimize
 
     ends = []
     for discount, strength in STARTS:

@@ -18,8 +18,8 @@ from softcount.cli import WORDS as TYPED
 from softcount.cli import options
 from softcount.cli.options import InputFormat, SequenceForm, as_number, headed_option, parameter_option
 from softcount.cli.outputs import check_output
+from softcount.core.addresses import without_password
 from softcount.errors import DataError
-from softcount.sources.databases import without_password
 
 NETWORKS, TEXTS = headed_option("Networks"), headed_option("Text columns")
 CRITERIA = ("evidence", "bic", "icl", "cv", "bdeu")

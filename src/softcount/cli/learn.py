@@ -17,18 +17,16 @@ from msgspec.structs import replace
 from softcount import __version__
 from softcount import fit as front_door
 from softcount.cli.fit import BDEU, NETWORK_WORDS, FitRequest, NetRequest, is_network_file
-from softcount.cli.models import save_by
 from softcount.cli.options import suggestion
-from softcount.cli.outputs import INTERRUPTED, progress, put_answer, say
+from softcount.cli.outputs import INTERRUPTED, progress, put_answer, save_by, say
 from softcount.cli.read import bytes_read, declared, may_be_lines, read_sequences, source_of, table_of
 from softcount.errors import DataError
-from softcount.evaluate.learn_model import ClassSearch
 from softcount.evaluate.scores import Evaluation
 from softcount.families.text import Text
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.files.data_digest import data_digest
 from softcount.files.model_file import save_model
-from softcount.fit.classes import ClassRequest
+from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
 from softcount.learn.record import Provenance

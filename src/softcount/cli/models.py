@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +10,11 @@ import numpy as np
 
 from softcount.cli.fit import is_network_file
 from softcount.cli.options import LOUD, loudness, suggestion
-from softcount.cli.outputs import inform, put_bytes, say_note
+from softcount.cli.outputs import inform, say_note
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read
 from softcount.files.centres_part import centres_of, holds_centres
-from softcount.files.model_file import load_model, save_model
+from softcount.files.model_file import load_model
 from softcount.files.text_part import refuse_vocabulary
 from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.derived_columns import derived_fields
@@ -100,22 +99,6 @@ def _centres(path: str, document: dict[str, Any], arrays: dict[str, np.ndarray])
     except (ModelFileError, KeyError, TypeError, ValueError) as error:
         return ModelFileError(f"{path}: its centres make no sense ({error}).")
     return KMeansFile(path, centres, [str(name) for name in names])
-
-
-def save(fitted: Learned, output: str) -> None:
-    """Save the model whole or not at all; "-" sends it to standard output."""
-    save_by(lambda path: save_model(fitted, path), output)
-
-
-def save_by(write: Callable[[Any], None], output: str) -> None:
-    """The same of what is written by something that takes a path."""
-    if output != "-":
-        write(output)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.sc"
-        write(path)
-        put_bytes(path.read_bytes(), output)
 
 
 def sequence_model(path: str) -> Any:

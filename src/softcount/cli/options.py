@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeVar
 import click
 from msgspec import Struct
 
+from softcount.core.addresses import address_of
 from softcount.errors import DataError
 from softcount.estimators.parameters import PARAMETERS, Parameter
 from softcount.report.plain_text import listed
-from softcount.sources.databases import address_of
 from softcount.sources.source import CONTENT_DECIDES, ORDERS, FileFormat
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -16,7 +16,17 @@ import click
 
 from softcount.cli import options
 from softcount.cli.options import InputFormat, suggestion
-from softcount.cli.outputs import STANDARD, check_output, check_plot, inform, progress, put_answer, put_bytes, say
+from softcount.cli.outputs import (
+    STANDARD,
+    check_output,
+    check_plot,
+    inform,
+    progress,
+    put_answer,
+    put_bytes,
+    save_by,
+    say,
+)
 from softcount.errors import DataError, ModelFileError
 from softcount.export import DIALECTS
 
@@ -37,7 +47,7 @@ Examples:
 def schema(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: bool) -> None:
     """Say how the table DATA is read: the kind of each column and why, its levels, and what is missing."""
     from softcount.cli.read import declared, open_data, read_through
-    from softcount.evaluate.learn_model import choose_densities
+    from softcount.fit.classes import choose_densities
     from softcount.learn.settings import Plan
     from softcount.report.model_page import schema_document, schema_page
     from softcount.run.local import Threads
@@ -195,7 +205,6 @@ model are not those of another."""
 @options.output_option("Write the model of all rows here.", required=True)
 def merge(models: tuple[str, ...], output: str) -> None:
     """Add up what models have counted."""
-    from softcount.cli.models import save_by
     from softcount.estimators.saving import load_estimator
 
     if len(models) < 2:

@@ -7,18 +7,20 @@ import io
 import os
 import re
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from softcount.cli.options import QUIET, loudness
+from softcount.core.addresses import without_password
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError, is_shortage
 from softcount.report.plain_text import printable
-from softcount.sources.databases import without_password
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,6 +137,17 @@ def put_bytes(content: bytes, output: str | None) -> None:
     """Bytes as they are, to a file or to standard output."""
     with _sink(output) as sink:
         sink.write(content)
+
+
+def save_by(write: Callable[[Any], None], output: str) -> None:
+    """Save a model whole or not at all by something that takes a path; "-" sends it to standard output."""
+    if output != "-":
+        write(output)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.sc"
+        write(path)
+        put_bytes(path.read_bytes(), output)
 
 
 @contextmanager

@@ -291,9 +291,9 @@ def read_sequences(
     progress: Any = None,
 ) -> Sequences:
     """The sequences that DATA holds; of a long table with one column, if that is given."""
-    from softcount.sequences import sources
+    from softcount.sequences import open_sequences
 
-    return sources(
+    return open_sequences(
         data, sequence=layout.sequence, order=layout.order, weight=weight, steps=layout.steps,
         columns=[column] if isinstance(column, str) and layout.steps is None else None,
         missing=form.words(), form=form.file, progress=progress,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.densities.kernels import DIGITS, UNREFLECTED, Images, SmoothingKernel, WeightedPoints, near_log_density
 from softcount.errors import DataError
-from softcount.kernels.jit import jit
 
 BLOCK = 1024
 """Nodes that are kept or left out together."""
@@ -96,6 +94,8 @@ def bins_of(points: WeightedPoints, level: int) -> DyadicBins:
     if (last - first + 1) * BLOCK <= DENSE:
         blocks = np.arange(first, last + 1)
         nodes = np.zeros(len(blocks) * BLOCK)
+        from softcount.densities.bin_loops import share_out  # compiled
+
         share_out(points.values, weights, scale, first * BLOCK, nodes)
         return DyadicBins(level, blocks, nodes.reshape(-1, BLOCK))
     return _apart(points.values, weights, level)
@@ -113,6 +113,8 @@ def _apart(values: np.ndarray, weights: np.ndarray, level: int) -> DyadicBins:
     slots = np.searchsorted(blocks, held)
     for at, start, stop in zip(slots, starts, [*starts[1:], len(values)], strict=True):
         both = nodes[at : at + 2].reshape(-1)
+        from softcount.densities.bin_loops import share_out  # compiled
+
         share_out(values[start:stop], weights[start:stop], 2.0**-level, blocks[at] * BLOCK, both)
     return DyadicBins(level, blocks, nodes)
 
@@ -182,6 +184,8 @@ class BinnedDensity(Struct, frozen=True, dict=True):
         """The weights on the coarser grid, each shared out among four nodes, so that cubics keep their values."""
 
         shares = np.zeros((self.bins.weights.size // RATIO, 4))
+        from softcount.densities.bin_loops import pass_on  # compiled
+
         pass_on(self.bins.weights.reshape(-1, RATIO), CUBIC_SHARES, shares)
         spread = np.zeros((len(self.blocks), PER_BLOCK, 4))
         spread[np.searchsorted(self.blocks, self.bins.blocks)] = shares.reshape(-1, PER_BLOCK, 4)
@@ -223,6 +227,8 @@ class BinnedDensity(Struct, frozen=True, dict=True):
         """The density at each query, and 0 where the nodes are too far away."""
 
         found = np.empty(len(queries))
+        from softcount.densities.bin_loops import read_curve  # compiled
+
         read_curve(queries, 1 / self.width, self.blocks, self.curve, found)
         return found
 
@@ -273,67 +279,3 @@ def _cubic_shares() -> np.ndarray:
 
 
 CUBIC_SHARES = _cubic_shares()
-
-# The two loops of binned densities that touch every value: sharing values out among nodes, and reading a curve.
-
-PARTS = float(1 << 20)
-"""A value lies at a whole number of these parts of its cell, so that sums of rows are exact in any order."""
-
-
-@jit()
-def share_out(values: Any, weights: Any, scale: Any, first: Any, nodes: Any) -> None:
-    """Add each value's weight to the two nodes around it, the nearer one more; node 0 of `nodes` is number `first`.
-
-    No weights stand for weights of one.
-    """
-    for i in range(values.size):
-        place = values[i] * scale
-        cell = np.floor(place)
-        after = np.floor((place - cell) * PARTS + 0.5) / PARTS
-        node = np.int64(cell) - first
-        weight = weights[i] if weights.size else 1.0
-        nodes[node] += weight * (1.0 - after)
-        nodes[node + 1] += weight * after
-
-
-@jit()
-def pass_on(weights: Any, parts: Any, shares: Any) -> None:
-    """(cells x 4) what the nodes of each cell pass on to four nodes, node k of every cell by the row k of `parts`.
-
-    A product of matrices, and so thin a one that BLAS took 8 ms where this takes 0.1.
-    """
-    for i in range(weights.shape[0]):
-        for k in range(weights.shape[1]):
-            weight = weights[i, k]
-            if weight != 0:
-                for j in range(4):
-                    shares[i, j] += weight * parts[k, j]
-
-
-@jit()
-def read_curve(queries: Any, scale: Any, blocks: Any, curve: Any, found: Any) -> None:
-    """The curve at each query, a cubic through the four nodes around it; 0 where the curve has no nodes.
-
-    `curve` holds the nodes of each block after those of the block before, with a cell to spare at both ends.
-    """
-    per_block = (curve.size - 4) // blocks.size
-    low, high = blocks[0] * float(per_block), (blocks[-1] + 1) * float(per_block)
-    for i in range(queries.size):
-        place = queries[i] * scale
-        found[i] = 0.0
-        if not low <= place < high:
-            continue
-        cell = np.floor(place)
-        node = np.int64(cell)
-        block = node // per_block
-        slot = block - blocks[0]
-        if slot >= blocks.size or blocks[slot] != block:
-            slot = np.searchsorted(blocks, block)
-            if blocks[slot] != block:
-                continue
-        at = slot * per_block + (node - block * per_block) + 2
-        t = place - cell
-        ahead, behind, twice = 1.0 - t, 1.0 + t, 2.0 - t
-        found[i] = 0.5 * ahead * twice * (behind * curve[at] + t * curve[at - 1] * (-1.0 / 3.0)) + 0.5 * t * behind * (
-            twice * curve[at + 1] - ahead * curve[at + 2] * (1.0 / 3.0)
-        )

@@ -197,25 +197,13 @@ NOTHING = np.zeros(0, dtype=np.int64)
 class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""A sparse matrix with a row per document and a column per word, as CountVectorizer and TfidfVectorizer make it.
 
-    Words are runs of two or more word characters in lower case; `pattern` is a regular expression for others (slower),
-    `analyzer` "char" or "char_wb" takes runs of characters, `ngrams=(1, 2)` single words and pairs. `stop_words` is a
-    list or "english", a short list of our own.
+    Words are runs of two or more word characters in lower case, unless `pattern` or `analyzer` says otherwise. For a
+    word that df of N documents hold, `idf` "smooth" is log((N + 1) / (df + 1)) + 1 as in scikit-learn, "plain" is
+    log(N / df) and "plus-one" log(N / (df + 1)). "tf" divides counts by the words of the document that have a column.
 
-    `weighting` is "count" (int64), "binary" (1 if there), "tf" (the count divided by the words of the document that
-    have a column), "idf" (how rare the word is, if there) or "tfidf" (tf times idf). `idf` is "smooth",
-    log((N + 1) / (df + 1)) + 1 as in scikit-learn, "plain", log(N / df), or "plus-one", log(N / (df + 1)), for a word
-    that df of N documents hold. `normalize="l2"` gives every row the length one and None leaves rows as they are;
-    "auto" is "l2" for "tfidf" alone: then it is TfidfVectorizer's, which does not divide counts by the length of the
-    document; in rows of length one that cancels.
-
-    Words are kept that occur at least `min_count` times in all, in at least `min_df` and at most `max_df` documents (a
-    float: that share of them), without the `drop_top` most frequent; `max_words` keeps the most frequent.
-
-    X is a list, array, Series, Arrow array or any iterable of text, which is read once, a few MB at a time. None or
-    NaN is a document without words (CountVectorizer raises); bytes are UTF-8, or else Latin-1, which `notes_` counts.
-
-    `hashing=2**18` needs no vocabulary: so many columns, each word in the one its spelling gives, several in one.
-    `transform` then needs no `fit`, except to know how rare words are ("idf", "tfidf").
+    X is a list, array, Series, Arrow array or any iterable of text, which is read once, a few MB at a time. None or NaN
+    is a document without words (CountVectorizer raises); bytes are UTF-8, or else Latin-1, which `notes_` counts. With
+    `hashing`, `transform` needs no `fit`, except to know how rare words are ("idf", "tfidf").
 
     >>> bag = BagOfWords().fit(["Free call, call now", "I call you"])
     >>> bag.get_feature_names_out().tolist(), bag.transform(["call me, call now"]).toarray().tolist()

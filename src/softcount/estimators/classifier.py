@@ -40,17 +40,14 @@ SAID = (
 
 
 class Classifier(ClassEstimator):
-    """The classes of rows, told by whatever does best on rows held out, and explained by sums that add up.
+    """A classifier that chooses by cross-validation which models predict, and explains by sums that add up.
 
-    Beside naive Bayes as the textbook has it, ways that are learned from the same rows are tried on folds: naive Bayes
-    with a weight for every column, a correlated block of the numbers, averaged one-dependence stars, tables and lines
-    by conditional likelihood, and the same with pairs of columns; of text, and of sparse tables, words as they are
-    counted, words by how rare they are, and a weight for every word. Those that help are added up, each with a weight
-    (`selection_` shows all). `predict`, `predict_proba` and `explain` are of that sum; `query`, `sample`, `impute`,
-    `params_` and the like are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows get naive Bayes alone.
-    With a `budget` in seconds what was not begun by then is not tried, and another machine may come to another sum.
-    With an `engine`, or a frame of Dask's or Spark's, all rows are counted where they are, and at most 100,000 of them,
-    drawn from all, are brought here to choose what tells the classes.
+    Its candidates are standard naive Bayes, naive Bayes with a weight for every column, discriminant analysis, AODE, an
+    additive logistic model, and the same with pairwise interactions; for text and sparse tables, counts, rarity and a
+    weight of words. Members that help are added up, each with a weight (`selection_` shows all). `predict`,
+    `predict_proba` and `explain` are of that sum; `query`, `sample`, `impute` and `params_` are of naive Bayes, which
+    `fitted_` holds. Fewer than 10 labelled rows get naive Bayes alone. With an `engine`, all rows are counted where
+    they are, and at most 100,000 of them, drawn from all, are fetched into Python to choose the ensemble.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -126,13 +123,12 @@ def _of_pool(note: str) -> bool:
 
 
 class AveragedStars(ClassEstimator):
-    """Averaged one-dependence stars (AODE): every column in turn is a second parent of all others beside the class.
+    """Averaged one-dependence estimators (AODE): every column in turn is a second parent of all others.
 
-    All stars come from one pass that counts pairs of cells, which are added and taken away like every count (`merge`,
-    `partial_fit`, `forget`). Numbers are cut where the classes change, or at `cuts`, which names the edges of columns;
-    `cuts_` has those that were taken. A missing cell drops out of every product, and is not a parent. Columns of so
-    many categories that pairs would take more than 64 MB stand under the class alone, which `notes_` says. Rows without
-    a label are left to naive Bayes, which answers `query`, `sample`, `impute` and `params_`.
+    All of them come from one pass that counts pairs of cells, which are added and taken away like every count (`merge`,
+    `partial_fit`, `forget`). A missing cell drops out of every product, and is not a parent. Columns of so many
+    categories that pairs would take more than 64 MB depend on the class alone, which `notes_` says. Rows without a
+    label are left to naive Bayes, which answers `query`, `sample`, `impute` and `params_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -165,18 +165,10 @@ class DensityRows:
 class KernelDensity(KernelFace, Estimator):
     """A density as the mean of kernels around the rows, of one column or a few.
 
-    `bandwidth` is a number in the data's own units (how far a kernel reaches, or its scale where it never ends) or a
-    rule: "scott", "silverman" (R's nrd0), "isj" (Botev's), "sj", "sj-dpi", "ucv" (R's bw.SJ and bw.ucv), "cv" (the
-    best leave-one-out likelihood). Several columns have a bandwidth each, by the rule or given as a list.
-
     Gaussian and logistic kernels on more than 4,096 rows of one column are binned: a density is then wrong by at most
-    `error_bound_` of the peak, less than a millionth unless many millions of rows came in parts. With `exact` every sum
-    is made, as it always is in the far tails and for the other kernels. `bounds` are the ends of a column, such as
-    (0, None), at which the density is mirrored; for several columns a list of pairs.
-
-    Missing cells are no evidence: such rows are not learned from, and in a query the density is that of the other
-    cells. Weights say how many rows one stands for. A plain column may come as an array, a list, a series or an Arrow
-    column, and draws come back as one.
+    `error_bound_` of the peak, less than a millionth unless many millions of rows came in parts. Rows with a missing
+    cell are not learned from, and in a query the density is that of the other cells. Weights say how many rows one
+    stands for. A plain column may come as an array, a list, a series or an Arrow column, and draws come back as one.
 
     >>> model = KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 2.5])
     >>> model.score_samples([2.0, 9.0]).round(4), model.cdf([1.0, 2.0]).round(4)
@@ -387,12 +379,8 @@ class KernelDensity(KernelFace, Estimator):
 class Histogram(BinFace, Estimator):
     """The density of one column in steps, from its least value to its greatest.
 
-    `bins` is a number of equal widths; ("count", number), or "count", for bins that hold as many rows each; "fd", the
-    widths of Freedman and Diaconis; "blocks", Bayesian blocks; "mdl", the cuts between values with the least
-    description length; or "auto", the lesser description length of such cuts and of equal widths.
-
-    One imagined row is spread evenly from the first edge to the last, so that an empty bin keeps a little mass: a
-    density is (counts + width / range) / ((rows + 1) width). Outside the edges it is 0. Missing values are no evidence.
+    One prior row is spread evenly from the first edge to the last, so that an empty bin keeps a little mass: a density
+    is (counts + width / range) / ((rows + 1) width). Outside the edges it is 0. Missing values are no evidence.
 
     >>> model = Histogram(2).fit([0.0, 1.0, 2.0, 8.0])
     >>> model.edges_, model.counts_, np.exp(model.score_samples([1.0, 9.0]))

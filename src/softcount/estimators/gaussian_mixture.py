@@ -43,14 +43,9 @@ HELD = ("weights", "means", "covariances")
 class GaussianMixture(BaseMixture):
     """Normal components over columns that are all numbers.
 
-    `covariance_type` is "full", "tied" (one full covariance for all), "diag", "spherical", "tied_diag" or
-    "tied_spherical". Cells may be missing (NaN) under every type, rows may have weights, and `y` may hold the classes
-    of some rows. `fixed` holds "weights", "means" or "covariances" where they are. `n_components="auto"` looks for the
-    number, and unless `covariance_type` says otherwise for the type, among scikit-learn's four, by the same
-    `criterion`; with a given number "auto" is "full". `covariance_type_` is the type there is. `means_init` starts from
-    these means: with what `weights_init` and `precisions_init` do not give, the shares are equal and the covariance is
-    the whole table's. `spill`, `checkpoint` and
-    `engine` are as in `Mixture`.
+    Cells may be missing (NaN) under every type of covariance, rows may have weights, and `y` may hold the classes of
+    some rows. `fixed` holds "weights", "means" or "covariances". If `means_init` is given without the others, the
+    shares are equal and the covariance is the whole table's. `covariance_type_` is the type that was chosen.
 
     >>> X = np.array([[1.0], [1.1], [1.2], [9.0], [9.1], [9.2]])
     >>> mixture = GaussianMixture(n_components=2, random_state=0).fit(X)

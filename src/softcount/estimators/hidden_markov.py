@@ -37,7 +37,7 @@ from softcount.models.declare import Declared, read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links
 from softcount.run.local import Threads
 from softcount.run.progress import progress_on, starts_told
-from softcount.sequences import Sequences, sources
+from softcount.sequences import Sequences, open_sequences
 from softcount.table import Table, code_labels
 from softcount.table.schema import Key, Kind, apart, labels
 
@@ -243,14 +243,11 @@ STARTS = ("k-means++", "k-means", "random")
 
 
 class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
-    """States that nobody saw, each with its own successors and its own way to show itself, found in sequences.
+    """Hidden states, each with its own successors and its own distributions, found in sequences.
 
-    The number of states is looked for unless `n_states` gives it (`criterion` says how, `selection_` shows what was
-    tried); the fullest state is reported first. Steps have columns of any kind, holes, and blocks such as
-    `kinds={("x", "y"): "multinormal"}`. `transitions` says what may follow: "left-right", or a matrix, zero where no
-    step may go; `first` which states may come first; `tied` has a word for each state, and states of one word show
-    the same. Sequences are whatever `read_sequences` reads. `checkpoint` is a file in which a long fit writes down
-    where it is; fitted again with the same data and options, it goes on from there to the same bits.
+    The fullest state is reported first. Steps have columns of any kind, missing cells, and blocks such as
+    `kinds={("x", "y"): "multinormal"}`. Sequences are whatever `read_sequences` reads. `selection_` shows which numbers
+    of states were tried.
 
     >>> calm, storm = [1.0, 1.2, 0.9, 1.1] * 5, [9.0, 8.8, 9.3, 9.1] * 5
     >>> model = HiddenMarkov(2, random_state=0).fit([calm + storm, calm, storm + calm])
@@ -390,7 +387,7 @@ class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
         checked_links(self._wanted(), self.transitions, self.first, self.tied)
 
     def _sequences(self, X: Any, weights: Any = None) -> Sequences:
-        return sources(X, weights=weights, missing=self._missing())
+        return open_sequences(X, weights=weights, missing=self._missing())
 
     # -- learning more
 

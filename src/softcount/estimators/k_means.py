@@ -45,17 +45,10 @@ class KMeans(
 ):
     """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
 
-    `init` is "k-means++" (each next centre the best of a few rows drawn by weight times squared distance to the nearest
-    so far), "random", or an array of centres. Several starts are compared, each until no row changes; single rows are
-    exchanged and centres moved as long as that helps. One start stops, as in scikit-learn, when the squared moves of
-    the centres sum to less than `tol` times the mean variance of a column. Clusters of drawn starts come largest first.
-
-    A file whose numbers do not fit into memory is kept in a file in the folder `spill`, or where temporary files are. A
-    frame of Dask's or Spark's is clustered where its partitions are; `engine` is the client or the session, and has its
-    workers read files. Their starts are those of one machine, their costs agree to rounding, and `labels_` stay there.
-
-    `trace_` is the cost J after every assignment and every update, in turn, of the last descent, from the best that was
-    found; it never rises. `labels_` is `predict(X)`.
+    Several initialisations are compared, each until no row changes; single rows are exchanged and centres moved as long
+    as that helps. Clusters of drawn initialisations come largest first. On an `engine` the initialisations are those of
+    one machine, the costs agree to rounding, and `labels_` stay there. `trace_` is the cost after every assignment and
+    every update of the last descent, from the best that was found; it never rises. `labels_` is `predict(X)`.
 
     >>> rows = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
     >>> model = KMeans(2, random_state=0).fit(rows)

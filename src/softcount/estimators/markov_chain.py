@@ -48,7 +48,7 @@ from softcount.estimators.result_frames import arrow_table, as_frame, sequences_
 from softcount.learn.settings import retyping
 from softcount.priors import Dirichlet
 from softcount.run.local import AtOnce
-from softcount.sequences import Sequences, sources
+from softcount.sequences import Sequences, open_sequences
 from softcount.sources import wording
 from softcount.table import NARROW_LEVELS, Chunk, Schema, Table
 from softcount.table.levels import in_order
@@ -77,7 +77,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
 
 def coded(X: Any, weights: Any, ends: bool, symbols: Sequence[Any] | None) -> CodedSequences:
     """Sequences in the alphabet that they have, in order; `symbols` are in it whether met or not."""
-    sequences = sources(X, weights=weights, empty=ends)
+    sequences = open_sequences(X, weights=weights, empty=ends)
     _refuse_wide(sequences)
     key = sequences.source.keys[0]
     table = sequences.table(kinds="categorical", levels={key: list(symbols)} if symbols is not None else None)
@@ -97,7 +97,7 @@ def coded(X: Any, weights: Any, ends: bool, symbols: Sequence[Any] | None) -> Co
 
 def coded_as(X: Any, weights: Any, schema: Schema) -> CodedSequences:
     """Sequences in the alphabet of a chain; a symbol that it does not have is refused by its place."""
-    sequences = sources(X, weights=weights, empty=True)
+    sequences = open_sequences(X, weights=weights, empty=True)
     _refuse_wide(sequences)
     table = sequences.table(schema=_as_named(schema, sequences))
     found = CodedSequences(sequences, _codes(list(table.chunks())), schema)
@@ -415,12 +415,6 @@ def _check_prior(name: str, value: Any) -> None:
 
 class MarkovChain(ChainFace, ChainReports, Reporting, Estimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
-
-    `order` is a number; "auto" for the one with the most evidence; or "variable" for contexts that are each as long as
-    the evidence has them. `prior` is "kneser-ney", under which a context leaves a part of its counts to what the next
-    shorter one predicts; a number of imagined steps to each symbol after every context (0 for plain shares), or a
-    `Dirichlet` of such numbers; or "auto", the number with the most evidence. With `ends` the beginning and the end of
-    a sequence are states. `symbols` are all that may come, where sequences may not show them all.
 
     Sequences are whatever `read_sequences` reads; strings are sequences of characters. A missing step is no evidence:
     no transition into it or out of it is counted, and its probability is summed over all it may have been. The first

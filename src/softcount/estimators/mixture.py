@@ -21,10 +21,9 @@ from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_half_life
 from softcount.estimators.result_frames import arrow_table
-from softcount.evaluate.learn_model import ClassSearch
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.fit import prior_levels
-from softcount.fit.classes import ClassRequest
+from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
 from softcount.learn.known_classes import Batch, StepSize, finished, stepped
@@ -456,25 +455,15 @@ def _checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
 
 
 class Mixture(BaseMixture):
-    """Classes nobody named (AutoClass, latent classes): columns of any kind, independent given the class.
+    """Classes to be found (AutoClass, latent classes): columns of any kind, independent given the class.
 
-    The number of classes is looked for (`criterion` says how it is chosen, `selection_` shows what was tried) unless
-    `n_components` gives it. Several starts are climbed by EM and the best kept; `notes_` and `agreed_` say how many
-    reached it. Classes are reported largest first. `init` is "k-means++", "k-means", "random", "agglomerative",
-    memberships (rows x groups), a label for each row, a fitted model, or parameters in the shape of `params_` with
-    "weights" beside them; `fixed` holds parameters in that shape where they are. With `kinds="text"` documents in a
-    list are sorted by what they are about.
+    EM runs from several initialisations and the best is kept; `notes_` and `agreed_` say how many reached it, and
+    `selection_` which numbers of components were tried. Classes are reported largest first.
 
     `sample`, `query` and `impute` stay in the range of a column of numbers whose kind was not declared: at 0 or above
     if it is never negative, and not beyond its least or greatest value if 2 % of the rows (and at least 5) have it.
-    `score_samples` is the log-density before the classes are truncated to that range.
-
-    Rows that would not fit into memory are kept in a file while they are fitted, where temporary files are; `spill`
-    names another folder, and is used whatever the size. `checkpoint` is a file in which a long fit writes down where it
-    is; fitted again with the same data and options, it goes on from there to the same bits, and takes the file away.
-
-    A frame of Dask's or Spark's is fitted where its partitions are; `engine` is the client or the session, and has its
-    workers read the files that `X` names. Any number of workers gives the same bits.
+    `score_samples` is the log-density before the classes are truncated to that range. Any number of workers of an
+    `engine` gives a bit-for-bit identical model.
 
     >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
     >>> mixture.predict({"x": [1.05, 8.95]})

@@ -404,30 +404,9 @@ class ClassEstimator(Deciding, LinearForms, ClassifierMixin, FittedEstimator):  
 class NaiveBayes(ClassEstimator):
     """Naive Bayes: columns of any kind, independent given the class.
 
-    `fit(X, y)` takes a frame, an Arrow table, an array, a sparse matrix or a file; `y` is an array or the name of a
-    column of `X`. Rows without a label (None, NaN) count `unlabelled_weight`: EM learns from them if it is above 0. By
-    default it is 1 in tables of text and 0 in others, and a note counts such rows. Missing cells are no evidence.
-    `kinds` says what columns are where looking at them is not enough. With `kinds="text"` X may be a list of
-    documents; a folder with a sub-folder for each class needs neither `kinds` nor `y`.
-
-    `calibration` is "temperature" (one number that makes all answers less sure, or surer) or "isotonic" (a rising curve
-    for every class), learned from rows held out in five folds; `predict_proba` then means what it says. `predict` is
-    the likeliest class by it, which a temperature does not change and a curve may. `explain` stays as it is: its nats
-    are those of the model before calibration.
-
-    What mistakes cost, how frequent classes are where the rows come from, and thresholds are said when predicting:
-    `predict(X, costs=..., prior=..., threshold=...)`.
-
-    `weights="columns"` learns a weight for every column, from 0 up, by the conditional likelihood of rows held out:
-    columns that repeat each other share what one would have, and one that says nothing is dropped. `column_weights_`
-    has them, `explain` and `to_linear` include them; densities, samples and queries of columns are as before.
-
-    Rows that EM goes over again, for want of labels or cells, are kept in a file where they would not fit into memory:
-    where temporary files are, or in the folder that `spill` names.
-
-    A frame of Dask's or Spark's is counted where its partitions are; `engine` is its client, as in `Mixture`.
-
-    `to_logistic(X, y)` is logistic regression on the same features.
+    Missing cells are no evidence, and labels may be missing. With `kinds="text"`, X may be a list of documents. Costs
+    of mistakes, other class shares and thresholds are given when predicting: `predict(X, costs=..., prior=...,
+    threshold=...)`. With `weights="columns"`, densities, samples and queries of columns are as without.
 
     >>> import numpy as np
     >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])

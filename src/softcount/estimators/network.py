@@ -56,13 +56,8 @@ CLASS = "(class)"
 class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
-    `edges` are pairs (parent, child), parents by child, text ("A>B, B>C"), the name of a network file, or a word for
-    how to find them: "naive", "tan", "joint" (with y), "chow-liu", "search" (by `criterion`, "bic" or "bdeu"). `hidden`
-    names nodes that no column shows with the number or the names of their levels ("auto": as many as there is evidence
-    for; hidden="auto" says so of every such node). Numbers that levels depend on are cut
-    into levels (`cut` says how many, or where); other numbers follow levels by the family of their kind, and normal
-    numbers follow each other along straight lines. `memory` is what an exact answer may take: bytes, or a text such as
-    "2GB" (half a gigabyte, unless said).
+    Numbers that categories depend on are discretised; other numbers follow categories by the family of their kind, and
+    normal numbers follow each other linearly.
 
     >>> rows = {"Rain": ["yes", "no", "no", None], "Wet": ["yes", "no", None, "yes"]}
     >>> net = BayesNet([("Rain", "Wet")]).fit(rows)

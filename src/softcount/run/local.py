@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
@@ -227,6 +225,9 @@ class Processes(PoolRunner):
 
     def _new_pool(self) -> Executor:
         # Spawned, not forked: a fork copies the locks that other threads hold at the time, Arrow's among them.
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         return ProcessPoolExecutor(self.n_jobs, multiprocessing.get_context("spawn"), _use_one_blas_thread)
 
 

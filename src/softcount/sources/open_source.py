@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.addresses import POSTGRES
 from softcount.errors import DataError
 from softcount.sources.arrow_files import (
     ARROW_MAGIC,
@@ -20,7 +21,7 @@ from softcount.sources.arrow_files import (
 )
 from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
-from softcount.sources.databases import POSTGRES, part_source
+from softcount.sources.databases import part_source
 from softcount.sources.documents import DocumentsSource, archive_of
 from softcount.sources.frames import DenseSource, SparseSource, collected, columns_source, frame_source, is_frame
 from softcount.sources.joined_files import JoinedSource, matching, table_parts

@@ -5,13 +5,15 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.sources.arrow_columns import CellType
+
+if TYPE_CHECKING:
+    from softcount.sources.arrow_columns import CellType
 
 BLANKS = " "
 """The delimiter that stands for any number of blanks and tabs."""
