@@ -17,7 +17,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import SoftcountError
-from softcount.report.answer_page import figures
+from softcount.report.answers import find_figures
 
 TIMES = 100
 """Frames of each container; there are ten."""
@@ -144,7 +144,7 @@ def frames(container: str) -> Any:
 
 def told(answer: Any) -> object:
     """An answer in figures."""
-    return answer if isinstance(answer, dict) else figures(answer)
+    return answer if isinstance(answer, dict) else find_figures(answer)
 
 
 def asked(model: Any, X: Any, chance: random.Random) -> None:

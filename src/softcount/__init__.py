@@ -18,7 +18,7 @@ _NAMES = {
     "estimators.comparison": "compare",
     "estimators.decisions": "bayes_error",
     "images": "class_maps neighbourhood_accuracy rank_accuracy",
-    "report.grid_picture": "save_maps",
+    "report.maps": "save_maps",
     "estimators.mixture": "Mixture",
     "estimators.gaussian_mixture": "GaussianMixture",
     "estimators.k_means": "KMeans SphericalKMeans",

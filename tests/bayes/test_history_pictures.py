@@ -8,7 +8,6 @@ import pytest
 
 import softcount as sc
 from softcount.bayes.hypotheses import ACROSS
-from softcount.pictures.line_chart import BOTTOM, HEIGHT, TOP
 
 SHARES = {"h1": 1.0, "h2": 0.75, "h3": 0.5, "h4": 0.25, "h5": 0.0}
 PRIOR = dict(zip(SHARES, [0.1, 0.2, 0.4, 0.2, 0.1], strict=True))
@@ -16,11 +15,14 @@ BAGS = sc.Hypotheses(PRIOR, {h: {"cherry": share, "lime": 1 - share} for h, shar
 
 
 def lines_of(svg):
-    """Each line of a picture under its name, as heights from 0 to the top of its frame."""
-    found = {}
-    for line in (element for element in ET.fromstring(svg).iter() if element.tag.endswith("polyline")):
-        heights = [float(pair.split(",")[1]) for pair in line.get("points").split()]
-        found[line[0].text] = (HEIGHT - BOTTOM - np.array(heights)) / (HEIGHT - TOP - BOTTOM) * 1.02
+    """Each line of a picture under its name, as heights from 0 to the top of its frame, which is 300 pixels high."""
+    found, top = {}, 1.02
+    for chart in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}g"):
+        paths = [element for element in chart if element.tag.endswith("path")]
+        floor = next(float(path.get("d").split()[-1]) for path in paths if path.get("class") == "s-muted")
+        for line in (path for path in paths if len(path)):
+            heights = [float(pair.split()[1]) for pair in line.get("d")[1:].split("L")]
+            found[line[0].text] = (floor - np.array(heights)) / 300 * top
     return found
 
 

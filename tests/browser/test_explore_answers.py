@@ -13,8 +13,8 @@ from scipy.stats import norm
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.explore import explored as page_of
-from softcount.explore.pool_document import pool_document
+from softcount.explore import make_explorer as page_of
+from softcount.explore.classes import ensemble_document
 from softcount.run.local import AtOnce
 
 
@@ -166,7 +166,7 @@ def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> Non
         chosen = slice(kept, kept + 1) if isinstance(kept, int) else kept
         some = replace(pool, members=pool.members[chosen], weights=pool.weights[chosen], names=pool.names[chosen])
         changed = replace(fitted, pool=some)
-        page = opened(replace(whole, document=whole.document | {"pool": pool_document(changed)}).html).ready()
+        page = opened(replace(whole, document=whole.document | {"pool": ensemble_document(changed)}).html).ready()
         evidences = evidences or [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
         found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)
         assert np.abs(np.array(found) - changed.proba(table, AtOnce())).max() < TOLERANCE

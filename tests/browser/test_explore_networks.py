@@ -107,11 +107,11 @@ def test_another_node_can_be_asked_about(opened: Any) -> None:
 @pytest.mark.parametrize("name", ["alarm", "hailfinder", "insurance"])
 def test_known_networks_are_answered_as_query_does(name: str, opened: Any, data: Any) -> None:
     from softcount.estimators.net_files import fitted_from
-    from softcount.explore import explored
+    from softcount.explore import make_explorer
     from softcount.files.network_file import read_network
 
     fitted = fitted_from(read_network(data(f"bif/{name}.bif.gz")))
-    page = opened(explored(fitted, f"{name}.bif").html).ready()
+    page = opened(make_explorer(fitted, f"{name}.bif").html).ready()
     variables, rng = variables_of(page), np.random.default_rng(0)
     rows = pd.DataFrame(fitted.drawn(20, None, rng))
     keep = rng.random(rows.shape) < 0.2

@@ -240,12 +240,11 @@ def test_only_its_own_script_may_run(opened: Any) -> None:
 def test_a_served_page_asks_what_predict_says(opened: Any) -> None:
     from threading import Thread
 
-    from softcount.explore import explored
-    from softcount.explore.asked_predictions import predictor
-    from softcount.explore.local_server import PageServer
+    from softcount.explore import make_explorer
+    from softcount.explore.server import PageServer, make_predictor
 
     model = STARS["classifier"]().model
-    with PageServer(explored(model.fitted_), predictor(model.fitted_)) as server:
+    with PageServer(make_explorer(model.fitted_), make_predictor(model.fitted_)) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         page = opened(address=server.address).ready()

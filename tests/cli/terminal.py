@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from softcount.report.page import Page
-from softcount.report.screen import show
+from softcount.report.page import Page, show_page
 
 
 class Terminal(io.StringIO):
@@ -20,5 +19,5 @@ def on_a_terminal(page: Page, monkeypatch: pytest.MonkeyPatch, columns: int = 80
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", str(columns))
     stream = Terminal()
-    show(page, stream)
+    show_page(page, stream)
     return stream.getvalue()

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 import softcount
 from softcount.cli import main
 from softcount.fitted.fitted import Bin, Calibration
-from softcount.report.evaluation_page import add_evaluation, calibration_document
-from softcount.report.page import Page, plain
+from softcount.report.evaluation import add_evaluation, calibration_record
+from softcount.report.page import Page, render_text
 
 
 def run(*arguments: object) -> Result:
@@ -104,6 +104,6 @@ def test_figures_near_one_are_not_called_one():
     before = (Bin(0.9, 1.0, 10.0, 0.9999, 1.0),)
     page = Page()
     add_evaluation(page, None, Calibration("temperature", 10, 0.5, 0.25, before, before, temperature=2.0))
-    text = plain(page)
+    text = render_text(page)
     assert "> 0.999" in text and "1.000" in text and "0.5 -> 0.25" in text
-    assert calibration_document(None) is None
+    assert calibration_record(None) is None

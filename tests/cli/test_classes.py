@@ -20,9 +20,9 @@ from softcount.core.counts import ROOT
 from softcount.families.setting import Setting
 from softcount.fitted.classes import Anomaly
 from softcount.learn.record import Trial
-from softcount.report.class_page import because
-from softcount.report.evaluation_page import add_selection
-from softcount.report.page import Page, plain
+from softcount.report.classes import give_reasons
+from softcount.report.evaluation import add_selection
+from softcount.report.page import Page, render_text
 from softcount.run.progress import Tell
 
 HEADER = ("length", "colour", "weight")
@@ -100,7 +100,7 @@ def test_a_class_that_holds_no_rows_and_a_figure_nobody_asked_for_are_said_to_be
 
     page = Page()
     add_selection(page, Chosen(), "evidence")  # type: ignore[arg-type]
-    lines = plain(page).splitlines()
+    lines = render_text(page).splitlines()
     assert lines[2].endswith("chosen") and lines[3].endswith("2 hold rows") and "CV" not in lines[1]
     assert "is not chosen" in lines[4]
 
@@ -180,7 +180,7 @@ def test_a_reason_names_column_value_and_nats():
     parts = {"size": 3.25, ROOT: 1.5, "colour": 0.6, "form": 0.55, "age": 0.1}
     cells = {"size": 12.0, "colour": "red", "form": None, "age": 3.0}
     odd = Anomaly(row=3, score=6.0, log_density=-9.0, group=0, probability=1.0, parts=parts, cells=cells)
-    assert because(odd) == "size 12 (+3.2), a rare class (+1.5), colour red (+0.6)"
+    assert give_reasons(odd) == "size 12 (+3.2), a rare class (+1.5), colour red (+0.6)"
 
 
 # -- k-means files
@@ -225,7 +225,7 @@ def test_commands_that_need_probabilities_say_so_of_a_k_means_file(tmp_path):
 def test_reasons_are_shown_whole_or_not_at_all():
     parts = {f"a column with a long name {n}": 3.0 - n for n in range(3)}
     odd = Anomaly(0, 6.0, -9.0, 0, 1.0, parts, dict.fromkeys(parts, 0.5))
-    assert because(odd) == "a column with a long name 0 0.5 (+3.0)"
+    assert give_reasons(odd) == "a column with a long name 0 0.5 (+3.0)"
 
 
 def test_an_explanation_calls_found_classes_classes(folder, tmp_path):

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import softcount as sc
 from cli.terminal import on_a_terminal
 from softcount.cli import main
-from softcount.report.model_page import model_document, model_page
-from softcount.report.page import Page, plain
-from softcount.report.passage import MOST_LINES, WIDTH, passage
-from softcount.report.plain_text import cell_width
+from softcount.pictures.text import cell_width
+from softcount.report.classes import model_page, model_record
+from softcount.report.page import Page, render_text
+from softcount.report.passage import SHOWN_LINES, WIDTH, make_passage
 
 SPAM = ["free prize call now", "claim your free prize", "win cash call claim", "free cash prize now"] * 5
 HAM = ["see you at home mum", "love you mum", "call me when home", "are you at home now"] * 5
@@ -190,7 +190,7 @@ def marked(document: str, nats: dict[str, float], **limits: int) -> Page:
             places[at, at + len(word)] = weight
             at = document.find(word, at + 1)
     page = Page()
-    page.line(passage(document, places, "spam", "ham", **limits))
+    page.line(make_passage(document, places, "spam", "ham", **limits))
     return page
 
 
@@ -206,35 +206,35 @@ def test_words_are_in_colour_by_sign_and_bolder_by_weight(monkeypatch):
 def test_without_colour_signs_mark_them(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     page = marked("free call the mum", {"free": 4.0, "call": 1.0, "the": 0.1, "mum": -4.0})
-    for text in (on_a_terminal(page, monkeypatch), plain(page)):
+    for text in (on_a_terminal(page, monkeypatch), render_text(page)):
         assert "++free++ +call+ the --mum--" in text
 
 
 def test_a_long_document_is_shown_around_its_weightiest_words():
     rows = [f"line {i} of nothing much" for i in range(400)]
     rows[57], rows[300] = "here is a free prize", "and mum is here"
-    text = plain(marked("\n".join(rows), {"free": 4.0, "prize": 3.0, "mum": -2.0}))
+    text = render_text(marked("\n".join(rows), {"free": 4.0, "prize": 3.0, "mum": -2.0}))
     assert "++free++ ++prize++" in text
     assert "-mum-" in text
     assert "line 56 of" in text
     assert "line 58 of" in text
     assert "lines left out]" in text
-    assert len(text.splitlines()) < MOST_LINES + 12
+    assert len(text.splitlines()) < SHOWN_LINES + 12
 
 
 @settings(max_examples=150)
 @given(st.text("ab 日本\u0301\n\t\x1b-", max_size=300), st.integers(0, 5))
 def test_lines_fit_the_page_and_lose_nothing(document, every):
     places = {(at, at + 1): 1.0 for at in range(0, len(document), every) if document[at] == "a"} if every else {}
-    shown = passage(document, places, "x", "y")
+    shown = make_passage(document, places, "x", "y")
     assert all(cell_width(line) <= WIDTH for line in list(shown.plain())[1:])
-    if len(shown.lines) <= MOST_LINES and not any("left out" in piece.text for line in shown.lines for piece in line):
+    if len(shown.lines) <= SHOWN_LINES and not any("left out" in piece.text for line in shown.lines for piece in line):
         kept = "".join(piece.text for line in shown.lines for piece in line)
         assert "".join(kept.split()) == "".join(document.replace("\x1b", "\\x1b").split())
 
 
 def test_a_document_without_end_is_looked_at_only_so_far():
-    text = plain(marked("free " + "x" * 500, {"free": 1.0}, most=100))
+    text = render_text(marked("free " + "x" * 500, {"free": 1.0}, most=100))
     assert "[only the first 100 of 505 characters were looked at]" in text
 
 
@@ -255,7 +255,7 @@ def test_show_fits_80_columns_with_twenty_classes():
     words = [[f"w{i}x{rng.randrange(10**6)}" for _ in range(30)] for i in range(20)]
     documents = [" ".join(rng.choices(words[i % 20], k=20)) for i in range(200)]
     nb = sc.NaiveBayes(kinds="text").fit(documents, [names[i % 20] for i in range(200)])
-    lines = plain(model_page(nb.fitted_)).splitlines()
+    lines = render_text(model_page(nb.fitted_)).splitlines()
     table = lines[lines.index("  class                   words") :][:21]
     assert [line.split()[0] for line in table[1:]] == names
     assert all(cell_width(line) <= 80 for line in table)
@@ -267,7 +267,7 @@ def test_words_of_a_table_stand_beside_its_columns_and_clusters_have_theirs(fold
     assert "Columns that matter most" in text
     assert "Words of note that most mark each class" in text
     mix = sc.Mixture(2, kinds="text", random_state=0).fit(SPAM + HAM)
-    page = plain(model_page(mix.fitted_))
+    page = render_text(model_page(mix.fitted_))
     assert "Words of text that most mark each class" in page
     assert "  class 1  " in page
 
@@ -285,5 +285,5 @@ def test_show_as_data_has_marking_words_and_not_every_probability(folder):
 
 def test_words_with_spaces_at_their_ends_are_quoted():
     nb = sc.NaiveBayes(kinds=sc.Text(analyzer="char_wb", ngrams=(3, 3))).fit(SPAM + HAM, ["s"] * 20 + ["h"] * 20)
-    assert "' fr'" in plain(model_page(nb.fitted_))
-    assert model_document(nb.fitted_)["fitted"][0]["marking"][0]["words"]
+    assert "' fr'" in render_text(model_page(nb.fitted_))
+    assert model_record(nb.fitted_).fitted[0]["marking"][0].words

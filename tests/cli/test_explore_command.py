@@ -108,14 +108,14 @@ def test_k_means_and_chains_have_pages_and_directions_say_why_not(tmp_path: Path
 
 def test_a_dense_network_has_no_page_and_says_what_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     MODELS["network"]().model.save(tmp_path / "n.sc")
-    monkeypatch.setattr("softcount.explore.net_document.ROOM", 10)
+    monkeypatch.setattr("softcount.explore.network.ROOM", 10)
     for how in ([], ["--serve"]):
         said = run(tmp_path / "n.sc", *how, code=5).output
         assert "a browser can go through 10" in said and "softcount query" in said and "--memory" not in said
 
 
 def test_a_page_too_large_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softcount.explore.explore_page.LARGEST", 10_000)
+    monkeypatch.setattr("softcount.explore.page.LARGEST", 10_000)
     with pytest.raises(sc.DataError, match="--serve"):
         _ = MODELS["mixture"]().model.explore().html
 

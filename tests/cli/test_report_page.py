@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from cli.stand_in import StandIn, mixture
 from cli.terminal import Terminal, on_a_terminal
 from softcount.evaluate.scores import Evaluation
-from softcount.report.answer_page import ExplainedRow, add_reasons, query_page
-from softcount.report.model_page import FitReport, fit_document, fit_page, model_page, schema_page
-from softcount.report.page import Page, plain
-from softcount.report.plain_text import cell_width
-from softcount.report.screen import show
+from softcount.pictures.text import cell_width
+from softcount.report.answers import ExplainedRow, add_reasons, query_page
+from softcount.report.classes import FitReport, fit_page, fit_record, model_page
+from softcount.report.page import Page, jsonable, render_text, show_page
+from softcount.report.quality import schema_page
 
 EVALUATION = Evaluation(
     how="5-fold cross-validation",
@@ -49,7 +49,7 @@ def pages() -> list[Page]:
 
 def test_no_page_off_a_terminal_holds_a_control_character():
     for page in pages():
-        text = plain(page)
+        text = render_text(page)
         assert "\\x1b[31m" in text or "blue" in text or "colour" in text
         assert all(char.isprintable() for char in text.replace("\n", ""))
 
@@ -73,8 +73,8 @@ def test_no_color_leaves_no_colour(monkeypatch):
 def test_a_dumb_terminal_gets_plain_text(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     stream = Terminal()
-    show(fit_page(report(StandIn())), stream)
-    assert stream.getvalue() == plain(fit_page(report(StandIn())))
+    show_page(fit_page(report(StandIn())), stream)
+    assert stream.getvalue() == render_text(fit_page(report(StandIn())))
 
 
 CELLS = st.text(st.characters(exclude_characters="|"), max_size=8)
@@ -84,12 +84,12 @@ CELLS = st.text(st.characters(exclude_characters="|"), max_size=8)
 def test_every_second_column_begins_at_the_same_place(rows):
     page = Page()
     page.grid(["first", "|second"], [(one, "|" + two) for one, two in rows])
-    starts = {cell_width(line[: line.index("|")]) for line in plain(page).splitlines()}
+    starts = {cell_width(line[: line.index("|")]) for line in render_text(page).splitlines()}
     assert len(starts) == 1
 
 
 def test_the_fit_page_says_what_was_promised():
-    text = plain(fit_page(report(StandIn())))
+    text = render_text(fit_page(report(StandIn())))
     for promised in (
         "8 rows, 4 columns",
         "a different value in every row",
@@ -109,19 +109,19 @@ def test_the_fit_page_says_what_was_promised():
 
 
 def test_probabilities_worse_than_the_baseline_are_said_to_be():
-    assert "too sure" not in plain(fit_page(report(StandIn())))
+    assert "too sure" not in render_text(fit_page(report(StandIn())))
     worse = replace(EVALUATION, log_loss=0.6)
-    assert "too sure" in plain(fit_page(report(StandIn(), worse)))
+    assert "too sure" in render_text(fit_page(report(StandIn(), worse)))
 
 
 def test_the_columns_that_matter_most_come_first():
-    text = plain(fit_page(report(StandIn())))
+    text = render_text(fit_page(report(StandIn())))
     part = text[text.index("Columns that matter most") :]
     assert part.index("size") < part.index("colour")
 
 
 def test_a_mixture_says_how_many_starts_agreed_and_how_large_its_classes_are():
-    text = plain(fit_page(report(mixture(), None)))
+    text = render_text(fit_page(report(mixture(), None)))
     assert "3 of 10 starts reached the best" in text
     assert "class 0" in text
     assert "75.0 %" in text
@@ -130,12 +130,12 @@ def test_a_mixture_says_how_many_starts_agreed_and_how_large_its_classes_are():
 def test_a_lonely_best_start_suggests_more():
     fitted = mixture()
     fitted.agreed = (1, 10)
-    assert "--starts 100" in plain(fit_page(report(fitted, None)))
+    assert "--starts 100" in render_text(fit_page(report(fitted, None)))
 
 
 def test_the_share_of_missing_cells_is_of_all_rows():
     line = next(
-        line for line in plain(schema_page(StandIn().schema, 8, StandIn.missing)).splitlines() if "colour" in line
+        line for line in render_text(schema_page(StandIn().schema, 8, StandIn.missing)).splitlines() if "colour" in line
     )
     assert line.endswith("25.0 %")
 
@@ -144,13 +144,13 @@ def test_a_model_of_many_classes_has_a_card_for_each():
     fitted = mixture()
     fitted.n_groups, fitted.shares = 6, StandIn().shares.repeat(3) / 3
     fitted.describe = lambda key: [f"{key} in {group}" for group in range(6)]  # type: ignore[method-assign]
-    text = plain(model_page(fitted))  # type: ignore[arg-type]
+    text = render_text(model_page(fitted))  # type: ignore[arg-type]
     assert "What sets class 5 apart (8.3 % of the rows)" in text
     assert "size in 5" in text
 
 
 def test_the_document_holds_what_the_page_says():
-    document = fit_document(report(StandIn()))
+    document = jsonable(fit_record(report(StandIn())))
     assert document["evaluation"]["accuracy"] == 0.875
     assert document["evaluation"]["baseline"]["accuracy"] == 0.75
     assert document["saved"] == "my model.sc"
@@ -164,7 +164,7 @@ def test_the_reasons_are_ordered_by_weight_and_add_up():
     line = {**heads, "(prior)": [1.0], "size": [-0.25], "colour": [2.0], "(total)": [2.75]}
     page = Page()
     add_reasons(page, ExplainedRow(pa.table(line).to_pylist()[0], {"size": "1.5", "colour": "red"}))
-    text = plain(page)
+    text = render_text(page)
     assert "Row 3: a rather than b" in text
     assert [line.split()[0] for line in text.splitlines()[2:]] == ["colour", "(prior)", "size", "(total)"]
     assert "+2.75" in text
@@ -173,6 +173,6 @@ def test_the_reasons_are_ordered_by_weight_and_add_up():
 
 def test_a_numeric_answer_gives_mean_spread_and_quantiles():
     answer = SimpleNamespace(mean=2.0, variance=9.0, quantile=lambda level: 100 * level)
-    text = plain(query_page("age", {}, answer))
+    text = render_text(query_page("age", {}, answer))
     for figure in ("mean", "2", "standard deviation", "3", "5% quantile", "95% quantile", "95"):
         assert figure in text

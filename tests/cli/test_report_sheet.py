@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.report.answer_page import write_csv
+from softcount.report.answers import write_csv
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=6)
 

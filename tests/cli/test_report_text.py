@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softcount.pictures.text import cell_width, format_count, format_number, format_share, printable, shorten
 from softcount.report.page import as_json
-from softcount.report.plain_text import cell_width, counted, number, printable, share, shortened
 
 DANGEROUS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -32,24 +32,24 @@ def test_an_escape_sequence_is_spelled_out():
 
 @given(st.floats(0, 1))
 def test_a_share_says_none_or_all_only_when_it_is(part):
-    shown = share(part)
+    shown = format_share(part)
     assert (shown == "0 %") == (part == 0)
     assert (shown == "100 %") == (part == 1)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e14, max_value=1e14))
 def test_a_number_is_shown_to_within_a_thousandth(value):
-    shown = float(number(value).replace(",", ""))
+    shown = float(format_number(value).replace(",", ""))
     assert math.isclose(shown, value, rel_tol=1e-3, abs_tol=1e-300)
 
 
 def test_what_is_not_a_number_is_a_dash():
-    assert number(float("nan")) == number(None) == share(float("nan")) == "-"
+    assert format_number(float("nan")) == format_number(None) == format_share(float("nan")) == "-"
 
 
 def test_a_long_cell_is_cut_with_an_ellipsis_and_a_short_one_is_not():
-    assert shortened("x" * 100, 10) == "x" * 9 + "…"
-    assert shortened("x" * 10, 10) == "x" * 10
+    assert shorten("x" * 100, 10) == "x" * 9 + "…"
+    assert shorten("x" * 10, 10) == "x" * 10
 
 
 def test_wide_characters_take_two_places():
@@ -57,7 +57,7 @@ def test_wide_characters_take_two_places():
 
 
 def test_one_row_is_not_one_rows():
-    assert [counted(n, "row") for n in (0, 1, 2, 0.5)] == ["0 rows", "1 row", "2 rows", "0.50 rows"]
+    assert [format_count(n, "row") for n in (0, 1, 2, 0.5)] == ["0 rows", "1 row", "2 rows", "0.50 rows"]
 
 
 VALUES = st.recursive(

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from softcount.cli import main
-from softcount.report.transition_picture import decoded_svg, transition_dot, transition_svg
+from softcount.report.graph import draw_ring, transition_dot
+from softcount.report.sequences import draw_states
 
 AS_ROWS = ["--sequence", "customer", "--order", "time"]
 
@@ -108,7 +109,7 @@ def test_pictures_of_what_follows_what_and_of_decoded_states(folder: Path, tmp_p
         done(run("show", folder / model, *words, "--svg", tmp_path / "drawn.svg"))
         root = ElementTree.parse(tmp_path / "drawn.svg").getroot()
         assert root.tag.endswith("svg") and len(list(root.iter())) > 8
-    strips = [x for x in root.iter() if x.tag.endswith("polyline")]
+    strips = [x for x in root.iter() if x.get("class") == "s-ink"]
     assert len(strips) >= 12  # a line, cut where cells are missing, for each sequence
     assert done(run("show", folder / "states.sc", "--dot", "-")).startswith("digraph {")
     assert run("show", folder / "states.sc", "--parameters").exit_code == 3
@@ -118,7 +119,7 @@ def test_pictures_of_what_follows_what_and_of_decoded_states(folder: Path, tmp_p
 def test_names_cannot_leave_a_picture() -> None:
     odd = ["<script>", 'a"]; x', "\x1b[2J"]
     table = np.full((3, 3), 1 / 3)
-    drawn = transition_svg(odd, table) + decoded_svg(odd[:1], [np.array([0, 1])], [None], odd)
+    drawn = draw_ring(odd, table).svg() + draw_states(odd[:1], [np.array([0, 1])], [None], odd).svg()
     assert "<script>" not in drawn and "\x1b" not in drawn
     assert '\\"' in transition_dot(odd, table) and "\x1b" not in transition_dot(odd, table)
 

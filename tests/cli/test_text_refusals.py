@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli.test_text import DATA, USAGE, messages, refused, run
 from softcount.cli import main
-from softcount.report.plain_text import number
+from softcount.pictures.text import format_number
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_one_class_has_no_other_to_speak_for(tmp_path: Path) -> None:
     page = run("fit", tmp_path, "-o", "one.sc").stdout
     assert next(line for line in page.splitlines() if "log-loss" in line).split() == ["log-loss", "0", "0"]
     assert "speaks for" not in run("explain", "one.sc", tmp_path, "--row", 1).stdout
-    assert number(-0.0) == "0"
+    assert format_number(-0.0) == "0"
 
 
 def test_an_empty_document_among_odd_rows_is_said_to_be_empty(tmp_path: Path) -> None:

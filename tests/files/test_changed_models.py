@@ -17,7 +17,7 @@ import pytest
 import softcount as sc
 from softcount.errors import DataError, ModelFileError, SoftcountError
 from softcount.files import read, write
-from softcount.report.model_page import model_document
+from softcount.report.classes import model_record
 
 ROWS = 12
 TIMES = 150
@@ -143,7 +143,7 @@ QUESTIONS: list[Callable[[Any, Any], object]] = [
     lambda model, rows: model.sample(3, random_state=0),
     lambda model, rows: [model.query(column) for leaf in model.fitted_.model.leaves for column in leaf.columns],
     lambda model, rows: model.impute(rows),
-    lambda model, rows: model_document(model.fitted_),
+    lambda model, rows: model_record(model.fitted_),
     lambda model, rows: model.predict(rows),
 ]
 

@@ -18,8 +18,7 @@ from softcount.cli.fit import FitRequest
 from softcount.errors import DataError, DataWarning
 from softcount.files import archive, read, write
 from softcount.fit import classes
-from softcount.report.class_page import SortedRows
-from softcount.report.model_page import model_document, model_page
+from softcount.report.classes import SortedRows, model_page, model_record
 from softcount.table import schema
 
 WIDTHS = (60, 240)
@@ -84,7 +83,7 @@ WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {
     "save": lambda model, path, rows: model.save(path),
     "load for a command": lambda model, path, rows: models.load_any(str(path)),
     "a page": lambda model, path, rows: model_page(model.fitted_),
-    "a page as data": lambda model, path, rows: model_document(model.fitted_),
+    "a page as data": lambda model, path, rows: model_record(model.fitted_),
     "a page of rows": lambda model, path, rows: model_page(model.fitted_, sorted_rows(model, rows)),
     "influence": lambda model, path, rows: model.influence(per_class=True),
     "explain": lambda model, path, rows: model.explain(rows),

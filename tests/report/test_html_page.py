@@ -10,35 +10,34 @@ from base64 import b64encode
 import pytest
 
 from html_checks import HOSTILE, checked
-from softcount.pictures.drawing import Drawing, svg_of
-from softcount.pictures.tones import DARK, LIGHT
-from softcount.pictures.visible_text import printable
-from softcount.report.html_page import STYLE, html_of
-from softcount.report.page import Page, grid_of, page_document, plain
-from softcount.report.passage import passage
+from softcount.pictures.drawing import DARK, LIGHT, Drawing
+from softcount.pictures.text import printable
+from softcount.report.html import STYLE, render_html
+from softcount.report.page import Page, make_grid, page_blocks, render_text
+from softcount.report.passage import make_passage
 
 
 def page_of(name: str) -> Page:
     """A page with this name wherever text can stand."""
     drawing = Drawing(100, 50, name)
     drawing.text(1, 10, name)
-    drawing.box((0, 0), (10, 10), "c0", told=name)
-    drawing.line([(0, 0), (1, 1)], "ink", told=name)
-    drawing.dots([(0, 0)], "c1", told=name)
+    drawing.box((0, 0), (10, 10), "c0", title=name)
+    drawing.line([(0, 0), (1, 1)], "ink", title=name)
+    drawing.dots([(0, 0)], "c1", title=name)
     page = Page()
     page.heading(name)
-    page.line(name, passage(f"{name} and more", {(0, len(name)): 1.0}, name, "other"))
+    page.line(name, make_passage(f"{name} and more", {(0, len(name)): 1.0}, name, "other"))
     for _ in range(3):
         page.heading(name)
     page.heading(name, level=2)
     page.grid([name, "n"], [[name, "1"]])
-    page.picture(name, drawing, grid_of([name], [[name]]), name)
+    page.picture(name, drawing, make_grid([name], [[name]]), name)
     return page
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_is_text_everywhere(name: str) -> None:
-    found = checked(html_of(page_of(name)))
+    found = checked(render_html(page_of(name)))
     assert printable(name)[:60] in found.text
 
 
@@ -46,14 +45,14 @@ def test_a_hostile_name_is_text_everywhere(name: str) -> None:
 def test_a_drawing_with_a_hostile_name_is_a_file_of_its_own(name: str) -> None:
     drawing = Drawing(100, 50, name)
     drawing.text(1, 10, name)
-    drawing.box((0, 0), (10, 10), "c0", told=name)
-    root = ET.fromstring(svg_of(drawing, alone=True))
+    drawing.box((0, 0), (10, 10), "c0", title=name)
+    root = ET.fromstring(drawing.svg_file())
     written = [part.text for part in root.iter() if part.tag.endswith(("text", "title"))]
     assert written == [printable(name)] * 3
 
 
 def test_the_policy_allows_the_page_its_own_style_alone() -> None:
-    html = html_of(page_of("fruit"))
+    html = render_html(page_of("fruit"))
     style = re.search(r"<style>(.*?)</style>", html, re.S)
     assert style is not None and style[1] == STYLE
     digest = b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
@@ -64,10 +63,10 @@ def test_the_policy_allows_the_page_its_own_style_alone() -> None:
 def test_terminal_json_and_html_say_the_same() -> None:
     page = page_of("fruit")
     page.line("cherries beat limes")
-    words = checked(html_of(page)).text
-    blocks = page_document(page)
+    words = checked(render_html(page)).text
+    blocks = page_blocks(page)
     for said in ("cherries beat limes", "fruit and more"):
-        assert said.split()[0] in plain(page) and said.split()[0] in words
+        assert said.split()[0] in render_text(page) and said.split()[0] in words
     assert [block["picture"] for block in blocks if "picture" in block] == ["fruit"]
     assert {"text": "cherries beat limes"} in blocks
 

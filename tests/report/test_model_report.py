@@ -22,7 +22,7 @@ from softcount.cli import main
 from softcount.demo import table_path
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.explain import nomogram_of, read_out
-from softcount.report import written_report
+from softcount.report import report as reports
 from softcount.report.page import Picture
 from softcount.table import open_table
 
@@ -168,7 +168,7 @@ def test_five_rows_are_explained_by_steps_that_add_up(bikes: Any) -> None:
     for block in shown:
         row = int(re.findall(r"Row (\d+)", block.title)[0]) - 1
         first, second = sorted(logs[row])[::-1][:2]
-        assert abs(sum(float(cells[1]) for cells in block.numbers.rows) - (first - second)) < 1e-3
+        assert abs(sum(float(cells[1]) for cells in block.table.rows) - (first - second)) < 1e-3
 
 
 @pytest.mark.parametrize("start", range(0, 40, 10))
@@ -238,8 +238,8 @@ def test_bad_input_is_one_clear_line(
 def test_what_makes_a_page_too_large_is_left_out_and_that_is_said(bikes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = bikes.report()
     whole = len(report.html)
-    monkeypatch.setattr(written_report, "LARGEST", whole - 1)
+    monkeypatch.setattr(reports, "SIZE_LIMIT", whole - 1)
     assert "The numbers of the pictures are left out" in report.html and "<svg " in report.html
-    monkeypatch.setattr(written_report, "LARGEST", 50_000)
+    monkeypatch.setattr(reports, "SIZE_LIMIT", 50_000)
     assert "Pictures are left out" in report.html and "<svg " not in report.html
     checked(report.html)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import softcount as sc
 from html_checks import HOSTILE, checked
 from softcount.cli import main
-from softcount.report.network_report import edge_information
+from softcount.report.network import edge_information
 from softcount.report.page import Picture
 
 

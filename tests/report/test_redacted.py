@@ -61,7 +61,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 def test_a_redacted_report_has_nothing_of_few_rows(kind: str) -> None:
     report = MODELS[kind]()
     cells = [f"{x:g}" for x in NUMBERS.ravel()] + [f"{x:.5f}" for x in NUMBERS.ravel()]
-    for written in (report.html, report.written(".json"), str(report)):
+    for written in (report.html, report.render(".json"), str(report)):
         for secret in (*SECRET, "7131", "7,131", "7130", "7,130"):
             assert secret not in written, secret
         assert not [cell for cell in cells if len(cell) > 5 and cell in written]

@@ -14,9 +14,10 @@ from msgspec import Struct, field
 from softcount.bayes.evidence import RULES, By, best, checked_by, log_weights
 from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
 from softcount.errors import DataError
-from softcount.pictures.line_chart import Chart, ChartLine, stacked_svg
-from softcount.pictures.text_curves import axis, spark
-from softcount.pictures.visible_text import printable
+from softcount.pictures.blocks import axis, spark
+from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
+from softcount.pictures.drawing import stack
+from softcount.pictures.text import printable
 from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9
@@ -168,7 +169,7 @@ class BeliefCourse(Struct, frozen=True):
         charts = [_chart("Posterior of each hypothesis", "posterior", self.posteriors)]
         if self.predictions:
             charts.append(_chart(f"Prediction that {self.predicted} comes next", "prediction", self.predictions))
-        return stacked_svg(charts)
+        return stack([chart.draw() for chart in charts], charts[0].title).svg_file()
 
 
 def _lines(courses: Mapping[str, np.ndarray]) -> list[str]:
@@ -188,13 +189,11 @@ def _sampled(course: Sequence[float] | np.ndarray) -> np.ndarray:
 
 def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
     """Lines over the number of observations; a number that is not there yet has no point."""
-    curves = []
-    for name, course in courses.items():
-        known = np.isfinite(course)
-        if known.any():
-            curves.append(ChartLine(name, np.flatnonzero(known).astype(float), np.asarray(course)[known]))
-    highest = max(1.0, *(float(curve.y.max()) for curve in curves))
-    return Chart(title, "observations", y_name, curves, y_top=1.02 * highest)
+    known = {name: np.asarray(course, dtype=float) for name, course in courses.items() if np.isfinite(course).any()}
+    highest = max(1.0, *(float(np.nanmax(course)) for course in known.values()))
+    lines = class_lines(list(known), np.arange(max(map(len, known.values()))), list(known.values()))
+    axes = Axis("observations"), Axis(y_name, (0.0, 1.02 * highest))
+    return Chart(title, lines, *axes, list(known), title, PAGE, 300)
 
 
 # A finite set of hypotheses with a prior, and what is believed of each after every observation.

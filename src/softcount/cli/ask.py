@@ -32,7 +32,7 @@ from softcount.fitted.conditions import above, any_of, below, between, not_, spo
 from softcount.fitted.derived_columns import own_levels
 from softcount.fitted.fitted import Fitted
 from softcount.networks.elimination import cells_within
-from softcount.report.answer_page import answers_document, answers_page, cells_array, query_document, query_page
+from softcount.report.answers import make_array, queries_page, queries_record, query_page, query_record
 from softcount.table import Key
 from softcount.table.cell_forms import CellForm, as_cell, number_in, spell_cells, spelt_decimals
 from softcount.table.schema import Schema, labels
@@ -51,11 +51,11 @@ def ask_model(fitted: Fitted, model: str, of: str | None, given: tuple[str, ...]
 
 def put_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any], answer: Any, as_json: bool) -> None:
     """The answer of one column, or without `of` of every column, and the model that answers."""
-    said, model = spoken_given(known), {"model": answering_model(fitted)}
+    said, model = spoken_given(known), answering_model(fitted)
     if of is None:
-        put_answer(lambda: answers_document(known, answer) | model, lambda: answers_page(said, answer), as_json)
+        put_answer(lambda: queries_record(known, answer, model), lambda: queries_page(said, answer), as_json)
     else:
-        put_answer(lambda: query_document(of, known, answer) | model, lambda: query_page(of, said, answer), as_json)
+        put_answer(lambda: query_record(of, known, answer, model), lambda: query_page(of, said, answer), as_json)
     say_answering_model(fitted, None if of is None else [of, *known])
 
 
@@ -74,12 +74,12 @@ def as_written(fitted: FittedNet, known: dict[Key, Any]) -> dict[Key, Any]:
 
 def tell_likeliest(fitted: FittedNet, given: tuple[str, ...], json_wanted: bool) -> None:
     """The likeliest levels of all nodes together."""
-    from softcount.report.network_page import likeliest_document, likeliest_page
+    from softcount.report.network import likeliest_page, likeliest_record
 
     known = given_nodes(fitted, given)
     found, known = fitted.most_probable(known), as_written(fitted, known)
     said = spoken_given(known)
-    put_answer(lambda: likeliest_document(known, found), lambda: likeliest_page(said, found), json_wanted)
+    put_answer(lambda: likeliest_record(known, found), lambda: likeliest_page(said, found), json_wanted)
 
 
 def ask_network(
@@ -87,7 +87,7 @@ def ask_network(
 ) -> None:
     """What a network says of one node, of several together, or of every node."""
     from softcount.fitted.network_rows import sampled_query
-    from softcount.report.network_page import joint_document, joint_page
+    from softcount.report.network import joint_page, joint_record
 
     keys = [node_key(fitted, name, "--of") for name in dict.fromkeys(of)]
     known = given_nodes(fitted, given)
@@ -101,7 +101,7 @@ def ask_network(
         put_query(fitted, asked, known, answer, json_wanted)
         return
     said = spoken_given(known)
-    put_answer(lambda: joint_document(asked, known, answer), lambda: joint_page(asked, said, answer), json_wanted)
+    put_answer(lambda: joint_record(asked, known, answer), lambda: joint_page(asked, said, answer), json_wanted)
 
 
 def draw_rows(
@@ -123,7 +123,7 @@ def draw_rows(
         rows = {name: drawn[key] for key, name in labels(drawn).items()}
     if spelt:
         rows = {name: _as_spelt(fitted.schema, name, cells) for name, cells in rows.items()}
-    return pa.table({name: cells_array(cells) for name, cells in rows.items()}), fitted
+    return pa.table({name: make_array(cells) for name, cells in rows.items()}), fitted
 
 
 def _as_spelt(schema: Schema, name: str, cells: Any) -> Any:
@@ -144,7 +144,7 @@ def draw_steps(model: Any, n: int, length: int | None, seed: int) -> pa.Table:
     each = drawn if model.ends else [drawn]
     numbers = [number for number, steps in enumerate(each, start=1) for _ in steps]
     steps = [step for steps in each for step in range(1, len(steps) + 1)]
-    return pa.table({"sequence": numbers, "step": steps, "symbol": cells_array([x for own in each for x in own])})
+    return pa.table({"sequence": numbers, "step": steps, "symbol": make_array([x for own in each for x in own])})
 
 
 def generate(chain: Any, n: int, start: str | None, seed: int) -> str:

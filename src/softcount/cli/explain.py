@@ -27,7 +27,7 @@ from softcount.fitted.characteristic_words import DocumentWords, explain_words, 
 from softcount.fitted.explain import Explanation, explained
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import ExplainedLevels, explained_rows, shown_cells
-from softcount.report.answer_page import (
+from softcount.report.answers import (
     AGAINST,
     CLASS,
     FILE,
@@ -39,15 +39,15 @@ from softcount.report.answer_page import (
     WORDS,
     ExplainedRow,
     add_reasons,
-    cells_array,
-    cells_of,
-    ours_in,
+    find_cells,
+    make_array,
+    name_ours,
+    number_rows,
     reasons_table,
-    rows_of,
 )
-from softcount.report.class_page import class_names, value_text
+from softcount.report.classes import class_names, format_cell
 from softcount.report.page import Page
-from softcount.report.word_page import add_moved, beginning, moved_document
+from softcount.report.words import add_moved_words, begin_document, find_moved_words
 from softcount.run.local import Threads
 from softcount.sources.frames import ArrowSource
 from softcount.table import Chunk, Chunks, Key, Table, document_at
@@ -133,19 +133,20 @@ def explain_network(
 
 def explained_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
     """What there is to say about a few rows, for a person."""
-    called = dict(zip(map(str, fitted.names), class_names(fitted), strict=True))
+    names = class_names(fitted)
+    called = dict(zip(map(str, fitted.names), names, strict=True))
     page = Page()
     for row in few:
         add_reasons(page, row, called, fitted.calibration is not None)
         for found, document in row.words:
-            add_moved(page, fitted, found, document)
+            add_moved_words(page, found, document, names)
     return page
 
 
 def explained_document(fitted: Fitted, row: ExplainedRow) -> dict[str, Any]:
     """A row's figures by column and, where the model reads text, its words and where they stand."""
     document = dict(row.line) | {row.ours[PROBABILITY]: row.probability}
-    words = [moved_document(fitted, *pair) for pair in row.words]
+    words = [find_moved_words(fitted, *pair) for pair in row.words]
     return document | {row.ours[WORDS]: words} if words else document
 
 
@@ -166,7 +167,7 @@ def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
 def every_row(fitted: Fitted, table: Table, against: str | None) -> pa.Table:
     """A line of reasons for every row."""
     kept: Any = chunks_with(fitted, table, ())
-    rows = rows_of(kept.chunks)
+    rows = number_rows(kept.chunks)
     why = explained(fitted, kept, _other(fitted, against))
     return _with_files(fitted, table, reasons_table(fitted, why, rows), rows)
 
@@ -183,7 +184,7 @@ def some_rows(
     reasons = _with_files(fitted, table, reasons_table(fitted, why, rows), rows)
     with Threads() as threads:
         likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
-    found, ours = [], ours_in(fitted)
+    found, ours = [], name_ours(fitted)
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         words = _words(fitted, table, chunk, other)
         file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
@@ -207,7 +208,7 @@ def _refuse_itself(rows: Sequence[int], why: Explanation, against: str | None, t
 def _with_files(fitted: Fitted, table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
     """The lines with the file of each row, where each row is a file."""
     files = table.source.files
-    return reasons if not files else reasons.add_column(1, ours_in(fitted)[FILE], [[files[row - 1] for row in rows]])
+    return reasons if not files else reasons.add_column(1, name_ours(fitted)[FILE], [[files[row - 1] for row in rows]])
 
 
 def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple[DocumentWords, str | None]]:
@@ -218,8 +219,8 @@ def _words(fitted: Fitted, table: Table, chunk: Chunk, other: Any) -> list[tuple
 
 def _cells(fitted: Fitted, chunk: Chunk, words: list[tuple[DocumentWords, str | None]]) -> dict[str, str]:
     """What the row holds; a document is told by how it begins."""
-    held, names = cells_of(fitted, [chunk], chunk.start + 1), labels_in(fitted)
-    return {**held, **{names[part.key]: beginning(text) for part, text in words}}
+    held, names = find_cells(fitted, [chunk], chunk.start + 1), labels_in(fitted)
+    return {**held, **{names[part.key]: begin_document(text) for part, text in words}}
 
 
 def _other(fitted: Fitted, against: str | None) -> Any:
@@ -251,7 +252,7 @@ def explained_lines(
     cells = shown_cells(fitted, rows, np.unique(places).astype(np.int64)) if wanted else {}
     few = [
         ExplainedRow(
-            line, {names[key]: value_text(cell) for key, cell in cells[place].items() if key in names},
+            line, {names[key]: format_cell(cell) for key, cell in cells[place].items() if key in names},
             probability=float(found.probability[place]), ours=ours,
         )
         for place, line in zip(places, table.to_pylist() if wanted else [], strict=True)
@@ -261,7 +262,7 @@ def explained_lines(
 
 def _reasons(found: ExplainedLevels, levels: Sequence[Any], names: dict[Key, str], ours: dict[str, str]) -> pa.Table:
     """A line for each row, counted from 1: its level and the one beside it, and what every node adds to their odds."""
-    count, cells = len(found.chosen), cells_array(levels)
+    count, cells = len(found.chosen), make_array(levels)
     return pa.table(
         {
             ours[ROW]: pa.array(range(1, count + 1)),

@@ -11,7 +11,7 @@ from softcount.cli import options
 if TYPE_CHECKING:
     from softcount.cli.options import InputFormat
     from softcount.explore import ExplorePage
-    from softcount.explore.local_server import Predict
+    from softcount.explore.server import Predict
 
 EPILOG = """\b
 Examples:
@@ -62,13 +62,13 @@ def page_of(model: str, data: str | None, form: InputFormat, told: bool = False)
     from softcount.cli import models as library
     from softcount.cli.models import say_answering_model, sequence_model
     from softcount.cli.read import open_like, refuse_data
-    from softcount.explore import explored
+    from softcount.explore import make_explorer
     from softcount.fitted.fitted import Fitted
 
     sequences = sequence_model(model)
     if sequences is not None:
         refuse_data(model, data, "a model of sequences, whose page takes none")
-        return explored(sequences, model), None
+        return make_explorer(sequences, model), None
     try:
         fitted = library.load_any(model)
     except library.KMeansFile as found:
@@ -76,15 +76,15 @@ def page_of(model: str, data: str | None, form: InputFormat, told: bool = False)
 
         classes = centre_classes(found.centres, found.names)
         rows = None if data is None else open_like(classes, data, form)
-        return explored(classes, model, rows, NOTE), None
+        return make_explorer(classes, model, rows, NOTE), None
     rows = None if data is None else open_like(fitted, data, form)
     if told:
         say_answering_model(fitted)
     if not isinstance(fitted, Fitted):
-        return explored(fitted, model, rows), None
-    from softcount.explore.asked_predictions import predictor
+        return make_explorer(fitted, model, rows), None
+    from softcount.explore.server import make_predictor
 
-    return explored(fitted, model, rows), predictor(fitted)
+    return make_explorer(fitted, model, rows), make_predictor(fitted)
 
 
 def hand_out(page: ExplorePage, predict: Predict | None) -> None:
@@ -92,7 +92,7 @@ def hand_out(page: ExplorePage, predict: Predict | None) -> None:
     from contextlib import suppress
 
     from softcount.cli.outputs import say
-    from softcount.explore.local_server import PageServer
+    from softcount.explore.server import PageServer
 
     with PageServer(page, predict) as server:
         say(f"Open {server.address}")

@@ -32,7 +32,7 @@ from softcount.learn.em import Stop
 from softcount.learn.record import Provenance
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared
-from softcount.report.model_page import FitReport, fit_document, fit_page
+from softcount.report.classes import FitReport, fit_page, fit_record
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, starts_told
 from softcount.sources import wording
@@ -81,18 +81,18 @@ def fit_table(request: FitRequest, saved: str, tell: Tell) -> Learned:
     found = fitted, result.evaluation, result.n_rows, saved, request.data
     write = partial(save_model, fitted)
     if request.net is not None:
-        from softcount.report.network_page import NetFitReport, net_fit_document, net_fit_page
+        from softcount.report.network import NetworkFit, network_fit_page, network_fit_record
 
-        net_report = NetFitReport(*found, request.form.options)
-        return fitted, lambda: net_fit_document(net_report), lambda: net_fit_page(net_report), write
+        net_report = NetworkFit(*found, request.form.options)
+        return fitted, lambda: network_fit_record(net_report), lambda: network_fit_page(net_report), write
     criterion = request.criterion or DEFAULT_CRITERION
     report = FitReport(*found, criterion, request.form.options, result.beliefs)
-    return fitted, lambda: fit_document(report), lambda: fit_page(report), write
+    return fitted, lambda: fit_record(report), lambda: fit_page(report), write
 
 
 def fit_sequences(request: FitRequest, saved: str, tell: Tell) -> Learned:
     """Learn a hidden Markov model where states are asked for, otherwise a chain."""
-    from softcount.report.sequence_page import sequence_document, sequence_page
+    from softcount.report.sequences import sequence_page, sequence_record
 
     assert request.layout is not None
     sequences = read_sequences(
@@ -122,7 +122,7 @@ def fit_sequences(request: FitRequest, saved: str, tell: Tell) -> Learned:
         model._watch, model._keep_checkpoint = starts_told(tell), True
     model.fit(sequences, *([] if request.states is None else [request.target]))
     found = getattr(model, "fitted_", model)
-    return found, lambda: sequence_document(model), lambda: sequence_page(model), model.save
+    return found, lambda: sequence_record(model), lambda: sequence_page(model), model.save
 
 
 class FitResult(Struct, frozen=True):

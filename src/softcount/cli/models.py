@@ -20,8 +20,8 @@ from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.derived_columns import derived_fields
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Learned
+from softcount.pictures.text import format_count, format_list
 from softcount.report.page import key_text
-from softcount.report.plain_text import counted, listed
 from softcount.table import Key, Table
 from softcount.table.schema import labels
 
@@ -206,12 +206,12 @@ def _cells(counts: Mapping[Key, int], absent: Iterable[Key], noun: str, fate: st
     found = {key: count for key, count in counts.items() if count and key not in set(absent)}
     if not found:
         return []
-    where = listed([f"{key_text(key)} ({count:,})" for key, count in found.items()])
-    return [f"{counted(sum(found.values()), noun)} {fate}: {where}"]
+    where = format_list([f"{key_text(key)} ({count:,})" for key, count in found.items()])
+    return [f"{format_count(sum(found.values()), noun)} {fate}: {where}"]
 
 
 def _names(keys: Iterable[Key]) -> str:
-    return listed([key_text(key) for key in keys])
+    return format_list([key_text(key) for key in keys])
 
 
 def say_answering_model(fitted: Fitted | FittedNet, columns: Iterable[Key] | None = None) -> None:

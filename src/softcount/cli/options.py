@@ -14,7 +14,7 @@ from msgspec import Struct
 from softcount.core.addresses import address_of
 from softcount.errors import DataError
 from softcount.estimators.parameters import PARAMETERS, Parameter
-from softcount.report.plain_text import listed
+from softcount.pictures.text import format_list
 from softcount.sources.source import CONTENT_DECIDES, ORDERS, FileFormat
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -413,7 +413,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     near = get_close_matches(name, names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"It has {listed(names, most=20)}."
+    return f"Did you mean {near[0]!r}?" if near else f"It has {format_list(names, most=20)}."
 
 
 # -- how much is said in addition to the results: -q and -v, before a command or after it

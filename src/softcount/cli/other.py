@@ -49,7 +49,7 @@ def schema(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: boo
     from softcount.cli.read import declared, open_data, read_through
     from softcount.fit.classes import choose_densities
     from softcount.learn.settings import Plan
-    from softcount.report.model_page import schema_document, schema_page
+    from softcount.report.quality import schema_page, schema_record
     from softcount.run.local import Threads
 
     with progress() as tell:
@@ -58,7 +58,7 @@ def schema(data: str, kinds: dict[str, str], form: InputFormat, json_wanted: boo
         with Threads() as threads:
             table, _ = choose_densities(table, Plan(asked), threads, known_classes=True)
         found = read_through(table)
-    put_answer(lambda: schema_document(*found), lambda: schema_page(*found), json_wanted)
+    put_answer(lambda: schema_record(*found), lambda: schema_page(*found), json_wanted)
 
 
 COMPARE_EPILOG = """\b
@@ -99,7 +99,7 @@ def compare(  # noqa: PLR0913 - one for each option
     """Set classifiers of a column of DATA side by side, on rows they have not seen."""
     from softcount.cli.read import declared, open_data
     from softcount.estimators.comparison import compared
-    from softcount.report import comparison_page as pages
+    from softcount.report import comparison as pages
 
     check_plot(plot, data, json_wanted)
     with progress() as tell:
@@ -112,7 +112,7 @@ def compare(  # noqa: PLR0913 - one for each option
         put_bytes(found.curves.svg().encode(), plot)
     if plot != STANDARD:
         put_answer(
-            lambda: pages.comparison_document(found, target),
+            lambda: pages.comparison_record(found, target),
             lambda: pages.comparison_page(found, target, plot),
             json_wanted,
         )
@@ -154,16 +154,16 @@ def density(
     """Rank densities of a column of DATA by the log-likelihood of rows held out, and draw them."""
     from softcount.cli.read import read_column
     from softcount.evaluate.density_ranking import rank_densities
-    from softcount.report.density_page import DensityReport, density_document, density_page, density_picture
+    from softcount.report.density import DensityReport, density_chart, density_page, density_record
 
     check_plot(plot, data, json_wanted)
     with progress() as tell:
         values, labels, missing = read_column(data, column, by, form, tell)
         report = DensityReport(column, by, missing, rank_densities(values, labels, seed, tell), compare)
     if plot is not None:
-        put_bytes(density_picture(report).encode(), plot)
+        put_bytes(density_chart(report).draw().svg_file().encode(), plot)
     if plot != STANDARD:
-        put_answer(lambda: density_document(report), lambda: density_page(report, plot), json_wanted)
+        put_answer(lambda: density_record(report), lambda: density_page(report, plot), json_wanted)
 
 
 DIFF_EPILOG = """\b
@@ -184,10 +184,10 @@ def diff(old: str, new: str, json_wanted: bool) -> None:
     """Say what changed from the model OLD to the model NEW."""
     from softcount.cli.models import load_any
     from softcount.fitted.compare import model_changes
-    from softcount.report.change_page import change_document, change_page
+    from softcount.report.comparison import changes_page, changes_record
 
     found = model_changes(load_any(old), load_any(new))
-    put_answer(lambda: change_document(found), lambda: change_page(found, old, new), json_wanted)
+    put_answer(lambda: changes_record(found), lambda: changes_page(found, old, new), json_wanted)
 
 
 MERGE_EPILOG = """\b

@@ -20,7 +20,7 @@ import click
 from softcount.cli.options import QUIET, loudness
 from softcount.core.addresses import without_password
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError, is_shortage
-from softcount.report.plain_text import printable
+from softcount.pictures.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,18 +68,17 @@ def put_answer(
     document: Callable[[], Any], page: Callable[[], Page], json_wanted: bool, on_error_stream: bool = False
 ) -> None:
     """One JSON document on standard output, or else a page for a person, there or on standard error."""
-    from softcount.report.page import as_json
-    from softcount.report.screen import show
+    from softcount.report.page import as_json, show_page
 
     if json_wanted:
         put_bytes(as_json(document()).encode(), STANDARD)
     else:
-        show(page(), sys.stderr if on_error_stream else sys.stdout)
+        show_page(page(), sys.stderr if on_error_stream else sys.stdout)
 
 
 def put_rows(table: pa.Table, output: str | None, json_wanted: bool) -> None:
     """The rows as CSV, as Parquet where the file's name says so, or as a JSON list of objects."""
-    from softcount.report.answer_page import write_csv, write_parquet
+    from softcount.report.answers import write_csv, write_parquet
     from softcount.report.page import as_json
 
     if json_wanted:

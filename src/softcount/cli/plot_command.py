@@ -12,7 +12,7 @@ from softcount.cli import options
 if TYPE_CHECKING:
     from softcount.cli.options import InputFormat
     from softcount.report.page import Picture
-    from softcount.report.written_report import Report
+    from softcount.report.report import Report
 
 PICTURES = {
     "confusion": "Who is taken for whom",
@@ -64,7 +64,6 @@ def command(model: str, data: str | None, what: str, column: str | None, form: I
     """Write one picture of MODEL, and of DATA where the picture is of rows."""
     from softcount.cli.outputs import check_output, progress, put_bytes
     from softcount.cli.report_command import report_on
-    from softcount.pictures.drawing import svg_of
 
     ending = Path(output).suffix.lower()
     if ending not in (".svg", ".png"):
@@ -76,13 +75,7 @@ def command(model: str, data: str | None, what: str, column: str | None, form: I
     check_output(output, model, *([] if data is None else [data]))
     with progress() as tell:
         found = picture_of(report_on(model, data, form, False, tell), what, column, model)
-    if ending == ".svg":
-        content = svg_of(found.drawing, alone=True).encode()
-    else:
-        from softcount.report.png_picture import png_of
-
-        content = png_of(found.drawing)
-    put_bytes(content, output)
+    put_bytes(found.svg.encode() if ending == ".svg" else found.chart.draw().png(), output)
 
 
 def picture_of(report: Report, what: str, column: str | None, model: str) -> Picture:

@@ -41,10 +41,10 @@ from softcount.fitted.classes import anomaly_scores
 from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, log_of, with_prior
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import surprises
-from softcount.report.answer_page import cells_array, prediction_table
-from softcount.report.evaluation_page import add_confusion, add_doubts, add_figures, add_lift, evaluation_document
+from softcount.pictures.text import format_count, format_number
+from softcount.report.answers import make_array, prediction_table
+from softcount.report.evaluation import add_confusion, add_figures, add_lift, add_overconfidence, evaluation_record
 from softcount.report.page import Page
-from softcount.report.plain_text import counted, number
 from softcount.run.local import Threads
 from softcount.run.progress import Tell
 from softcount.table import Table, open_table, read_labels
@@ -134,14 +134,14 @@ def predict_steps(model: Any, data: str, layout: SequenceForm, form: InputFormat
     if not is_hidden(model):
         proba, names = model.predict_proba(sequences), [str(name) for name in model.next_symbols_]
         best = [names[at] for at in proba.argmax(axis=1)]
-        columns: dict[str, Any] = {"sequence": cells_array(list(sequences.names)), "predicted": best}
+        columns: dict[str, Any] = {"sequence": make_array(list(sequences.names)), "predicted": best}
         return pa.table(columns | {f"p({name})": proba[:, place] for place, name in enumerate(names)})
     path, proba = np.concatenate(model.predict(sequences)), np.concatenate(model.predict_proba(sequences))
     at = np.repeat(np.arange(len(sequences)), sequences.lengths)
     columns = {
-        "sequence": cells_array([sequences.names[place] for place in at.tolist()]),
+        "sequence": make_array([sequences.names[place] for place in at.tolist()]),
         "step": np.arange(sequences.n_steps) - sequences.starts[at] + 1,
-        "predicted": cells_array(path.tolist()),
+        "predicted": make_array(path.tolist()),
     }
     return pa.table(columns | {f"p({name})": proba[:, place] for place, name in enumerate(model.states_)})
 
@@ -296,16 +296,17 @@ def lift_class(text: str, names: Sequence[Any]) -> str:
 def page_of(told: Told) -> Page:
     """The figures for a person."""
     page = Page()
-    page.heading(f"On {counted(told.evaluation.n_rows, 'row')} whose class is known")
+    page.heading(f"On {format_count(told.evaluation.n_rows, 'row')} whose class is known")
     add_figures(page, told.evaluation, "figures of rows the model has learned from would be too good:")
     if told.passed_over:
-        page.line(f"{counted(told.passed_over, 'row')} without a class passed over")
-    add_doubts(page, told.evaluation, "")
+        page.line(f"{format_count(told.passed_over, 'row')} without a class passed over")
+    add_overconfidence(page, told.evaluation, "")
     add_confusion(page, told.evaluation, told.names)
     if told.costs is not None:
+        costs = [format_number(x) for x in (told.costs.cheapest, told.costs.likeliest, told.costs.always)]
         page.line(
-            f"a row costs {number(told.costs.cheapest)} by the lowest expected cost, {number(told.costs.likeliest)} by "
-            f"the likeliest class, {number(told.costs.always)} by always deciding for {told.costs.always_class}"
+            f"a row costs {costs[0]} by the lowest expected cost, {costs[1]} by the likeliest class, {costs[2]} by "
+            f"always deciding for {told.costs.always_class}"
         )
     if told.threshold is not None:
         page.line(*f"threshold: {told.threshold}".split("; "))
@@ -318,7 +319,7 @@ def document_of(told: Told) -> dict[str, Any]:
     """The same as data."""
     return {
         "classes": told.names,
-        "evaluation": evaluation_document(told.evaluation),
+        "evaluation": evaluation_record(told.evaluation),
         "passed_over": told.passed_over,
         "costs": None if told.costs is None else asdict(told.costs),
         "threshold": None if told.threshold is None else asdict(told.threshold),

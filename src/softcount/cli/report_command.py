@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from softcount.cli.models import KMeansFile
     from softcount.cli.options import InputFormat
     from softcount.fitted.fitted import Fitted
-    from softcount.report.model_report import GivenRows
-    from softcount.report.written_report import Report
+    from softcount.report.report import GivenRows, Report
     from softcount.run.progress import Tell
     from softcount.table import Table
 
@@ -51,15 +50,15 @@ def command(model: str, data: str | None, redact: bool, form: InputFormat, outpu
     if data is None and form.is_asked_for:
         raise click.UsageError("--missing, --no-header and --lines are about DATA, and none is given")
     from softcount.cli.outputs import check_output, progress, put_bytes, say
-    from softcount.report.written_report import WRITTEN
+    from softcount.report.report import ENDINGS
 
     saved = output or f"{Path(model).stem}.html"
     ending = ".html" if saved == "-" else Path(saved).suffix
-    if ending.lower() not in WRITTEN:
-        raise click.UsageError(f"-o {saved}: a report ends in {', '.join(WRITTEN)}")
+    if ending.lower() not in ENDINGS:
+        raise click.UsageError(f"-o {saved}: a report ends in {', '.join(ENDINGS)}")
     check_output(saved, model, *([] if data is None else [data]))
     with progress() as tell:
-        content = report_on(model, data, form, redact, tell).written(ending).encode()
+        content = report_on(model, data, form, redact, tell).render(ending).encode()
     put_bytes(content, saved)
     if saved != "-":
         say(f"the report, in {saved} ({len(content) / 1000:,.0f} KB)")
@@ -70,12 +69,12 @@ def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tel
     from softcount.cli import models as library
     from softcount.cli.models import sequence_model
     from softcount.cli.read import refuse_data
-    from softcount.report.written_report import reported
+    from softcount.report.report import make_report
 
     chain = sequence_model(model)
     if chain is not None:
         refuse_data(model, data, "a model of sequences")
-        return reported(chain, None, redact)
+        return make_report(chain, None, redact)
     try:
         fitted: Any = library.load_any(model)
     except library.KMeansFile as found:
@@ -83,11 +82,11 @@ def report_on(model: str, data: str | None, form: InputFormat, redact: bool, tel
 
         if found.centres.frame.unit:
             refuse_data(model, data, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
-        return reported(load_estimator(model), None if data is None else numbers_in(found, data, form), redact)
+        return make_report(load_estimator(model), None if data is None else numbers_in(found, data, form), redact)
     if data is None:
-        return reported(fitted, None, redact)
+        return make_report(fitted, None, redact)
     rows = summary_of if library.is_network(fitted) else rows_of
-    return reported(fitted, rows(fitted, data, form, tell), redact)
+    return make_report(fitted, rows(fitted, data, form, tell), redact)
 
 
 def numbers_in(found: KMeansFile, data: str, form: InputFormat) -> np.ndarray:
@@ -124,13 +123,13 @@ def rows_of(fitted: Fitted, data: str, form: InputFormat, tell: Tell) -> GivenRo
     """What a table shows beside the model."""
     from softcount.cli.models import say_prediction_notes
     from softcount.cli.read import open_like
-    from softcount.report.written_report import given_rows
+    from softcount.report.report import find_rows
     from softcount.run.local import Threads
 
     table = open_like(fitted, data, form, tell)
     labels = labels_of(fitted, table, form)
     with Threads() as threads:
-        found = given_rows(fitted, table, threads, Path(data).name if data != "-" else "standard input", labels)
+        found = find_rows(fitted, table, threads, Path(data).name if data != "-" else "standard input", labels)
     say_prediction_notes(fitted, table)
     return found
 

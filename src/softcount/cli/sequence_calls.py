@@ -11,9 +11,9 @@ from softcount.cli.models import is_hidden
 from softcount.cli.options import InputFormat, SequenceForm
 from softcount.cli.read import read_sequences
 from softcount.errors import DataError
+from softcount.report.graph import draw_ring, transition_dot
 from softcount.report.page import Page
-from softcount.report.sequence_page import add_odd_steps, sequence_document, sequence_page
-from softcount.report.transition_picture import decoded_svg, transition_dot, transition_svg
+from softcount.report.sequences import add_odd_steps, draw_states, sequence_page, sequence_record
 
 
 class ShowRequest(Struct, frozen=True):
@@ -26,19 +26,18 @@ class ShowRequest(Struct, frozen=True):
     parameters: bool = False
 
 
-def shown(model: Any, asked: ShowRequest) -> tuple[dict[str, Any], Page]:
+def shown(model: Any, asked: ShowRequest) -> tuple[Any, Page]:
     """What a model of sequences holds, as data and as a page; with the steps of DATA that fit worst, and why."""
     if asked.parameters:
         raise DataError("a model of sequences shows its parameters anyway. Leave out --parameters.")
-    document, page = sequence_document(model), sequence_page(model)
+    page = sequence_page(model)
     if asked.data is None:
-        return document, page
+        return sequence_record(model), page
     if not is_hidden(model):
         raise DataError("a chain says of every step how surprising it is: softcount explain MODEL DATA.")
     odd = model.anomalies(read_sequences(asked.layout, asked.data, asked.form), asked.most)
-    document["anomalies"] = odd.to_pylist()
     add_odd_steps(page, odd)
-    return document, page
+    return sequence_record(model, odd), page
 
 
 MOST_DRAWN = 12
@@ -52,7 +51,7 @@ def drawn(model: Any, kind: str, asked: ShowRequest) -> str:
         table = model.transitions_
         if table.shape != (len(names), len(names)):
             raise DataError("what follows what is drawn of hidden states, and of chains of order 1 without ends.")
-        return {"dot": transition_dot, "svg": transition_svg}[kind](names, table)
+        return transition_dot(names, table) if kind == "dot" else draw_ring(names, table).svg_file()
     if not is_hidden(model):
         raise DataError("a chain has no hidden states to draw: leave out DATA for what follows what.")
     sequences = read_sequences(asked.layout, asked.data, asked.form)
@@ -60,7 +59,8 @@ def drawn(model: Any, kind: str, asked: ShowRequest) -> str:
     paths = model.predict(sequences)[:MOST_DRAWN]
     values = _first_numbers(model, sequences, len(paths))
     codes = [np.array([place[name] for name in path.tolist()], dtype=int) for path in paths]
-    return decoded_svg([sequences.called(at) for at in range(len(paths))], codes, values, list(place))
+    titles = [sequences.called(at) for at in range(len(paths))]
+    return draw_states(titles, codes, values, list(place)).svg_file()
 
 
 def _first_numbers(model: Any, sequences: Any, count: int) -> list[Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softcount.cli.sequence_calls import ShowRequest
     from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import FittedNet
-    from softcount.report.class_page import SortedRows
+    from softcount.report.classes import SortedRows
 
 EPILOG = """\b
 Examples:
@@ -92,7 +92,7 @@ def command(  # noqa: PLR0913 - what can be asked for
     from softcount.cli import sequence_calls
     from softcount.cli.outputs import put_answer
     from softcount.fitted.fitted import Fitted
-    from softcount.report.model_page import model_document, model_page
+    from softcount.report.classes import model_page, model_record
 
     most = 10 if anomalies is None else anomalies
     drawings = {name: output for name, output in (("dot", dot), ("svg", svg)) if output is not None}
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0913 - what can be asked for
         raise DataError(f"{model}: no network, so --{next(iter(drawings))} has no graph to draw.")
     rows = None if data is None else sort(fitted, data, form, most)
     shown = fitted, rows, parameters
-    put_answer(lambda: model_document(*shown), lambda: model_page(*shown), json_wanted)
+    put_answer(lambda: model_record(*shown), lambda: model_page(*shown), json_wanted)
 
 
 def show_sequences(states: Any, asked: ShowRequest, drawings: dict[str, str], json_wanted: bool) -> None:
@@ -140,10 +140,10 @@ def show_sequences(states: Any, asked: ShowRequest, drawings: dict[str, str], js
 def show_centres(found: KMeansFile, json_wanted: bool) -> None:
     """The centres of a model of k-means."""
     from softcount.cli.outputs import put_answer
-    from softcount.report.model_page import centres_document, centres_page
+    from softcount.report.kmeans import centres_page, centres_record
 
     held = found.centres, found.names
-    put_answer(lambda: centres_document(*held), lambda: centres_page(*held), json_wanted)
+    put_answer(lambda: centres_record(*held), lambda: centres_page(*held), json_wanted)
 
 
 def check_drawings(drawings: dict[str, str], model: str, json_wanted: bool) -> None:
@@ -161,14 +161,15 @@ def check_drawings(drawings: dict[str, str], model: str, json_wanted: bool) -> N
 def show_network(fitted: FittedNet, drawings: dict[str, str], json_wanted: bool) -> None:
     """A network's pictures where they are asked for, or else all that it holds."""
     from softcount.cli.outputs import put_answer, put_bytes
-    from softcount.report.graph_drawing import graph_dot, graph_svg
-    from softcount.report.network_page import hidden_names, net_document, net_page
+    from softcount.report.graph import NetworkPicture, graph_dot
+    from softcount.report.network import hidden_names, network_page, network_record
 
     for name, output in drawings.items():
-        drawn = {"dot": graph_dot, "svg": graph_svg}[name](fitted.net.graph, hidden_names(fitted))
+        graph, hidden = fitted.net.graph, hidden_names(fitted)
+        drawn = graph_dot(graph, hidden) if name == "dot" else NetworkPicture.of(graph, hidden).draw().svg_file()
         put_bytes(drawn.encode(), output)
     if not drawings:
-        put_answer(lambda: net_document(fitted), lambda: net_page(fitted), json_wanted)
+        put_answer(lambda: network_record(fitted), lambda: network_page(fitted), json_wanted)
 
 
 def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, json_wanted: bool) -> None:
@@ -177,12 +178,12 @@ def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, js
     from softcount.cli.outputs import progress, put_answer
     from softcount.cli.read import open_rows
     from softcount.fitted.network_rows import odd_rows
-    from softcount.report.network_page import odd_rows_document, odd_rows_page
+    from softcount.report.network import anomalies_page, anomalies_record
 
     with progress() as tell:
         table, rows = open_rows(fitted, data, form, None, tell)
         found = odd_rows(fitted, rows, most)
-    put_answer(lambda: odd_rows_document(found), lambda: odd_rows_page(found, list(table.source.files)), json_wanted)
+    put_answer(lambda: anomalies_record(found), lambda: anomalies_page(found, list(table.source.files)), json_wanted)
     say_prediction_notes(fitted, table)
 
 
@@ -192,7 +193,7 @@ def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> Sorted
     from softcount.cli.outputs import progress
     from softcount.cli.read import open_like
     from softcount.fitted.classes import sort_rows
-    from softcount.report.class_page import SortedRows as Rows
+    from softcount.report.classes import SortedRows as Rows
     from softcount.run.local import Threads
 
     with progress() as tell, Threads() as threads:

@@ -38,7 +38,7 @@ from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
 from softcount.evaluate.scores import Evaluation, Sums, mean_auc, summed
-from softcount.pictures.line_chart import Chart, ChartLine, chart_svg
+from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.sources.frames import refuse_elsewhere
@@ -327,17 +327,11 @@ class LearningCurves(Struct, frozen=True, eq=False):
     def svg(self) -> str:
         """The curves as a picture: log-loss over rows learned from, whose scale is logarithmic."""
         x = np.log10(self.sizes)
-        known = [np.isfinite(line) for line in self.log_loss]
-        curves = [
-            ChartLine(name, x[inside], line[inside])
-            for name, line, inside in zip(self.names, self.log_loss, known, strict=True)
-            if inside.any()
-        ]
+        lines = class_lines(self.names, x, self.log_loss)
         ticks = {float(at): f"{size:,}" for at, size in zip(x, self.sizes, strict=True)}
         title = "Log-loss on rows held out, by rows learned from"
-        return chart_svg(
-            Chart(title, "rows learned from", "log-loss", curves, y_top=1.05 * self.ends[1], x_ticks=ticks)
-        )
+        axes = Axis("rows learned from", ticks=ticks), Axis("log-loss", (0.0, 1.05 * self.ends[1]))
+        return Chart(title, lines, *axes, self.names, title, PAGE, 320).draw().svg_file()
 
 
 def ladder(least: int, most: int) -> list[int]:

@@ -22,7 +22,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.notebook_face import NotebookFace
-from softcount.estimators.pages_above import explored
+from softcount.estimators.pages import explore_model, report_model, report_network, report_rows
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, filled
 from softcount.evaluate.scores import as_named, label_places
@@ -239,7 +239,7 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
         The first rows of X, where it is given, go into the page and can be loaded there.
         """
         check_is_fitted(self, "fitted_")
-        return explored(self.fitted_, rows=None if X is None else self._closed(X)[1])
+        return explore_model(self.fitted_, rows=None if X is None else self._closed(X)[1])
 
     def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
         """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
@@ -248,20 +248,17 @@ class FittedEstimator(KeptRecord, NotebookFace, ClassReports, Exporting, Estimat
         the name of a column in X), how good the model is on these rows. Redacted, no cell is in it, and no level of
         fewer than five rows.
         """
-        from softcount.estimators.pages_above import given_rows, reported, summarised
-
         check_is_fitted(self, "fitted_")
         self._recorded()
         if X is None:
-            return reported(self.fitted_, None, redact)
+            return report_model(self.fitted_, None, redact)
         if not isinstance(self.fitted_, Fitted):  # a network tells the classes
-            return reported(self.fitted_, summarised(self.fitted_, self.fitted_.table(X)), redact)
+            return report_network(self.fitted_, self.fitted_.table(X), redact)
         fitted, table = self._closed(X)
         labels = None if fitted.classes is None else self._label_places(X, y)
         with Threads(self.n_jobs) as threads:
             name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"
-            rows = given_rows(fitted, table, threads, name, labels)
-        return reported(fitted, rows, redact)
+            return report_rows(fitted, table, threads, name, labels, redact)
 
     def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
         """The places of rows' classes among those of the model; None where no class is known."""

@@ -21,7 +21,7 @@ from softcount.estimators.base import Estimator
 from softcount.estimators.engines import climbs_logged
 from softcount.estimators.inputs import attribute
 from softcount.estimators.other_faces import StateFace
-from softcount.estimators.pages_above import Reporting
+from softcount.estimators.pages import SequencePages
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.fit import prior_levels
@@ -242,7 +242,7 @@ AUTO = "auto"
 STARTS = ("k-means++", "k-means", "random")
 
 
-class HiddenMarkov(StateFace, StateReports, Reporting, Estimator):
+class HiddenMarkov(StateFace, StateReports, SequencePages, Estimator):
     """Hidden states, each with its own successors and its own distributions, found in sequences.
 
     The fullest state is reported first. Steps have columns of any kind, missing cells, and blocks such as

@@ -196,17 +196,17 @@ class KMeans(
         It answers as the mixture that k-means is the hard end of: clusters equally frequent, and equally wide in every
         direction. The first rows of X, where it is given, go into the page and can be loaded there.
         """
-        from softcount.estimators.pages_above import explored_centres
+        from softcount.estimators.pages import explore_centres
 
         check_is_fitted(self, "found_")
-        return explored_centres(self, None if X is None else inputs.checked(self, X, reset=False))
+        return explore_centres(self, None if X is None else inputs.checked(self, X, reset=False))
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
-        from softcount.estimators.pages_above import reported
+        from softcount.estimators.pages import report_model
 
         check_is_fitted(self, "found_")
-        return reported(self, X, redact)
+        return report_model(self, X, redact)
 
     def save(self, path: Any) -> None:
         """Write the centres to a file that `softcount.load` reads."""

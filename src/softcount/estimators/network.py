@@ -22,7 +22,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_files import net_from, network_of
 from softcount.estimators.notebook_face import NotebookFace
-from softcount.estimators.pages_above import explored
+from softcount.estimators.pages import explore_model, report_network
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.result_frames import ResultFrames, arrow_table, filled, node_families
 from softcount.files.network_file import read_network, write_network
@@ -574,14 +574,12 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
 
         The first rows of X, where it is given, go into the page and can be loaded there.
         """
-        return explored(self._fitted, rows=None if X is None else self._closed(X))
+        return explore_model(self._fitted, rows=None if X is None else self._closed(X))
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
-        from softcount.estimators.pages_above import reported, summarised
-
         fitted = self._recorded() if hasattr(self, "fitted_") else self._fitted
-        return reported(fitted, None if X is None else summarised(fitted, self._closed(X)), redact)
+        return report_network(fitted, None if X is None else self._closed(X), redact)
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads."""

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.fitted import Fitted
 from softcount.pictures.inline_html import boxed, said_lines, share_bars, small_table
-from softcount.pictures.visible_text import printable
+from softcount.pictures.text import printable
 
 FEW = 4
 """Names in a line."""

@@ -9,7 +9,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.estimators.notebook_face import FEW, MOST_COLUMNS, NotebookFace
 from softcount.pictures.inline_html import said_lines, share_bars, small_table, upright_bars
-from softcount.pictures.visible_text import printable
+from softcount.pictures.text import printable
 
 BARS = 32
 """Bars of a density."""

@@ -1,29 +1,72 @@
-"""Pictures as shapes at places, in pixels, each in a tone: written as SVG here, whoever draws.
+"""A drawing: shapes at places in pixels, each in a named tone; rendered as SVG or painted on matplotlib axes.
 
-What is written comes from data, so all text goes through `markup`; a drawing holds no style but names of tones, which
-the page it is on sets for light and dark, or the picture itself where it is a file of its own.
+Text in a drawing comes from data, so all of it goes through `markup`. A drawing names tones only; the page around it
+sets their colours for light and dark screens, or the SVG file itself if it stands alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from io import BytesIO
+from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from softcount.pictures.tones import DARK, FONT, LIGHT, picture_rules, variables
-from softcount.pictures.visible_text import cell_width, printable
+from softcount.errors import DataError, ResourceError
+from softcount.pictures.text import cell_width, printable
 
+# The eight class colours can be told apart by colour-blind readers; `plus` and `minus` are blue and orange, never
+# green and red. Text has a contrast of at least 4.5 to 1 with the paper in both sets.
+LIGHT = {
+    "paper": "#ffffff", "soft": "#f4f6f8", "line": "#d5dbe1", "muted": "#55616d", "ink": "#1d2731",
+    "accent": "#0b5c8f", "plus": "#0072b2", "minus": "#c2521c",
+    "c0": "#0072b2", "c1": "#d55e00", "c2": "#009e73", "c3": "#cc79a7", "c4": "#e69f00", "c5": "#56b4e9",
+    "c6": "#7f3c8d", "c7": "#444c56",
+}  # fmt: skip
+DARK = {
+    "paper": "#14191f", "soft": "#1d242c", "line": "#3a4552", "muted": "#a7b3bf", "ink": "#e7ebef",
+    "accent": "#86c8f2", "plus": "#5ab0e8", "minus": "#f28f5c",
+    "c0": "#5ab0e8", "c1": "#f28f5c", "c2": "#35c398", "c3": "#e7a8cd", "c4": "#f2bf45", "c5": "#a5dcfb",
+    "c6": "#bf93d1", "c7": "#b9c2cb",
+}  # fmt: skip
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 SMALL, NORMAL = 11.0, 12.0
-"""Sizes of letters."""
+"""Font sizes."""
 LETTER = 0.61
-"""How wide a letter is on average, as a part of its size; wide ones are two."""
+"""Average width of a letter as a share of its size."""
+MARGIN = 14.0
+"""Around a drawing that is a file."""
+DOTS_PER_INCH = 200
+"""Of a PNG; a hundred pixels of a drawing are an inch."""
 
 Point = tuple[float, float]
 
 
+def class_tone(place: int) -> str:
+    """Return the tone of a class by its place; the ninth is the first again."""
+    return f"c{place % 8}"
+
+
+def color_variables(tones: dict[str, str]) -> str:
+    """Write the tones as CSS variables.
+
+    >>> color_variables({"ink": "#000"})
+    '--ink:#000'
+    """
+    return ";".join(f"--{name}:{colour}" for name, colour in tones.items())
+
+
+PICTURE_RULES = (
+    "".join(f".f-{x}{{fill:var(--{x})}}.s-{x}{{stroke:var(--{x});fill:none}}" for x in LIGHT)
+    + ".t-small{font-size:11px}.t-mid{text-anchor:middle}.t-end{text-anchor:end}.t-bold{font-weight:600}"
+    ".t-halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px}.dots{stroke-linecap:round}"
+)
+"""CSS of the shapes: `f-` is filled with a tone, `s-` stroked with it."""
+
+
 def markup(value: object) -> str:
-    """Text that is text in HTML, SVG and their attributes, whatever it holds.
+    """Escape text for HTML, SVG and their attributes.
 
     >>> markup('<b onclick="x">')
     '&lt;b onclick=&quot;x&quot;&gt;'
@@ -32,14 +75,14 @@ def markup(value: object) -> str:
 
 
 def text_width(text: str, size: float = NORMAL) -> float:
-    """About how many pixels a text takes."""
+    """Estimate the width of a text in pixels."""
     return cell_width(text) * size * LETTER
 
 
-def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
-    """The text, or as much of its beginning as there is room for, and an ellipsis.
+def fit_text(text: str, width: float, size: float = NORMAL) -> str:
+    """Cut the text, with an ellipsis, to a width in pixels.
 
-    >>> fitted_text("a long name", 40)
+    >>> fit_text("a long name", 40)
     'a lo…'
     """
     room = max(int(width / (size * LETTER)), 1)
@@ -50,50 +93,63 @@ def fitted_text(text: str, width: float, size: float = NORMAL) -> str:
     return text + "…"
 
 
-class Lettering(Struct, frozen=True):
-    """A text at a place, SMALL or NORMAL: `anchor` is which part of it stands there; a `halo` parts it from lines."""
+class Text(Struct, frozen=True):
+    """A text, SMALL or NORMAL; `anchor` is the part of it that stands at the place, `halo` separates it from lines."""
 
     at: Point
     text: str
-    tone: str
-    anchor: str
-    size: float
+    tone: str = "ink"
+    anchor: str = "start"
+    size: float = NORMAL
     bold: bool = False
     halo: bool = False
 
     def svg(self) -> str:
-        x, y = map(_short, self.at)
-        how = (
-            self.tone != "ink",
-            self.size == SMALL,
-            self.anchor == "middle",
-            self.anchor == "end",
-            self.bold,
-            self.halo,
-        )
-        words = (f"f-{self.tone}", "t-small", "t-mid", "t-end", "t-bold", "t-halo")
-        named = " ".join(word for word, wanted in zip(words, how, strict=True) if wanted)
-        named = f' class="{named}"' if named else ""
-        return f'<text{named} x="{x}" y="{y}">{markup(self.text)}</text>'
+        names = {
+            f"f-{self.tone}": self.tone != "ink", "t-small": self.size == SMALL, "t-mid": self.anchor == "middle",
+            "t-end": self.anchor == "end", "t-bold": self.bold, "t-halo": self.halo,
+        }  # fmt: skip
+        style = " ".join(name for name, wanted in names.items() if wanted)
+        style = f' class="{style}"' if style else ""
+        return f'<text{style} x="{_short(self.at[0])}" y="{_short(self.at[1])}">{markup(self.text)}</text>'
+
+    def paint(self, ax: Any, color: str, order: int) -> None:
+        from matplotlib.patheffects import withStroke
+
+        halo = [withStroke(linewidth=2.2, foreground=LIGHT["paper"])] if self.halo else []
+        anchor = {"start": "left", "middle": "center", "end": "right"}[self.anchor]
+        # A point is 0.72 of a pixel; names are never formulas.
+        ax.text(*self.at, self.text, color=color, fontsize=self.size * 0.72, ha=anchor, va="baseline", zorder=order,
+                weight="bold" if self.bold else "normal", parse_math=False, path_effects=halo)  # fmt: skip
 
 
-class Box(Struct, frozen=True):
-    """A filled rectangle from its upper left corner; `told` is read out where one points at it."""
+class Boxes(Struct, frozen=True):
+    """Rectangles (left, top, width, height) as one shape, so that those which touch leave no line between them."""
 
-    at: Point
-    size: Point
+    boxes: tuple[tuple[float, float, float, float], ...]
     tone: str
     strength: float = 1.0
-    told: str = ""
+    title: str = ""
+    """Shown when the reader points at the shape, and read aloud."""
 
     def svg(self) -> str:
-        x, y, w, h = map(_short, (*self.at, *self.size))
         faint = "" if self.strength >= 1 else f' fill-opacity="{self.strength:.2f}"'
-        return _with_title(f'<rect class="f-{self.tone}" x="{x}" y="{y}" width="{w}" height="{h}"{faint}', self.told)
+        if len(self.boxes) == 1:
+            x, y, w, h = map(_short, self.boxes[0])
+            shape = f'<rect class="f-{self.tone}" x="{x}" y="{y}" width="{w}" height="{h}"{faint}'
+            return _with_title(shape, self.title)
+        path = "".join(f"M{_short(x)} {_short(y)}h{_short(w)}v{_short(h)}h-{_short(w)}z" for x, y, w, h in self.boxes)
+        return _with_title(f'<path class="f-{self.tone}" d="{path}"{faint}', self.title)
+
+    def paint(self, ax: Any, color: str, order: int) -> None:
+        from matplotlib.patches import Rectangle
+
+        for x, y, width, height in self.boxes:
+            ax.add_patch(Rectangle((x, y), width, height, color=color, alpha=self.strength, lw=0, zorder=order))
 
 
 class Stroke(Struct, frozen=True):
-    """A line through points; `closed` goes back to the first, `filled` is an area instead."""
+    """A line through points; `closed` goes back to the first, `filled` makes it an area."""
 
     points: tuple[Point, ...]
     tone: str
@@ -102,27 +158,39 @@ class Stroke(Struct, frozen=True):
     closed: bool = False
     filled: bool = False
     strength: float = 1.0
-    told: str = ""
+    title: str = ""
 
     def svg(self) -> str:
-        path = _path(self.points) + ("z" if self.closed else "")
+        path = "M" + "L".join(f"{_short(x)} {_short(y)}" for x, y in self.points) + ("z" if self.closed else "")
         if self.filled:
-            faint = "" if self.strength >= 1 else f' fill-opacity="{self.strength:.2f}"'
-            return _with_title(f'<path class="f-{self.tone}" d="{path}"{faint}', self.told)
-        more = "" if self.width == 1 else f' stroke-width="{_short(self.width)}"'
-        more += f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
-        more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
-        return _with_title(f'<path class="s-{self.tone}" d="{path}"{more}', self.told)
+            more = "" if self.strength >= 1 else f' fill-opacity="{self.strength:.2f}"'
+        else:
+            more = "" if self.width == 1 else f' stroke-width="{_short(self.width)}"'
+            more += f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
+            more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
+        return _with_title(f'<path class="{"f" if self.filled else "s"}-{self.tone}" d="{path}"{more}', self.title)
+
+    def paint(self, ax: Any, color: str, order: int) -> None:
+        from matplotlib.patches import Polygon
+
+        if self.filled:
+            ax.add_patch(Polygon(self.points, closed=True, color=color, alpha=self.strength, lw=0, zorder=order))
+        elif self.points:
+            points = [*self.points, self.points[0]] if self.closed else self.points
+            style = "--" if self.dashes else "-"
+            ax.plot(
+                *zip(*points, strict=True), style, color=color, lw=self.width * 0.72, alpha=self.strength, zorder=order
+            )
 
 
 class Dots(Struct, frozen=True):
-    """Many dots of one size and tone."""
+    """Dots of one size and tone."""
 
     points: tuple[Point, ...]
     tone: str
     radius: float = 3.0
     strength: float = 1.0
-    told: str = ""
+    title: str = ""
 
     def svg(self) -> str:
         # Lines of no length with round ends: a tenth of the bytes of as many circles.
@@ -131,102 +199,154 @@ class Dots(Struct, frozen=True):
         path = "".join(f"M{x} {y}h0" for x, y in places)
         more = f' stroke-width="{_short(2 * self.radius)}"'
         more += "" if self.strength >= 1 else f' stroke-opacity="{self.strength:.2f}"'
-        return _with_title(f'<path class="s-{self.tone} dots" d="{path}"{more}', self.told)
+        return _with_title(f'<path class="s-{self.tone} dots" d="{path}"{more}', self.title)
+
+    def paint(self, ax: Any, color: str, order: int) -> None:
+        size = (2 * self.radius * 0.72) ** 2
+        ax.scatter(*zip(*self.points, strict=True), s=size, color=color, alpha=self.strength, lw=0, zorder=order)
 
 
-class Tiles(Struct, frozen=True):
-    """Many rectangles as one shape, so that those which touch leave no line between them."""
-
-    boxes: tuple[tuple[float, float, float, float], ...]
-    tone: str
-    strength: float = 1.0
-
-    def svg(self) -> str:
-        path = "".join(f"M{_short(x)} {_short(y)}h{_short(w)}v{_short(h)}h-{_short(w)}z" for x, y, w, h in self.boxes)
-        return f'<path class="f-{self.tone}" d="{path}" fill-opacity="{self.strength:.2f}"/>'
-
-
-Shape = Lettering | Box | Stroke | Dots | Tiles
+Shape = Text | Boxes | Stroke | Dots
 
 
 class Drawing(Struct):
-    """Shapes on a sheet of some size, and what the picture shows in a sentence for those who do not see it."""
+    """Shapes on a sheet; `description` says in a sentence what the picture shows, for readers who do not see it.
+
+    `inner` are drawings at places on this one.
+    """
 
     width: float
     height: float
-    told: str
-    shapes: list[Shape] = field(default_factory=list)
+    description: str
+    shapes: list[Shape] = []
+    inner: list[tuple[Point, Drawing]] = []
 
-    def text(self, x: float, y: float, said: object, tone: str = "ink", **how: object) -> None:
-        """A text; `how` is its anchor, size, bold, halo."""
-        told = {"anchor": "start", "size": NORMAL, **how}
-        self.shapes.append(Lettering((x, y), printable(said), tone, **told))  # type: ignore[arg-type]
+    def text(self, x: float, y: float, text: object, tone: str = "ink", **style: Any) -> None:
+        """Add a text; `style` is its anchor, size, bold, halo."""
+        self.shapes.append(Text((x, y), printable(text), tone, **style))
 
-    def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, told: str = "") -> None:
-        """A filled rectangle."""
-        self.shapes.append(Box(at, (max(size[0], 0.0), max(size[1], 0.0)), tone, strength, told))
+    def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, title: str = "") -> None:
+        """Add a filled rectangle from its upper left corner."""
+        self.shapes.append(Boxes(((*at, max(size[0], 0.0), max(size[1], 0.0)),), tone, strength, title))
 
-    def line(self, points: Iterable[Sequence[float]], tone: str, width: float = 1.5, **how: object) -> None:
-        """A line; `how` is its dashes, strength, closed, told."""
-        places = tuple((float(x), float(y)) for x, y in points)
-        self.shapes.append(Stroke(places, tone, width, **how))  # type: ignore[arg-type]
+    def line(self, points: Iterable[Sequence[float]], tone: str, width: float = 1.5, **style: Any) -> None:
+        """Add a line; `style` is its dashes, strength, closed, filled, title."""
+        self.shapes.append(Stroke(tuple((float(x), float(y)) for x, y in points), tone, width, **style))
 
-    def area(self, points: Iterable[Sequence[float]], tone: str, strength: float = 1.0, told: str = "") -> None:
-        """A filled shape."""
-        places = tuple((float(x), float(y)) for x, y in points)
-        self.shapes.append(Stroke(places, tone, closed=True, filled=True, strength=strength, told=told))
+    def area(self, points: Iterable[Sequence[float]], tone: str, strength: float = 1.0) -> None:
+        """Add a filled shape."""
+        self.line(points, tone, closed=True, filled=True, strength=strength)
 
-    def tiles(self, boxes: Iterable[tuple[float, float, float, float]], tone: str, strength: float = 1.0) -> None:
-        """Rectangles (left, top, width, height) that together are one shape."""
-        self.shapes.append(Tiles(tuple(boxes), tone, strength))
+    def dots(self, points: Iterable[Sequence[float]], tone: str, radius: float = 3.0, **style: Any) -> None:
+        """Add dots; `style` is their strength and title."""
+        self.shapes.append(Dots(tuple((float(x), float(y)) for x, y in points), tone, radius, **style))
 
-    def dots(self, points: Iterable[Sequence[float]], tone: str, radius: float = 3.0, **how: object) -> None:
-        """Dots; `how` is their strength, told."""
-        places = tuple((float(x), float(y)) for x, y in points)
-        self.shapes.append(Dots(places, tone, radius, **how))  # type: ignore[arg-type]
+    def draw(self) -> Drawing:
+        return self
+
+    def svg(self) -> str:
+        """Write the drawing as a part of a page, which sets the colours of the tones."""
+        w, h = _short(self.width), _short(self.height)
+        size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{markup(self.description)}"'
+        return f"<svg {size}>{self._shapes()}</svg>"
+
+    def svg_file(self) -> str:
+        """Write the drawing as a file with a ground and its colours, light or dark as the reader's screen is."""
+        what, w, h = markup(self.description), _short(self.width + 2 * MARGIN), _short(self.height + 2 * MARGIN)
+        corner = _short(-MARGIN)
+        box = f'width="{w}" height="{h}" viewBox="{corner} {corner} {w} {h}" role="img" aria-label="{what}"'
+        dark = f"@media (prefers-color-scheme:dark){{:root{{{color_variables(DARK)}}}}}"
+        letters = f"svg{{font-family:{FONT};font-size:{NORMAL:.0f}px;fill:var(--ink)}}"
+        rules = f":root{{{color_variables(LIGHT)}}}{dark}{letters}{PICTURE_RULES}"
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{what}</title><style>{rules}</style>'
+        ground = f'<rect class="f-paper" x="{corner}" y="{corner}" width="{w}" height="{h}"/>'
+        return f"{head}{ground}{self._shapes()}</svg>\n"
+
+    def _shapes(self) -> str:
+        own = "".join(shape.svg() for shape in self.shapes)
+        return own + "".join(
+            f'<g transform="translate({_short(x)} {_short(y)})">{each._shapes()}</g>' for (x, y), each in self.inner
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Paint the drawing on matplotlib axes, new ones if none are given, in its own pixels; return the axes."""
+        ax = new_axes() if ax is None else ax
+        ax.set_axis_off()
+        ax.set_xlim(-MARGIN, self.width + MARGIN)
+        ax.set_ylim(self.height + MARGIN, -MARGIN)
+        for order, shape in enumerate(self.flat().shapes):
+            shape.paint(ax, LIGHT[shape.tone], order + 2)
+        return ax
+
+    def flat(self) -> Drawing:
+        """Return the drawing with the shapes of its inner drawings at their places."""
+        found = Drawing(self.width, self.height, self.description, list(self.shapes))
+        for (x, y), each in self.inner:
+            for shape in each.flat().shapes:
+                if isinstance(shape, Text):
+                    moved: dict[str, Any] = {"at": (shape.at[0] + x, shape.at[1] + y)}
+                elif isinstance(shape, Boxes):
+                    moved = {"boxes": tuple((a + x, b + y, w, h) for a, b, w, h in shape.boxes)}
+                else:
+                    moved = {"points": tuple((a + x, b + y) for a, b in shape.points)}
+                found.shapes.append(_replace(shape, **moved))
+        return found
+
+    def png(self) -> bytes:
+        """Paint the drawing on white with matplotlib, twice as fine as on a screen."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise DataError(
+                'PNG is painted by matplotlib, which is not installed: pip install "softcount[plot]", or ask for .svg.'
+            ) from None
+        size = ((self.width + 2 * MARGIN) / 100, (self.height + 2 * MARGIN) / 100)
+        figure = Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor=LIGHT["paper"])
+        self.plot(figure.add_axes((0, 0, 1, 1)))
+        sink = BytesIO()
+        figure.savefig(sink, format="png", metadata={"Software": None})
+        return sink.getvalue()
 
 
-MARGIN = 14.0
-"""Around a picture that is a file of its own."""
+def stack(drawings: Sequence[Drawing], description: str, across: int = 1) -> Drawing:
+    """Set drawings of one size next to each other, this many in a line, and the rest below."""
+    places, top = [], 0.0
+    for start in range(0, len(drawings), across):
+        line = drawings[start : start + across]
+        places += [((each.width * place, top), each) for place, each in enumerate(line)]
+        top += max(each.height for each in line)
+    return Drawing(max(x + each.width for (x, _), each in places), top, description, inner=places)
 
 
-def svg_of(drawing: Drawing, alone: bool = False) -> str:
-    """The drawing as SVG: a part of a page that sets its tones or, `alone`, a file that brings them and a margin."""
-    shapes = "".join(shape.svg() for shape in drawing.shapes)
-    if alone:
-        corner = (-MARGIN, -MARGIN)
-        return svg_file((drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN), drawing.told, shapes, corner)
-    w, h = _short(drawing.width), _short(drawing.height)
-    size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{markup(drawing.told)}"'
-    return f"<svg {size}>{shapes}</svg>"
+def new_axes() -> Any:
+    """Make axes in a new figure."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as missing:
+        raise ResourceError(
+            'pictures are drawn by matplotlib, which is not installed. Install it: pip install "softcount[plot]"'
+        ) from missing
+    return plt.subplots(layout="constrained")[1]
 
 
-def svg_file(size: Point, told: object, shapes: str, corner: Point = (0.0, 0.0)) -> str:
-    """Shapes as a file of its own: it brings the tones, light or dark as the reader's screen is, and a ground.
-
-    Shapes name tones by their classes, as those of a `Drawing` do.
-    """
-    said, (w, h), (x, y) = markup(told), map(_short, size), map(_short, corner)
-    box = f'width="{w}" height="{h}" viewBox="{x} {y} {w} {h}" role="img" aria-label="{said}"'
-    dark = f"@media (prefers-color-scheme:dark){{:root{{{variables(DARK)}}}}}"
-    letters = f"svg{{font-family:{FONT};font-size:{NORMAL:.0f}px;fill:var(--ink)}}"
-    rules = f":root{{{variables(LIGHT)}}}{dark}{letters}{picture_rules()}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{said}</title><style>{rules}</style>'
-    return f'{head}<rect class="f-paper" x="{x}" y="{y}" width="{w}" height="{h}"/>{shapes}</svg>\n'
+def escape_math(text: Any) -> str:
+    """Escape text from data for matplotlib: a dollar sign begins no formula, control characters are visible."""
+    return printable(text).replace("$", r"\$")
 
 
-def _path(points: Sequence[Point]) -> str:
-    return "M" + " ".join(f"{_short(x)},{_short(y)}" for x, y in points)
+def _replace(shape: Shape, **changes: Any) -> Shape:
+    from msgspec.structs import replace
+
+    return replace(shape, **changes)
 
 
-def _with_title(opened: str, told: str) -> str:
-    if not told:
+def _with_title(opened: str, title: str) -> str:
+    if not title:
         return f"{opened}/>"
     name = opened[1 : opened.index(" ")]
-    return f"{opened}><title>{markup(told)}</title></{name}>"
+    return f"{opened}><title>{markup(title)}</title></{name}>"
 
 
 def _short(value: float) -> str:
-    """A place to a tenth of a pixel, in as few characters as it takes."""
     text = f"{value + 0.0:.1f}"
     return text[:-2] if text.endswith(".0") else text

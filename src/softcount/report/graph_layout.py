@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from softcount.networks.network import Graph
 
@@ -53,18 +54,18 @@ class GraphLayout(Struct, frozen=True):
     crossings: int
 
 
-def layered(graph: Graph, widths: Sequence[float], gap: float) -> GraphLayout:
+def lay_out(graph: Graph, widths: Sequence[float], gap: float) -> GraphLayout:
     """The graph's layout, for nodes of these widths with a gap between them.
 
-    >>> found = layered(Graph.of([("a", "b"), ("b", "c"), ("a", "c")]), [10, 10, 10], 5)
+    >>> found = lay_out(Graph.of([("a", "b"), ("b", "c"), ("a", "c")]), [10, 10, 10], 5)
     >>> found.layer, found.crossings
     ((0, 1, 2), 0)
     """
     mesh = _Mesh(graph)
     mesh.order()
-    x = _places(mesh, widths, gap)
-    for row, nodes in enumerate(_rows_of_lonely(graph, mesh.layers), len(mesh.layers)):
-        x.update(zip(nodes, _packed(nodes, widths, gap), strict=True))
+    x = _place(mesh, widths, gap)
+    for row, nodes in enumerate(_row_unconnected(graph, mesh.layers), len(mesh.layers)):
+        x.update(zip(nodes, _pack(nodes, widths, gap), strict=True))
         mesh.layer.update(dict.fromkeys(nodes, row))
     half = {item: _half(item, widths) for item in x}
     left = min((place - half[item] for item, place in x.items()), default=0.0)
@@ -80,7 +81,7 @@ def layered(graph: Graph, widths: Sequence[float], gap: float) -> GraphLayout:
     )
 
 
-def _layer_numbers(graph: Graph) -> list[int]:
+def _number_layers(graph: Graph) -> list[int]:
     """Longest paths from the top; then nodes with more children than parents go down as far as those allow."""
     found = [0] * len(graph.names)
     for node in graph.order:
@@ -91,7 +92,8 @@ def _layer_numbers(graph: Graph) -> list[int]:
     return found
 
 
-class _Mesh(Struct, dict=True):
+@dataclass
+class _Mesh:
     """Nodes that have edges, and the bends of long edges, in layers; every edge joins two layers that touch."""
 
     graph: Graph
@@ -103,7 +105,7 @@ class _Mesh(Struct, dict=True):
     chains: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        numbers = _layer_numbers(self.graph)
+        numbers = _number_layers(self.graph)
         for node, number in enumerate(numbers):
             if self.graph.parents[node] or self.graph.children[node]:
                 self._add(node, number)
@@ -141,7 +143,7 @@ class _Mesh(Struct, dict=True):
 
     def order(self) -> None:
         """Put the layers in the order with the fewest crossings that is found."""
-        best, fewest = self._copied(), self.crossings()
+        best, fewest = self._copy(), self.crossings()
         mixer = Random(0)
         for start in range(max(1, min(MOST_STARTS, STARTED // max(1, len(self.layer))))):
             if start:
@@ -153,10 +155,10 @@ class _Mesh(Struct, dict=True):
                 while len(self.layer) <= SWAPPED and self._swap():
                     pass
                 if (count := self.crossings()) < fewest:
-                    best, fewest = self._copied(), count
+                    best, fewest = self._copy(), count
         self.layers = best
 
-    def _copied(self) -> Layers:
+    def _copy(self) -> Layers:
         return [list(layer) for layer in self.layers]
 
     def _mix(self, mixer: Random) -> None:
@@ -229,7 +231,7 @@ def _between(left: Sequence[int], right: Sequence[int]) -> int:
     return sum(bisect_left(right, place) for place in left)
 
 
-def _rows_of_lonely(graph: Graph, layers: Layers) -> Layers:
+def _row_unconnected(graph: Graph, layers: Layers) -> Layers:
     """Nodes without edges, in rows about as long as the longest layer."""
     lonely = [node for node, own in enumerate(graph.parents) if not own and not graph.children[node]]
     longest = max([math.isqrt(len(lonely)) + 1, *map(len, layers)])
@@ -239,11 +241,11 @@ def _rows_of_lonely(graph: Graph, layers: Layers) -> Layers:
 # -- places within layers
 
 
-def _places(mesh: _Mesh, widths: Sequence[float], gap: float) -> dict[int, float]:
+def _place(mesh: _Mesh, widths: Sequence[float], gap: float) -> dict[int, float]:
     """The middle of every item: near its neighbours, by turns of those above and below, and apart from the next."""
     x: dict[int, float] = {}
     for layer in mesh.layers:
-        x.update(zip(layer, _packed(layer, widths, gap), strict=True))
+        x.update(zip(layer, _pack(layer, widths, gap), strict=True))
     numbers = range(len(mesh.layers))
     for turn in range(SWEEPS):
         near = (mesh.above, mesh.below)[turn % 2]
@@ -255,7 +257,7 @@ def _places(mesh: _Mesh, widths: Sequence[float], gap: float) -> dict[int, float
                 drawn = {item: near[item] for item in layer}
             wanted = [_mean([x[other] for other in drawn[item]]) if drawn[item] else x[item] for item in layer]
             weights = [_weight(item, len(drawn[item]), len(widths)) for item in layer]
-            x.update(zip(layer, nearest_apart(wanted, weights, _distances(layer, widths, gap)), strict=True))
+            x.update(zip(layer, place_apart(wanted, weights, _distances(layer, widths, gap)), strict=True))
     return x
 
 
@@ -272,7 +274,7 @@ def _half(item: int, widths: Sequence[float]) -> float:
     return widths[item] / 2 if item < len(widths) else 0.0
 
 
-def _packed(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[float]:
+def _pack(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[float]:
     """Places side by side, around zero."""
     found = [0.0]
     for distance in _distances(layer, widths, gap):
@@ -280,12 +282,12 @@ def _packed(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[f
     return [place - found[-1] / 2 for place in found]
 
 
-def nearest_apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
+def place_apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
     """The places in this order, at least these distances apart, with the least weighted squares from the wanted ones.
 
     Without the distances it is a regression whose values may not fall: neighbours that would are pooled.
 
-    >>> nearest_apart([0.0, 0.0, 10.0], [1.0, 1.0, 1.0], [4.0, 4.0])
+    >>> place_apart([0.0, 0.0, 10.0], [1.0, 1.0, 1.0], [4.0, 4.0])
     [-2.0, 2.0, 10.0]
     """
     offsets = [0.0]

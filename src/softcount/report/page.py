@@ -1,26 +1,37 @@
-"""A page of headings, lines, tables and pictures, shown plain or in colour or as HTML; and JSON documents.
+"""A page of headings, lines, tables and pictures, and its renderings for a terminal and as JSON.
 
-Every rendering is of the same page: `plain` and `screen.show` for a terminal, `page_document` for JSON, `html_page` for
-a browser. A picture is drawn in the browser only; elsewhere its numbers stand for it.
+Every rendering shows the same page: `render_text` and `show_page` for a terminal, `page_blocks` for JSON,
+`html.render_html` for a browser. A picture is drawn in the browser only; elsewhere its numbers replace it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, time
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct
 
-from softcount.pictures.drawing import Drawing
+from softcount.pictures.text import cell_width, escape_controls, printable, shorten
 from softcount.report.passage import Passage
-from softcount.report.plain_text import cell_width, printable, shortened, spelled_out
+from softcount.run.progress import console_on, on_terminal
+
+if TYPE_CHECKING:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from softcount.pictures.drawing import Drawing
+
+Record = TypeVar("Record", bound=Struct)
 
 
 class Grid(Struct, frozen=True):
-    """A table to read: one heading per column, cells of text; which columns are set to the right."""
+    """A table to read: a heading for each column, cells of text, and which columns are set to the right."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -34,57 +45,72 @@ class Heading(Struct, frozen=True):
     level: int = 1
 
 
+class Chart(Protocol):
+    """A description of a picture: it can lay itself out in pixels, and draw itself on matplotlib axes."""
+
+    def draw(self) -> Drawing: ...
+    def plot(self, ax: Any) -> Any: ...
+
+
 class Picture(Struct, frozen=True):
-    """A drawing under its title, with the numbers it shows and a line on how to read it; small ones go side by side."""
+    """A chart under its title, with the numbers it shows and a line on how to read it; small ones go side by side."""
 
     title: str
-    drawing: Drawing
-    numbers: Grid
+    chart: Chart
+    table: Grid
     reading: str = ""
     small: bool = False
+
+    @property
+    def svg(self) -> str:
+        """The picture as an SVG file."""
+        return self.chart.draw().svg_file()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the picture on matplotlib axes."""
+        return self.chart.plot(ax)
 
 
 PageBlock = Heading | Grid | Passage | Picture | str
 
 
 class Page(Struct):
-    """What one command has to say, in order; what is put on it may come from data, and is spelled out here for all."""
+    """The blocks of one answer, in order. Text on it may come from data: control characters are escaped here."""
 
-    blocks: list[PageBlock] = field(default_factory=list)
+    blocks: list[PageBlock] = []
 
     def heading(self, text: str, level: int = 1) -> None:
         self.blocks.append(Heading(printable(text), level))
 
     def line(self, *texts: str | Passage) -> None:
-        """Each text on a line of its own; a document, marked, on its own lines."""
+        """Add each text on its own line; a passage on several."""
         self.blocks.extend(text if isinstance(text, Passage) else printable(text) for text in texts)
 
-    def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> None:
-        """A table, its texts cut to a readable width; the columns named in `right` are set to the right."""
-        self.blocks.append(grid_of(headings, rows, right))
+    def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] | None = ()) -> None:
+        """Add a table; see `make_grid`."""
+        self.blocks.append(make_grid(headings, rows, right))
 
-    def picture(self, title: str, drawing: Drawing, numbers: Grid, reading: str = "", small: bool = False) -> None:
-        """A picture with the numbers that it shows."""
-        self.blocks.append(Picture(printable(title), drawing, numbers, printable(reading), small))
+    def picture(self, title: str, chart: Chart, numbers: Grid, reading: str = "", small: bool = False) -> None:
+        self.blocks.append(Picture(printable(title), chart, numbers, printable(reading), small))
 
 
-def grid_of(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] = ()) -> Grid:
-    """A table, its texts cut to a readable width; the columns named in `right` are set to the right."""
-    flushed, shown = set(right), [_cells(headings), *map(_cells, rows)]
+def make_grid(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] | None = ()) -> Grid:
+    """Make a table, its texts cut to a readable width.
+
+    The columns named in `right` are set to the right; with None, all but the first.
+    """
+    shown = [tuple(shorten(printable(text)) for text in line) for line in (headings, *rows)]
+    flushed = set(headings[1:] if right is None else right)
     return Grid(shown[0], tuple(shown[1:]), tuple(heading in flushed for heading in headings))
 
 
-def _cells(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(shortened(printable(text)) for text in texts)
-
-
-def plain(page: Page) -> str:
-    """The page as text without colour or drawing.
+def render_text(page: Page) -> str:
+    """Render the page as text without colour or drawing.
 
     >>> page = Page()
     >>> page.heading("Fruit")
     >>> page.grid(["name", "n"], [["cherry", "7"], ["lime", "12"]], right=["n"])
-    >>> print(plain(page))
+    >>> print(render_text(page))
     Fruit
       name     n
       cherry   7
@@ -93,55 +119,116 @@ def plain(page: Page) -> str:
     """
     lines: list[str] = []
     for block in page.blocks:
-        lines.extend(_block_lines(block, first=not lines))
+        if isinstance(block, Heading):
+            lines += [block.text] if not lines else ["", block.text]
+        elif isinstance(block, Grid):
+            lines += _align(block)
+        elif isinstance(block, Passage):
+            lines += ["  " + line for line in block.plain()]
+        elif isinstance(block, Picture):
+            lines += [f"  {block.title}:", *_align(block.table)]
+        else:
+            lines.append("  " + block)
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _block_lines(block: PageBlock, first: bool) -> list[str]:
-    if isinstance(block, Heading):
-        return [block.text] if first else ["", block.text]
-    if isinstance(block, Grid):
-        return _aligned(block)
-    if isinstance(block, Passage):
-        return ["  " + line for line in block.plain()]
-    if isinstance(block, Picture):
-        return [f"  {block.title}:", *_aligned(block.numbers)]
-    return ["  " + block]
-
-
-def _aligned(grid: Grid) -> list[str]:
+def _align(grid: Grid) -> list[str]:
     table = [grid.headings, *grid.rows]
     widths = [max(map(cell_width, column)) for column in zip(*table, strict=True)]
-    return ["  " + "  ".join(map(_padded, row, widths, grid.right)) for row in table]
+    found = []
+    for row in table:
+        cells = []
+        for text, width, right in zip(row, widths, grid.right, strict=True):
+            space = " " * (width - cell_width(text))
+            cells.append(space + text if right else text + space)
+        found.append("  " + "  ".join(cells))
+    return found
 
 
-def _padded(text: str, width: int, right: bool) -> str:
-    space = " " * (width - cell_width(text))
-    return space + text if right else text + space
+def page_blocks(page: Page) -> list[dict[str, Any]]:
+    """Return the page as data, block by block, with the numbers of its pictures."""
+    found: list[dict[str, Any]] = []
+    for block in page.blocks:
+        if isinstance(block, Heading):
+            found.append({"heading": block.text, "level": block.level})
+        elif isinstance(block, Grid):
+            found.append({"headings": block.headings, "rows": block.rows})
+        elif isinstance(block, Picture):
+            numbers = {"headings": block.table.headings, "rows": block.table.rows}
+            found.append({"picture": block.title, "reading": block.reading, **numbers})
+        else:
+            found.append({"text": "\n".join(block.plain()) if isinstance(block, Passage) else block})
+    return found
 
 
-def page_document(page: Page) -> list[dict[str, Any]]:
-    """The page as data, block by block: what it says, and the numbers of its pictures."""
-    return [_block_document(block) for block in page.blocks]
+# -- on a terminal: rules, bold headings, and colour if the terminal allows it
 
 
-def _block_document(block: PageBlock) -> dict[str, Any]:
-    if isinstance(block, Heading):
-        return {"heading": block.text, "level": block.level}
-    if isinstance(block, Grid):
-        return {"headings": block.headings, "rows": block.rows}
-    if isinstance(block, Picture):
-        return {"picture": block.title, "reading": block.reading, **_block_document(block.numbers)}
-    return {"text": "\n".join(block.plain()) if isinstance(block, Passage) else block}
+def show_page(page: Page, stream: IO[str]) -> None:
+    """Write the page: with rich on a terminal, as aligned text elsewhere."""
+    if not on_terminal(stream):
+        stream.write(render_text(page))
+        return
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = console_on(stream)
+    for place, block in enumerate(page.blocks):
+        if isinstance(block, Heading):
+            if place:
+                console.print()
+            console.print(Text(block.text, style="bold"))
+        elif isinstance(block, Passage):
+            console.print(Padding(_color_passage(block, colored=not console.no_color), (0, 0, 0, 2)))
+        elif isinstance(block, Picture):
+            console.print(_rich_block(f"{block.title}:"), _rich_block(block.table))
+        else:
+            console.print(_rich_block(block))
 
 
-# -- JSON: numbers as numbers, what is not a number as null, keys as text
+def _rich_block(block: Grid | str) -> Padding | Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    # Text objects, not strings: a category called "[red]" must be shown, not obeyed.
+    if isinstance(block, str):
+        return Padding(Text(block), (0, 0, 0, 2))
+    table = Table(box=SIMPLE_HEAD, pad_edge=True, show_edge=False)
+    for heading, right in zip(block.headings, block.right, strict=True):
+        table.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
+    for row in block.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+FOR = ("", "green", "bold green", "bold reverse green")
+AGAINST = ("", "red", "bold red", "bold reverse red")
+
+
+def _color_passage(passage: Passage, colored: bool) -> Text:
+    """Show words in colour, or between signs if the terminal has none."""
+    from rich.text import Text
+
+    if not colored:
+        return Text("\n".join(passage.plain()))
+    rest = f" for {passage.theirs}; the bolder, the more"
+    legend = Text.assemble(("green", FOR[2]), f" speaks for {passage.ours}, ", ("red", AGAINST[2]), rest)
+    lines = [legend] if passage.ours != passage.theirs else []
+    for line in passage.lines:
+        tones = ((piece.text, FOR[piece.tone] if piece.tone >= 0 else AGAINST[-piece.tone]) for piece in line)
+        lines.append(Text.assemble(*tones))
+    return Text("\n").join(lines)
+
+
+# -- JSON: records are objects, keys are text, NaN and infinities are null
 
 
 def as_json(value: Any) -> str:
-    """The value as an indented JSON document, ended by a newline; NaN and infinities become null.
+    """Write the value as indented JSON that ends with a newline.
 
-    What a terminal could obey is written as an escape of JSON's, which means the same.
+    Characters that a terminal could obey are JSON escapes, which mean the same.
 
     >>> print(as_json({"a": float("nan"), 2: (1.5, None)}), end="")
     {
@@ -153,15 +240,17 @@ def as_json(value: Any) -> str:
     }
     """
     text = json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
-    return "".join(f"{spelled_out(line, _json_escape)}\n" for line in text.split("\n"))
+    return "".join(f"{escape_controls(line, lambda char: json.dumps(char)[1:-1])}\n" for line in text.split("\n"))
 
 
-def _json_escape(char: str) -> str:
-    return json.dumps(char)[1:-1]
+def make_record(kind: type[Record], source: Any, **others: Any) -> Record:
+    """Make a record from the attributes of the same names, and from values given for its other fields."""
+    same = {name: getattr(source, name) for name in kind.__struct_fields__ if name not in others}
+    return kind(**same, **others)
 
 
 def jsonable(value: Any) -> Any:
-    """The value in the types JSON knows; NumPy scalars and arrays become numbers and lists."""
+    """Convert a value to the types of JSON: records to objects without their unset fields, arrays to lists."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -169,23 +258,25 @@ def jsonable(value: Any) -> Any:
         return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
+    if isinstance(value, Struct):
+        kind, names = type(value), type(value).__struct_encode_fields__
+        fields = {name: getattr(value, own) for own, name in zip(kind.__struct_fields__, names, strict=True)}
+        return {name: jsonable(item) for name, item in fields.items() if item is not msgspec.UNSET}
     if isinstance(value, Mapping):
         return {key_text(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(item) for item in value]
-    return _from_other(value)
-
-
-def key_text(key: object) -> str:
-    """A column key or level as the name of a JSON member; a block of columns is its names joined by commas."""
-    if isinstance(key, tuple):
-        return ", ".join(map(key_text, key))
-    return str(jsonable(str(key)))
-
-
-def _from_other(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "tolist"):
         return jsonable(value.tolist())
     if isinstance(value, date | time):
         return value.isoformat()
     return jsonable(str(value))
+
+
+def key_text(key: object) -> str:
+    """Write a column key or category as text; a block of columns is its names joined by commas."""
+    if isinstance(key, tuple):
+        return ", ".join(map(key_text, key))
+    return str(jsonable(str(key)))

@@ -1,4 +1,4 @@
-"""A document with its weighty words marked: in colour, or by signs around them where there is none."""
+"""A document with its weighty words marked: in colour, or by signs around them without colour."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from softcount.report.plain_text import cell_width, counted, printable
+from softcount.pictures.text import cell_width, format_count, printable
 
 WIDTH = 78
 """Columns of a line; a page sets it in by two more."""
 
-MOST_LINES = 24
+SHOWN_LINES = 24
 """Lines of a document that are shown; of a longer one, those with the weightiest words."""
 
-MOST_READ = 1_000_000
+LOOKED_AT = 1_000_000
 """Characters of a document that are looked at to show it."""
 
 STEPS = (0.15, 0.35, 0.65)
@@ -25,14 +25,21 @@ STEPS = (0.15, 0.35, 0.65)
 
 
 class MarkedText(NamedTuple):
-    """A run of characters, the nats by which it moved the document, and how strongly it is marked.
-
-    Marks go from 0 to 3, below 0 where the piece speaks for the other class.
-    """
+    """A run of characters, its nats, and how strongly it is marked: 0 to 3, below 0 for the other class."""
 
     text: str
     nats: float = 0.0
     tone: int = 0
+
+    @property
+    def signs(self) -> str:
+        """The signs on each side of it, two if it is marked most."""
+        return ("+" if self.tone > 0 else "-") * (2 if abs(self.tone) == len(STEPS) else min(abs(self.tone), 1))
+
+    @property
+    def width(self) -> int:
+        """Terminal columns, with its signs."""
+        return cell_width(self.text) + 2 * len(self.signs)
 
 
 Line = tuple[MarkedText, ...]
@@ -41,119 +48,72 @@ Weights = Mapping[tuple[int, int], float]
 
 
 class Passage(Struct, frozen=True):
-    """Lines to be shown, and what marked words speak for: the class of the document, or the one it is compared with."""
+    """Lines to be shown, and the classes that marked words speak for."""
 
     lines: tuple[Line, ...]
     ours: str
     theirs: str
 
     def plain(self) -> Iterator[str]:
-        """The lines, and before them what the marks mean."""
+        """Return the lines with signs around marked words, after a line on what they mean."""
         if self.ours != self.theirs:
             yield f"+word+ speaks for {self.ours}, -word- for {self.theirs}; two signs: strongly"
         for line in self.lines:
-            yield "".join(between_signs(piece) for piece in line)
+            yield "".join(f"{piece.signs}{piece.text}{piece.signs}" for piece in line)
 
 
-def between_signs(piece: MarkedText) -> str:
-    """The piece between signs, two of them where it is marked most.
-
-    >>> [between_signs(MarkedText(*parts)) for parts in (("free", 9.0, 3), ("love", -2.0, -1), ("the",))]
-    ['++free++', '-love-', 'the']
-    """
-    signs = ("+" if piece.tone > 0 else "-") * _signs(piece)
-    return f"{signs}{piece.text}{signs}"
-
-
-def _signs(piece: MarkedText) -> int:
-    return 2 if abs(piece.tone) == len(STEPS) else min(abs(piece.tone), 1)
-
-
-def passage(document: str, weights: Weights, ours: str, theirs: str, most: int = MOST_READ) -> Passage:
-    """A document wrapped into lines, its weighty words marked; of a long one the lines that matter.
+def make_passage(document: str, weights: Weights, ours: str, theirs: str, most: int = LOOKED_AT) -> Passage:
+    """Wrap a document into lines and mark its weighty words; of a long one keep the lines that matter.
 
     No more than `most` characters are looked at.
     """
-    looked_at = document[:most].rstrip()
-    lines = [short for line in _lines(looked_at, weights) for short in _wrapped(line)]
-    kept = tuple(_kept(lines))
+    lines = [short for line in _mark_lines(document[:most].rstrip(), weights) for short in _wrap(line)]
+    kept = tuple(_choose_lines(lines))
     if len(document) > most:
         kept += ((MarkedText(f"[only the first {most:,} of {len(document):,} characters were looked at]"),),)
     return Passage(kept, printable(ours), printable(theirs))
 
 
-def _lines(document: str, weights: Weights) -> Iterator[list[MarkedText]]:
-    """The document line by line, cut where words begin and end; nothing in it that a terminal could obey."""
-    line: list[MarkedText] = []
-    for piece in _cut(document, weights):
-        first, *others = piece.text.split("\n")
-        line.append(piece._replace(text=_harmless(first)))
-        for other in others:
-            yield line
-            line = [piece._replace(text=_harmless(other))]
-    yield line
-
-
-def _cut(document: str, weights: Weights) -> Iterator[MarkedText]:
+def _mark_lines(document: str, weights: Weights) -> Iterator[list[MarkedText]]:
+    """Cut each line where words begin and end; control characters are escaped."""
     most = max(map(abs, weights.values()), default=0.0)
-    done = 0
+    done, pieces = 0, []
     for (start, end), nats in sorted(weights.items()):
         strength = sum(abs(nats) >= step * most for step in STEPS) if nats else 0
         if strength and start >= done and end <= len(document):
-            yield MarkedText(document[done:start])
-            yield MarkedText(document[start:end], nats, strength if nats > 0 else -strength)
+            pieces.append(MarkedText(document[done:start]))
+            pieces.append(MarkedText(document[start:end], nats, strength if nats > 0 else -strength))
             done = end
-    yield MarkedText(document[done:])
+    line: list[MarkedText] = []
+    for piece in (*pieces, MarkedText(document[done:])):
+        for place, text in enumerate(piece.text.split("\n")):
+            if place:
+                yield line
+                line = []
+            line.append(piece._replace(text=printable(text.replace("\r", "").replace("\t", "    "))))
+    yield line
 
 
-def _harmless(text: str) -> str:
-    return printable(text.replace("\r", "").replace("\t", "    "))
-
-
-# -- lines of one width
-
-
-def _wrapped(line: Iterable[MarkedText]) -> Iterator[Line]:
-    """The line in as many as it needs, broken at spaces, or anywhere in a run without any."""
+def _wrap(line: Iterable[MarkedText]) -> Iterator[Line]:
+    """Break a line at spaces, or anywhere in a run without any."""
     short: list[MarkedText] = []
     used = 0
-    for space, run in _runs(line):
-        width = sum(map(_width, run))
-        if used and used + len(space) + width > WIDTH:
+    for space, run in _split_runs(line):
+        if used and used + len(space) + sum(piece.width for piece in run) > WIDTH:
             yield tuple(short)
             short, used, space = [], 0, ""
         short.append(MarkedText(space))
         used += len(space)
-        for piece in (portion for whole in run for portion in _portions(whole)):
-            if used + _width(piece) > WIDTH and used > len(space):
+        for piece in (portion for whole in run for portion in _split_long(whole)):
+            if used + piece.width > WIDTH and used > len(space):
                 yield tuple(short)
                 short, used = [], 0
             short.append(piece)
-            used += _width(piece)
+            used += piece.width
     yield tuple(piece for piece in short if piece.text)
 
 
-def _width(piece: MarkedText) -> int:
-    """With the signs around it."""
-    return cell_width(piece.text) + 2 * _signs(piece)
-
-
-def _portions(piece: MarkedText) -> list[MarkedText]:
-    """The piece in parts that fit a line each."""
-    if _width(piece) <= WIDTH:
-        return [piece]
-    ends, width = [0], 0
-    for place, char in enumerate(piece.text):
-        width += cell_width(char)
-        if width > WIDTH - 4:
-            ends.append(place)
-            width = cell_width(char)
-    ends.append(len(piece.text))
-    return [piece._replace(text=piece.text[a:b]) for a, b in pairwise(ends)]
-
-
-def _runs(line: Iterable[MarkedText]) -> Iterator[tuple[str, list[MarkedText]]]:
-    """Spaces, and the pieces up to the next spaces."""
+def _split_runs(line: Iterable[MarkedText]) -> Iterator[tuple[str, list[MarkedText]]]:
     space, run = "", list[MarkedText]()
     for piece in line:
         for part in re.split(r"( +)", piece.text):
@@ -168,36 +128,35 @@ def _runs(line: Iterable[MarkedText]) -> Iterator[tuple[str, list[MarkedText]]]:
         yield space, run
 
 
-# -- the lines that matter
+def _split_long(piece: MarkedText) -> list[MarkedText]:
+    """Cut a piece into parts that fit a line each."""
+    if piece.width <= WIDTH:
+        return [piece]
+    ends, width = [0], 0
+    for place, char in enumerate(piece.text):
+        width += cell_width(char)
+        if width > WIDTH - 4:
+            ends.append(place)
+            width = cell_width(char)
+    return [piece._replace(text=piece.text[a:b]) for a, b in pairwise([*ends, len(piece.text)])]
 
 
-def _kept(lines: Sequence[Line]) -> Iterator[Line]:
-    """All lines of a short document; of a long one those with the weightiest words, each with its neighbours."""
-    if len(lines) <= MOST_LINES:
+def _choose_lines(lines: Sequence[Line]) -> Iterator[Line]:
+    """Keep all lines of a short document; of a long one those with the weightiest words, and their neighbours."""
+    if len(lines) <= SHOWN_LINES:
         yield from lines
         return
-    shown = _weightiest(lines)
-    shown |= {place for place in range(len(lines)) if {place - 1, place + 1} <= shown}  # a gap of one line is none
-    after = 0
-    for place in sorted(shown):
-        yield from _gap(place - after)
-        yield lines[place]
-        after = place + 1
-    yield from _gap(len(lines) - after)
-
-
-def _weightiest(lines: Sequence[Line]) -> set[int]:
-    ranked = sorted(range(len(lines)), key=lambda place: (-sum(abs(piece.nats) for piece in lines[place]), place))
     shown: set[int] = set()
-    for place in ranked:
-        near = {at for at in (place - 1, place + 1) if 0 <= at < len(lines) and lines[at]}
-        more = shown | near | {place}
-        if len(more) > MOST_LINES:
+    for place in sorted(range(len(lines)), key=lambda at: (-sum(abs(piece.nats) for piece in lines[at]), at)):
+        more = shown | {place} | {at for at in (place - 1, place + 1) if 0 <= at < len(lines) and lines[at]}
+        if len(more) > SHOWN_LINES:
             break
         shown = more
-    return shown
-
-
-def _gap(lines: int) -> Iterator[Line]:
-    if lines:
-        yield (MarkedText(f"[{counted(lines, 'line')} left out]"),)
+    shown |= {place for place in range(len(lines)) if {place - 1, place + 1} <= shown}  # a gap of one line is none
+    after = 0
+    for place in (*sorted(shown), len(lines)):
+        if place > after:
+            yield (MarkedText(f"[{format_count(place - after, 'line')} left out]"),)
+        if place < len(lines):
+            yield lines[place]
+        after = place + 1

@@ -1,0 +1,217 @@
+"""What the explorer needs of a network, or of the first steps of a sequence as one: tables, and the tree of answers.
+
+A chain's step depends on as many steps before it as its order says, or on all of them if they are fewer. A hidden state
+depends on the state before it, and what a step shows on its own state. Steps that depend alike share one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcount.chains.counts import StepKeys
+from softcount.errors import DataError, ResourceError
+from softcount.explore.classes import level_document, note_left_out
+from softcount.explore.numbers import number_document, pack
+from softcount.fitted.answers import labels_in
+from softcount.fitted.network import FittedNet
+from softcount.fitted.network_numbers import NumberNode
+from softcount.models.nodes import Node
+from softcount.networks.elimination import Evidence
+from softcount.networks.junction_tree import JunctionTree
+from softcount.table.schema import apart, labels
+
+if TYPE_CHECKING:
+    from softcount.chains.counts import Predictions
+    from softcount.fitted.states import FittedStates
+
+Document = dict[str, Any]
+ROOM = 2_000_000
+"""Cells of a tree that a page may go through: 16 MB, and about 30 ms an answer."""
+
+
+def network_document(model: FittedNet) -> Document:
+    """Describe the discrete nodes with their tables, the numbers below them, and the cliques of their tree."""
+    net, names = model.net, labels(model.net.graph.names)
+    nodes = [_node(model, new, place, names) for new, place in enumerate(net.places)]
+    leaves: list[Document] = []
+    left_out: list[str] = []
+    for place, (own, scope) in enumerate(zip(net.stacks, net.parents_of_leaves, strict=True)):
+        if len(own.nodes) > 1 or own.nodes[0].family.words_of(own.nodes[0].setting) is not None:
+            left_out += [names[node.key] for node in own.nodes]
+        else:
+            number = NumberNode(net, model.estimates, model.compiled[1][place], place, 0)
+            leaves.append(_leaf(model, number) | {"name": names[own.nodes[0].key], "scope": list(scope)})
+    tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])
+    order = [names[net.graph.names[place]] for place in net.graph.order]
+    asked = 0 if model.target is None else net.discrete.place(model.target)
+    return _document(nodes, leaves, tree, [name for name in order if name not in left_out], asked) | {
+        "notes": note_left_out(left_out)
+    }
+
+
+def _document(
+    nodes: list[Document], leaves: list[Document], tree: JunctionTree, order: Sequence[str], asked: int
+) -> Document:
+    return {
+        "kind": "network",
+        "nodes": nodes,
+        "leaves": leaves,
+        "cliques": [list(clique) for clique in tree.cliques],
+        "above": list(tree.above),
+        "order": list(order),
+        "asked": asked,
+    }
+
+
+def _node(model: FittedNet, new: int, place: int, names: Any) -> Document:
+    key = model.net.each[place].key
+    found = {"name": names[key], "kind": "levels", **level_document(model.levels[key])}
+    if key in model.net.cuts:
+        found["cuts"] = model.net.cuts[key].tolist()
+    return found | {"scope": list(model.net.discrete.families[new]), "table": pack(model.compiled[0][new])}
+
+
+def _leaf(model: FittedNet, number: NumberNode) -> Document:
+    node: Node = number.node
+    family, params = node.family, number.node.family.scorable(model.estimates[node.key], node.setting)
+    nothing = Evidence(np.full((1, len(model.net.places)), -1))
+    scope = number.scope
+    shares = model.questions.posterior(scope, nothing).ravel() if scope else np.ones(1)
+    return number_document(shares, family, params, node)
+
+
+def _tree(model: FittedNet, more: list[tuple[int, ...]]) -> JunctionTree:
+    net = model.net
+    if not net.places:
+        raise DataError("the network has no node with levels, so there is nothing for the page to ask by clicks.")
+    scopes = [*net.discrete.families, *(scope for scope in more if scope)]
+    try:
+        return JunctionTree.build(net.sizes, scopes, ROOM, net.discrete.names)
+    except ResourceError as error:
+        needs = str(error).split("; at most")[0]  # what comes after is how `query` is given more room
+        raise ResourceError(
+            f"the network is too dense for a page, whether it is a file or served: {needs}, and a browser can go "
+            f"through {ROOM:,}.\n  Ask it by: softcount query, which has more room and can draw samples"
+        ) from None
+
+
+MOST_STEPS = 8
+FEWEST_STATES = 3
+"""Steps of hidden states, at least."""
+MOST_CARDS = 40
+"""Nodes of a page, about, that hidden states are cut to."""
+
+
+def chain_document(chain: Any) -> Document:
+    """Describe a node for each of the first steps; after the end of a sequence comes only its end."""
+    predictions: Predictions = chain.predictions_
+    order, names = predictions.order, chain.next_symbols_
+    steps = _count_steps(len(names), order)
+    nodes: list[Document] = []
+    for step in range(steps):
+        before = min(step, order)
+        node: Document = {"name": f"step {step + 1}", "scope": list(range(step - before, step + 1))}
+        if step > order:
+            nodes.append(node | {"like": order})
+        else:
+            table = pack(after_contexts(predictions, before, first=step < order))
+            nodes.append(node | {"kind": "levels", **level_document(names), "table": table})
+    return _sequence_document(nodes, [], [len(names)] * steps, min(order, steps - 1)) | {"steps": steps}
+
+
+def _count_steps(symbols: int, order: int) -> int:
+    if symbols ** (order + 1) > ROOM:
+        raise ResourceError(
+            f"a chain of order {order} over {symbols:,} symbols has {float(symbols) ** (order + 1):,.0f} cells, and a "
+            f"page can go through {ROOM:,}.\n  Ask it what comes next: softcount predict, or predict_proba"
+        )
+    return min(MOST_STEPS, order + int(ROOM // symbols ** (order + 1)))
+
+
+def after_contexts(predictions: Predictions, before: int, first: bool) -> np.ndarray:
+    """Return (symbols x ... x symbols) the probability of each after others, oldest first; `first`: of a sequence."""
+    alphabet = predictions.alphabet
+    size = alphabet.predicted
+    digits = 1 + np.indices((size,) * (before + 1)).reshape(before + 1, -1)  # the oldest step first, the new one last
+    if first and alphabet.ends:
+        digits = np.concatenate([np.zeros_like(digits[:1]), digits])
+    known = len(digits) - 1
+    keys = [digits[-1]]
+    for back in range(1, known + 1):
+        keys.append(keys[-1] + digits[-1 - back] * alphabet.base**back)
+    found = predictions.of_steps(StepKeys(keys, np.full(digits.shape[1], known), np.arange(digits.shape[1])))
+    if alphabet.ends:
+        over = (digits[:-1] == size).any(axis=0)
+        found = np.where(over, digits[-1] == size, found)
+    return found.reshape((size,) * (before + 1))
+
+
+def states_document(model: FittedStates) -> Document:
+    """Describe a node for the state of each of the first steps, and one for each column that a step shows."""
+    shown = model.shown
+    names = labels_in(shown)
+    columns = [_shown(model, leaf) for leaf in model.chain.leaves]
+    kept = [(names[leaf.key], own) for leaf, own in zip(model.chain.leaves, columns, strict=True) if own is not None]
+    left_out = [
+        names[key] for leaf, own in zip(model.chain.leaves, columns, strict=True) if own is None for key in leaf.columns
+    ]
+    steps = max(FEWEST_STATES, min(MOST_STEPS, MOST_CARDS // (1 + len(kept))))
+    state = apart("state", [name for name, _ in kept])
+    nodes: list[Document] = []
+    leaves: list[Document] = []
+    sizes: list[int] = []
+    order: list[str] = []
+    like: dict[str, int] = {}
+    for step in range(1, steps + 1):
+        here = len(nodes)
+        nodes.append({"name": f"{state} {step}"} | _state(model, step, here, like))
+        sizes.append(model.n_states)
+        order.append(nodes[-1]["name"])
+        for name, own in kept:
+            into = leaves if own["kind"] == "number" else nodes
+            scope = [here] if own["kind"] == "number" else [here, len(nodes)]
+            alike = {"like": like[name]} if name in like else own
+            like.setdefault(name, len(into))
+            into.append({"name": f"{name} {step}", "scope": scope} | alike)
+            order.append(into[-1]["name"])
+            sizes += [] if own["kind"] == "number" else [len(own["levels"])]
+    middle = next(at for at, node in enumerate(nodes) if node["name"] == f"{state} {(steps + 1) // 2}")
+    found = _sequence_document(nodes, leaves, sizes, middle, order)
+    return found | {"steps": steps, "notes": [*found["notes"], *note_left_out(left_out)]}
+
+
+def _state(model: FittedStates, step: int, here: int, like: dict[str, int]) -> Document:
+    if step == 1:
+        like["(state)"] = here
+        return {"kind": "levels", **level_document(model.names), "scope": [here], "table": pack(model.first)}
+    before, like["(state)"] = like["(state)"], here
+    if step > 2:
+        return {"scope": [before, here], "like": before}
+    table = pack(model.transitions)
+    return {"kind": "levels", **level_document(model.names), "scope": [before, here], "table": table}
+
+
+def _shown(model: FittedStates, leaf: Node) -> Document | None:
+    """Describe a column in each state; None for one that the page cannot compute."""
+    if len(leaf.columns) != 1 or leaf.family.counted or leaf.family.words_of(leaf.setting) is not None:
+        return None
+    places = list(model.chain.links.shown)
+    states = {name: part[places] for name, part in model.shown.estimates[leaf.key].items()}
+    own = leaf.family.scorable(states, leaf.setting)
+    levels = leaf.family.levels_of(leaf.setting, 0)
+    cells = np.full(1, np.nan) if levels is None else np.zeros(1)
+    family, params = leaf.family.conditional(own, leaf.setting, cells, 0)
+    if levels is None:
+        return number_document(model.stationary, family, params, leaf)
+    return {"kind": "levels", **level_document(levels), "table": pack(params["probability"])}
+
+
+def _sequence_document(
+    nodes: list[Document], leaves: list[Document], sizes: Sequence[int], asked: int, order: Sequence[str] = ()
+) -> Document:
+    names = [node["name"] for node in nodes]
+    tree = JunctionTree.build(sizes, [tuple(node["scope"]) for node in nodes], ROOM, names)
+    return _document(nodes, leaves, tree, order or names, asked) | {"elsewhere": False, "notes": []}

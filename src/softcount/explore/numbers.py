@@ -1,0 +1,136 @@
+"""Arrays and numeric columns for the explorer: packed bytes, bars, and the exact share of every class in each bar.
+
+The shares are differences of distribution functions, so the page needs no special function to add them up. Far out in
+a tail such a difference loses its digits; the density is integrated there, so that a share of 1e-300 is no zero.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import numpy as np
+
+from softcount.core.special import softmax_rows
+from softcount.families import Family, Params, Setting
+from softcount.fitted.answers import Answer
+from softcount.models.nodes import Node
+from softcount.pictures.axes import nice_ticks
+
+BARS = 24
+"""Bars of a number, about."""
+WIDE = 60.0
+"""Times that a number's 99 % quantile is its 1 % quantile, from where bars grow with the numbers."""
+LOST = 1e-7
+"""Of what lies below a bar, the share that a difference must be to have kept nine digits."""
+HALVINGS = 24
+"""How often the way from an end of a bar is halved to find where its density lies."""
+TERMS = 2_000
+"""Whole numbers of a bar that are added up, at most."""
+
+
+def number_document(
+    shares: np.ndarray, family: Family, params: Params, node: Node, bounds: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    """Describe a number: its bars, their log-probability in each class, and its density as a formula if it has one.
+
+    If the column has bounds, `inside` has the probability of each bar in each group truncated to them.
+    """
+    answer = Answer(shares, family, params, bounds=bounds)
+    edges = bar_edges(answer)
+    found: dict[str, Any] = {"kind": "number", "whole": family.whole_numbers, "edges": edges.tolist()}
+    found["logs"] = pack(log_shares(family, params, node.setting, edges))
+    if answer.truncated:
+        below = np.stack([answer.group_cdfs(edge) for edge in (-np.inf, *edges, np.inf)], axis=1)
+        found["inside"] = pack(np.diff(below, axis=1))
+    if bounds is not None:
+        found["bounds"] = [end if np.isfinite(end) else None for end in bounds]
+    form = family.closed_form(params)
+    return found if form is None else found | {"form": _pack_form(form)}
+
+
+def _pack_form(form: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _pack_form(part) if isinstance(part, dict) else pack(part) if isinstance(part, np.ndarray) else part
+        for name, part in form.items()
+    }
+
+
+def bar_edges(answer: Answer) -> np.ndarray:
+    """Choose where bars meet: at round numbers from the 1 % to the 99 % quantile; the outer bars have no end.
+
+    A bar holds its upper edge and not its lower one. Few whole numbers have a bar each.
+    """
+    low, high = answer.quantile(0.01), answer.quantile(0.99)
+    if answer.family.whole_numbers:
+        low, high = max(np.floor(low) - 1.0, 0.0), np.ceil(high)
+        step = max(1.0, np.ceil((high - low) / BARS))
+        return np.arange(low, high + step / 2, step)
+    if low > 0 and high > WIDE * low:
+        powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+        if len(powers) <= BARS:
+            parts = (1.0, 2.0, 5.0) if len(powers) > 4 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+            found = np.array([float(f"{part}e{int(power)}") for power in powers for part in parts])
+            return found[np.searchsorted(found, low, "right") - 1 : np.searchsorted(found, high) + 1]
+    return np.unique(np.asarray(nice_ticks(low, high, BARS)))
+
+
+def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarray) -> np.ndarray:
+    """Return (classes x bars) log-probabilities."""
+    below = np.stack([family.cdf(params, float(edge)) for edge in edges], axis=1)
+    ends = np.concatenate([np.zeros((len(below), 1)), below, np.ones((len(below), 1))], axis=1)
+    plain = np.diff(ends, axis=1)
+    with np.errstate(divide="ignore"):
+        found = np.log(np.maximum(plain, 0.0))
+    lost = plain <= LOST * ends[:, 1:]
+    for bar in np.flatnonzero(lost.any(axis=0)):
+        low = edges[bar - 1] if bar > 0 else -np.inf
+        high = edges[bar] if bar < len(edges) else np.inf
+        rule = _whole_between(low, high) if family.whole_numbers else _points_between(low, high, edges)
+        better = _log_integral(family, params, setting, rule)
+        # More than that, and the distribution function does not count what the density has beyond its last cell.
+        found[:, bar] = np.where(lost[:, bar] & (better < np.log(10 * LOST)), better, found[:, bar])
+    return found
+
+
+Rule = tuple[np.ndarray, np.ndarray]
+"""Points, and what each of them weighs in a sum."""
+
+
+def _log_integral(family: Family, params: Params, setting: Setting, rule: Rule) -> np.ndarray:
+    """Integrate the density by this rule in every class; return the logarithm."""
+    points, weights = rule
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        logs = family.score(points, params, setting) + np.reshape(family.base(points), (-1, 1))
+        logs = np.nan_to_num(logs + np.log(weights)[:, None], nan=-np.inf, posinf=-np.inf)
+    return np.asarray(softmax_rows(logs.T.copy())[1])
+
+
+def _whole_between(low: float, high: float) -> Rule:
+    points = np.arange(max(low + 1.0, 0.0), min(high, max(low, 0.0) + TERMS) + 0.5)
+    return points, np.ones(len(points))
+
+
+def _points_between(low: float, high: float, edges: np.ndarray) -> Rule:
+    """Return Gauss's rule on pieces that halve towards both ends of a bar, for steep slopes."""
+    halves = 0.5 ** np.arange(HALVINGS, 0, -1)
+    if np.isfinite(high - low):
+        ends = low + (high - low) * np.concatenate([[0.0], halves, 1.0 - halves, [1.0]])
+    else:
+        unit = max(edges[-1] - edges[0], abs(edges).max() * 1e-9, 1e-300)
+        far = unit * np.concatenate([[0.0], halves, 2.0 ** np.arange(HALVINGS)])
+        ends = low + far if np.isinf(high) else high - far
+    ends = np.unique(ends)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
+    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
+
+
+def pack(values: np.ndarray, narrow: bool = False) -> str:
+    """Pack an array as text: eight bytes for each number, or four; JSON has no infinities, and this is shorter.
+
+    >>> pack(np.array([1.0, -np.inf]))
+    'AAAAAAAA8D8AAAAAAADw/w=='
+    """
+    array = np.ascontiguousarray(values, dtype="<f4" if narrow else "<f8")
+    return b64encode(array.tobytes()).decode("ascii")

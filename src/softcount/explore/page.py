@@ -1,0 +1,228 @@
+"""The page as one file: the model's document, the code that computes with it, and nothing from anywhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from softcount.core import remedies
+from softcount.errors import DataError
+from softcount.files import atomic_writer
+from softcount.fitted.answers import answering_model, dependence_warning, labels_in
+from softcount.fitted.classes import cells
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.network import FittedNet
+from softcount.fitted.network_rows import shown_cells
+from softcount.pictures.drawing import markup
+from softcount.pictures.text import format_count
+from softcount.report.html import STYLE, content_policy, html_document
+from softcount.table import Table, document_at
+from softcount.table.schema import labels
+
+SCRIPTS = (
+    "numbers.js",
+    "calibration.js",
+    "words.js",
+    "pool.js",
+    "star.js",
+    "network.js",
+    "evidence.js",
+    "page.js",
+    "begin.js",
+)
+LARGEST = 3_000_000
+"""Bytes of a page: a larger one takes a browser seconds to read, and is hard to mail."""
+
+
+class ExplorePage(Struct, frozen=True):
+    """The interactive explorer of a model: any column from any others, computed by the page itself.
+
+    `softcount.NaiveBayes().fit(X, y).explore().save("explore.html")`
+    """
+
+    title: str
+    document: dict[str, Any]
+    model_name: str = "model.sc"
+    rows: dict[str, Any] | None = None
+
+    @property
+    def html(self) -> str:
+        """The page as text; refused if it is larger than 3 MB."""
+        found = page_html(self)
+        size = len(found.encode())
+        if size > LARGEST:
+            raise DataError(
+                f"the page would take {size / 1e6:.1f} MB, and a page of more than {LARGEST / 1e6:.0f} MB is slow to "
+                "open and to send.\n  Let a server on this machine answer: "
+                + remedies.either(
+                    "in a shell, softcount explore MODEL --serve", f"softcount explore {self.model_name} --serve"
+                )
+            )
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, whole or not at all."""
+        found = self.html
+        with atomic_writer(Path(path)) as file:
+            file.write(found)
+
+
+def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: str = "") -> ExplorePage:
+    """Make the page of a fitted model; `name` is its file, and the first of `rows` can be loaded in the page.
+
+    A `note` says what the model stands for, if it is not what the file holds; `query` does not know it then.
+    """
+    document = describe_model(model)
+    if note:
+        document |= {"notes": [note, *document["notes"]], "elsewhere": False}
+    held = None if rows is None else _first_rows(model, rows)
+    return ExplorePage(f"Explore {Path(name).stem}", document, name, held)
+
+
+def describe_model(model: Any) -> dict[str, Any]:
+    """Return what the page needs of a model."""
+
+    def learned(rows: float, what: str) -> str:
+        return f", learned from {format_count(rows, what)}" if rows > 0 else ""
+
+    if isinstance(model, Fitted):
+        from softcount.explore.classes import classes_document
+
+        found = classes_document(model)
+        what = f"{found['target']['name']} and {format_count(len(found['columns']), 'column')}"
+        lead = f"{what}{learned(model.counts.rows, 'row')}: any from any others. Model: {answering_model(model)}."
+        said = dependence_warning(model)
+        return found | {"lead": lead, "notes": [*([said] if said else []), *found["notes"]]}
+    if hasattr(model, "net"):
+        from softcount.explore.network import network_document
+
+        found = network_document(model)
+        what = f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"
+        return found | {"lead": f"{what}{learned(model.counts.rows, 'row')}: any from any others."}
+    from softcount.explore.network import chain_document, states_document
+
+    found = states_document(model.fitted_) if hasattr(model, "fitted_") else chain_document(model)
+    steps = model.counts_.rows if hasattr(model, "fitted_") else model.counts_.steps
+    what = f"The first {found.pop('steps')} steps of a sequence"
+    return found | {"lead": f"{what}{learned(steps, 'step')}: any from any others, before and after."}
+
+
+def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
+    """Render the whole file, however large; `asking` is what our server wants with every question."""
+    held = {
+        "model": page.document,
+        "name": page.model_name,
+        "rows": page.rows,
+        "sets": page.document["kind"] == "network",
+        "elsewhere": page.document.get("elsewhere", True),
+        "asking": asking,
+    }
+    text = json.dumps(held, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    # Nothing in the JSON can end the element it stands in, or begin another.
+    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    notes = "".join(f'<p class="quiet">{markup(note)}</p>' for note in page.document["notes"])
+    rows = "" if page.rows is None else ROWS.format(count=len(page.rows["cells"]))
+    body = BODY.format(title=markup(page.title), lead=markup(page.document["lead"]), notes=notes, rows=rows)
+    body += f'<script type="application/json" id="model">{text}</script>'
+    policy = page_policy(reach=asking is not None)
+    return html_document(page.title, body, _styles(), [script()], policy)
+
+
+def page_policy(reach: bool = False) -> str:
+    """Return what a browser may load and run: this page's own style and code; with `reach` it may ask its server."""
+    return content_policy(_styles(), [script()]) + ("; connect-src 'self'" if reach else "")
+
+
+def _styles() -> list[str]:
+    return [STYLE, _asset("explore.css")]
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("softcount.explore").joinpath("browser", name).read_text(encoding="utf-8")
+
+
+@cache
+def script() -> str:
+    """Return all code of the page, in its own scope."""
+    return '"use strict";\n{\n' + "\n".join(map(_asset, SCRIPTS)) + "}\n"
+
+
+ROWS = """<section aria-labelledby="row-title"><h2 id="row-title">A row of the data</h2>
+<div class="row-of"><label>row <input id="row" type="number" min="1" max="{count}" value="1"></label>
+<button type="button" class="button" id="load">Load</button><span class="quiet">of {count:,}</span></div>
+<p class="quiet" id="row-note" role="status"></p></section>"""
+BODY = """<main class="explore"><header><h1>{title}</h1><p class="lead">{lead}</p>{notes}
+<noscript><p class="problem">This page computes its answers itself, which needs JavaScript to be allowed.</p></noscript>
+</header>
+<div class="tools"><fieldset><legend>A click says</legend>
+<label><input type="radio" name="mode" value="one" checked>it is this</label>
+<label><input type="radio" name="mode" value="several">one of several <span class="quiet">(Shift)</span></label>
+<label><input type="radio" name="mode" value="not">not this <span class="quiet">(Alt)</span></label></fieldset>
+<span class="quiet">Click again to take it back; drag over a number's bars for a range. Thin marks: with nothing given.
+</span></div>
+<p class="problem" id="problem" role="alert" hidden></p>
+<div class="both"><div class="side" role="region" aria-label="What follows" tabindex="0">
+<section id="asked" aria-label="The answer"></section>
+<section id="predicted" aria-labelledby="predict-title" hidden><h2 id="predict-title">As predict tells it</h2>
+<ul class="bits" id="predict" aria-live="polite"></ul></section>
+<section aria-labelledby="given-title"><h2 id="given-title">Given</h2><ul class="chips" id="chips"></ul>
+<p class="quiet" id="nothing">Nothing yet: click a bar.</p><p class="quiet" id="evidence" role="status"></p>
+<div class="row-of"><button type="button" class="button" id="undo">Undo</button>
+<button type="button" class="button" id="clear">Take all back</button></div></section>
+{rows}<section class="after" aria-labelledby="why-title"><h2 id="why-title">Why</h2><div id="reasons"></div></section>
+<section class="after" aria-labelledby="telling-title"><h2 id="telling-title">What would tell most</h2>
+<ul class="bits" id="telling"></ul></section>
+<section class="after" aria-labelledby="likeliest-title"><h2 id="likeliest-title">The likeliest row</h2><details>
+<summary>All columns together</summary><table><tbody id="likeliest"></tbody></table></details></section>
+<section class="after ask-section" id="elsewhere" aria-labelledby="ask-title">
+<h2 id="ask-title">The same question elsewhere</h2>
+<details><summary>Command and Python</summary><code class="ask" id="shell"></code><code class="ask" id="python"></code>
+<p class="quiet" id="left"></p></details><div class="row-of">
+<button type="button" class="button" id="copy-shell">Copy command</button>
+<button type="button" class="button" id="copy-python">Copy Python</button>
+<button type="button" class="button" id="copy-link">Copy link</button>
+<span class="quiet" id="copied" role="status"></span></div></section>
+</div><div id="cards"></div></div></main>
+"""
+
+
+FIRST_ROWS = 200
+"""Rows of the table that go into a page."""
+
+
+def _first_rows(model: Fitted | FittedNet, table: Table) -> dict[str, Any]:
+    """Return the first rows by the names of their columns; an unseen category stays text."""
+    found: list[list[Any]] = []
+    if isinstance(model, Fitted):
+        names, texts = labels_in(model), model.schema.texts
+        columns = [column for leaf in model.model.leaves for column in leaf.columns]
+        for chunk in model.chunks(table):
+            for row in range(min(chunk.n_rows, FIRST_ROWS - len(found))):
+                held = cells(model, chunk, row)
+                held |= {key: document_at(table, key, chunk.start + row) for key in columns if key in texts}
+                found.append([_plain(held[column]) for column in columns])
+            if len(found) >= FIRST_ROWS:
+                break
+    else:
+        names = labels(model.net.graph.names)
+        columns = list(names)
+        shown = shown_cells(model, table, np.arange(FIRST_ROWS))
+        found = [[_plain(held.get(key)) for key in columns] for held in shown.values()]
+    if not found:
+        raise DataError("the table has no rows, so there is none to load. Leave it out.")
+    return {"names": [names[column] for column in columns], "cells": found}
+
+
+def _plain(cell: Any) -> Any:
+    """Convert a cell to JSON: numbers stay, categories are text."""
+    if cell is None or type(cell) in (str, float):
+        return cell
+    return float(cell) if isinstance(cell, np.floating) else str(cell)

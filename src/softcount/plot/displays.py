@@ -1,0 +1,387 @@
+"""The displays: each computes a table from an estimator and describes it as a chart, which draws itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of
+from softcount.fitted.answers import column_shape
+from softcount.fitted.explain import nomogram_of
+from softcount.networks.network import Graph
+from softcount.pictures.chart import Axis, Bars, Cells, Chart, Line, Points, Regions, class_lines
+from softcount.pictures.drawing import class_tone, new_axes
+from softcount.pictures.nomogram import Nomogram as NomogramChart
+from softcount.pictures.nomogram import NomogramLine
+from softcount.report.graph import NetworkPicture
+
+ELLIPSES = (0.5, 0.95)
+"""The shares of a component that its ellipses hold."""
+GRID = 120
+"""Points along each axis of the regions."""
+LARGER_IS_BETTER = ("evidence", "cv", "log_likelihood")
+
+
+class Display:
+    """A table of numbers, and the chart that draws it."""
+
+    def __init__(self, table: Any, chart: Any) -> None:
+        self.table = table
+        self.chart = chart
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on these axes, or on new ones."""
+        self.ax_ = new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self.chart.plot(self.ax_)
+        return self
+
+
+def _columns(table: Any, *names: str) -> list[list[Any]]:
+    return [table.column(name).to_pylist() for name in names]
+
+
+class InfluenceDisplay(Display):
+    """A bar for each column: its influence on the classes in nats, the largest first.
+
+    `table` is the model's `influence()`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
+        """Draw the n columns with most influence in a fitted model; X is not needed."""
+        table = arrow_of(estimator.influence()).slice(0, n)
+        names, values = _columns(table, "column", "influence")
+        return cls(table, _bars(names, values, "influence (nats)", "Columns that matter most")).plot(ax)
+
+
+def _bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str, **more: Any) -> Chart:
+    tones, texts = more.get("tones", ("plus",)), more.get("texts", ())
+    bars = Bars(np.arange(len(names)), np.asarray(more.get("starts", np.zeros(len(names)))), values, tones, texts)
+    return Chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), title=title)
+
+
+class ExplanationDisplay(Display):
+    """A waterfall: the log-odds of every column begin where the one before ended, and the last bar is their sum.
+
+    `table` has `column` and `log_odds`, the weightiest first, `(total)` last: the figures of `explain`, which add up.
+    """
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, *, row: int = 0, against: Any = None, ax: Any = None
+    ) -> Self:
+        """Draw row `row` of X, its class against the runner-up, or `against` another class."""
+        import pyarrow as pa
+
+        parts = arrow_of(estimator.explain(X, against=against))
+        if not 0 <= row < len(parts):
+            raise DataError(f"there is no row {row}: rows are counted from 0, and there are {len(parts):,}.")
+        found = {name: float(parts.column(name)[row].as_py()) for name in parts.column_names}
+        ranked = sorted(found.items(), key=lambda part: -abs(part[1]))
+        names, odds = [name for name, _ in ranked], np.array([value for _, value in ranked])
+        total = float(sum(found.values()))
+        table = pa.table({"column": [*names, "(total)"], "log_odds": [*odds, total]})
+        ends = np.cumsum(odds)
+        chart = _bars(
+            [*names, "(total)"], [*ends, total], "log-odds of the class against the other", "Why",
+            starts=np.concatenate([[0.0], ends[:-1], [0.0]]),
+            tones=[*("plus" if value >= 0 else "minus" for value in odds), "muted"],
+        )  # fmt: skip
+        return cls(table, chart).plot(ax)
+
+
+class AnomalyDisplay(Display):
+    """A bar for each of the oddest rows, as long as its score, with the cells that make it odd.
+
+    `table` is the model's `anomalies(X)`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 10, ax: Any = None) -> Self:
+        """Draw the n rows of X that fit worst."""
+        table = arrow_of(estimator.anomalies(X, n=n))
+        rows, scores, reasons = _columns(table, "row", "score", "reasons")
+        odd = [[x for x in each if x["surprise"] > 0 and x["value"] is not None][:3] for each in reasons]
+        texts = [", ".join(f"{x['column']} {x['value']}" for x in each) for each in odd]
+        chart = _bars(
+            [f"row {row}" for row in rows], scores, "nats of log-density below the usual", "Rows that fit worst",
+            tones=("minus",), texts=texts,
+        )  # fmt: skip
+        return cls(table, chart).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on these axes, or on new ones, with room for the reasons."""
+        super().plot(ax)
+        self.ax_.margins(x=0.8)
+        return self
+
+
+class MarkingWordsDisplay(Display):
+    """A bar for each characteristic word, as long as its log-odds for its class; the classes one below another.
+
+    `table` is the model's `marking_words()`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 8, key: Any = None, ax: Any = None) -> Self:
+        """Draw the n most characteristic words of each class of a fitted model of text; X is not needed."""
+        table = arrow_of(estimator.marking_words(key, n=n))
+        names, words, odds = _columns(table, "class", "word", "log_odds")
+        places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        labels = [f"{word} ({name})" for name, word in zip(names, words, strict=True)]
+        tones = [class_tone(places[name]) for name in names]
+        title = "log-odds in the class against the others"
+        return cls(table, _bars(labels, odds, title, "Characteristic words", tones=tones)).plot(ax)
+
+
+class ProfileDisplay(Display):
+    """A map of classes by columns, darker where the class departs further from the whole table.
+
+    `table` is the model's `influence(per_class=True)`, whose `words` describe the column in the class.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
+        """Draw the n columns with most influence in a fitted model; X is not needed."""
+        kept = set(arrow_of(estimator.influence()).slice(0, n).column("column").to_pylist())
+        lines = arrow_of(estimator.influence(per_class=True))
+        table = lines.filter([name in kept for name in lines.column("column").to_pylist()])
+        columns, classes, far = _columns(table, "column", "class", "influence")
+        down, across = list(dict.fromkeys(columns)), sorted(dict.fromkeys(classes), key=str)
+        shades = np.zeros((len(down), len(across)))
+        for column, name, value in zip(columns, classes, far, strict=True):
+            shades[down.index(column), across.index(name)] = value
+        x, y = Axis("class", labels=[str(name) for name in across]), Axis(labels=[str(name) for name in down])
+        title = "What sets the classes apart"
+        return cls(table, Chart(title, [Cells(shades, scale="departure (nats)")], x, y, title=title)).plot(ax)
+
+
+class SelectionDisplay(Display):
+    """A criterion by the number of classes, the best one marked.
+
+    `table` is the model's `selection_`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, criterion: str | None = None, ax: Any = None) -> Self:
+        """Draw a fitted mixture that chose the number of classes, by its own criterion unless another is named."""
+        table, criterion = arrow_of(estimator.selection_), criterion or estimator.criterion
+        classes, values = _columns(table, "classes", criterion)
+        known = [(n, value) for n, value in zip(classes, values, strict=True) if value is not None]
+        best = (max if criterion in LARGER_IS_BETTER else min)(known, key=lambda pair: pair[1])
+        x, y = zip(*known, strict=True)
+        marks = [Line(x, y, criterion, dots=3.2), Line([best[0]], [best[1]], "best", "minus", dots=6.0)]
+        ticks = {float(n): f"{n}" for n in x}
+        title = f"How many classes: {best[0]}"
+        return cls(table, Chart(title, marks, Axis("classes", ticks=ticks), Axis(criterion), title=title)).plot(ax)
+
+
+class TraceDisplay(Display):
+    """The objective after every iteration: log-likelihood and log-prior of a mixture, the cost J of k-means.
+
+    `table` has `step` and `objective`, the model's `trace_`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
+        """Draw the EM run that a fitted model kept; X is not needed."""
+        import pyarrow as pa
+
+        values = [float(value) for value in estimator.trace_]
+        table = pa.table({"step": list(range(len(values))), "objective": values})
+        marks = [Line(range(len(values)), values, dots=2.0)]
+        title = "The objective by iteration"
+        return cls(table, Chart(title, marks, Axis("step"), Axis("objective"), title=title)).plot(ax)
+
+
+class DensityDisplay(Display):
+    """A column's density in every class; for categories, and for counts, the probability of each.
+
+    `table` has `class`, `value` and `density`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, column: Any, ax: Any = None) -> Self:
+        """Draw a column of a fitted naive Bayes model or mixture; X is not needed."""
+        import pyarrow as pa
+
+        shape, names = column_shape(estimator.fitted_, column), estimator.fitted_.names
+        values = list(shape.points) if shape.levels is None else list(shape.levels)
+        table = pa.table({
+            "class": [name for name in names for _ in values],
+            "value": values * len(names),
+            "density": shape.heights.ravel(),
+        })  # fmt: skip
+        shown, title = [str(name) for name in names], f"{column} in each class"
+        if shape.levels is None and not shape.whole:
+            chart = Chart(
+                title, class_lines(shown, shape.points, shape.heights), Axis(str(column)), Axis("density"), shown
+            )
+            return cls(table, chart).plot(ax)
+        places, thick = np.arange(len(values)), 0.8 / len(names)
+        marks = [
+            Bars(
+                places + thick * (place - (len(names) - 1) / 2), np.zeros(len(values)), own, (class_tone(place),),
+                thick=thick, strength=1.0, upright=True,
+            )
+            for place, own in enumerate(shape.heights)
+        ]  # fmt: skip
+        x = Axis(str(column), ticks={float(place): f"{value}" for place, value in enumerate(values)})
+        return cls(table, Chart(title, marks, x, Axis("probability"), shown)).plot(ax)
+
+
+class EllipseDisplay(Display):
+    """Each component's ellipses in two columns: the inner holds half of its rows, the outer 95 in 100.
+
+    `table` has, for each component and level, the centre (`x`, `y`), the half axes (`long`, `short`) and the `angle` of
+    the longer one in degrees.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = None, ax: Any = None) -> Self:
+        """Draw a fitted `GaussianMixture` in two columns, by place; by default those that separate components best.
+
+        Rows of X, an array, are drawn as points.
+        """
+        import pyarrow as pa
+
+        means, full = estimator.means_, _full_covariances(estimator)
+        pair = _separating_pair(means, full, estimator.weights_) if columns is None else list(columns)
+        lines, marks = [], list[Any]()
+        if X is not None:
+            shown = np.asarray(X, dtype=float)[:, pair]
+            marks.append(Points(shown[:, 0], shown[:, 1], "muted", 2.0, 0.5))
+        around = np.linspace(0, 2 * np.pi, 121)
+        for component, mean in enumerate(means[:, pair]):
+            values, vectors = np.linalg.eigh(full[component][np.ix_(pair, pair)])
+            turn = np.arctan2(vectors[1, 1], vectors[0, 1])
+            for level in ELLIPSES:
+                # In two dimensions the squared distance is exponential: a share p lies within -2 log(1 - p).
+                short, long = np.sqrt(values * -2 * np.log1p(-level)).tolist()
+                x, y = map(float, mean)
+                line = {"component": component, "level": level, "x": x, "y": y, "long": long, "short": short}
+                lines.append(line | {"angle": float(np.degrees(turn))})
+                along, across = long * np.cos(around), short * np.sin(around)
+                outline = (
+                    x + along * np.cos(turn) - across * np.sin(turn),
+                    y + along * np.sin(turn) + across * np.cos(turn),
+                )
+                marks.append(Line(*outline, "", class_tone(component), 2.5 if level == ELLIPSES[0] else 1.25))
+        first, second, title = Axis(f"column {pair[0]}"), Axis(f"column {pair[1]}"), "Components: 50 and 95 % of each"
+        return cls(pa.Table.from_pylist(lines), Chart(title, marks, first, second, title=title)).plot(ax)
+
+
+def _full_covariances(estimator: Any) -> np.ndarray:
+    """Return (components x columns x columns) covariances, whatever shape the mixture keeps them in."""
+    means, found = estimator.means_, np.asarray(estimator.covariances_, dtype=float)
+    groups, width = means.shape
+    if width < 2:
+        raise DataError("ellipses need two columns, and this mixture has one.")
+    if found.ndim == 3:
+        return found
+    if found.shape == (width, width) and estimator.covariance_type_ == "tied":
+        return np.broadcast_to(found, (groups, width, width))
+    spread = found[:, None] if found.shape == (groups,) and "spherical" in estimator.covariance_type_ else found
+    return np.broadcast_to(spread, (groups, width))[:, :, None] * np.eye(width)
+
+
+def _separating_pair(means: np.ndarray, full: np.ndarray, weights: np.ndarray) -> list[int]:
+    """Return the two columns whose means lie furthest apart relative to their spread."""
+    within = weights @ np.diagonal(full, axis1=1, axis2=2)
+    between = weights @ (means - weights @ means) ** 2
+    return sorted(map(int, np.argsort(-between / within, kind="stable")[:2]))
+
+
+class BoundaryDisplay(Display):
+    """Regions of two columns by the class that is likeliest there, paler where the model is less sure.
+
+    All other columns are left missing, which is no evidence. `table` has the two columns, `class` and `probability` on
+    a grid.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = (0, 1), ax: Any = None) -> Self:
+        """Draw two numeric columns of X over their range: by place in an array, by name in a frame or a mapping."""
+        import pyarrow as pa
+
+        if X is None:
+            raise DataError("the range to draw is that of X: give the rows, BoundaryDisplay.from_estimator(model, X).")
+        is_array, ranges, steps = isinstance(X, np.ndarray), [], []
+        for column in columns:
+            values = np.asarray(X[:, column] if is_array else X[column], dtype=float)
+            low, high = np.nanmin(values), np.nanmax(values)
+            room = 0.05 * (high - low or 1.0)
+            ranges.append((float(low - room), float(high + room)))
+            steps.append(np.linspace(*ranges[-1], GRID))
+        across, up = (each.ravel() for each in np.meshgrid(*steps))
+        rows: Any = dict(zip(columns, (across, up), strict=True))
+        if is_array:
+            rows = np.full((len(across), X.shape[1]), np.nan)
+            rows[:, columns[0]], rows[:, columns[1]] = across, up
+        chances = estimator.predict_proba(rows)
+        names, best, sure = (
+            getattr(estimator, "classes_", range(chances.shape[1])),
+            chances.argmax(axis=1),
+            chances.max(axis=1),
+        )
+        table = pa.table({"x": across, "y": up, "class": [names[place] for place in best], "probability": sure})
+        strength = (sure - 1 / (len(names) + 1)).reshape(GRID, GRID)
+        marks = [Regions(best.reshape(GRID, GRID), ranges[0], ranges[1], np.clip(strength, 0, 1))]
+        x, y, title = Axis(str(columns[0]), ranges[0]), Axis(str(columns[1]), ranges[1]), "Which class is likeliest"
+        chart = Chart(title, marks, x, y, [str(name) for name in names], title)
+        return cls(table, chart).plot(ax)
+
+
+class NetworkDisplay(Display):
+    """Nodes in layers, every edge pointing down.
+
+    `table` has `parent` and `child`.
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
+        """Draw a fitted `BayesNet`; X is not needed."""
+        import pyarrow as pa
+
+        edges = [(str(a), str(b)) for a, b in estimator.edges_]
+        table = pa.table({"parent": [a for a, _ in edges], "child": [b for _, b in edges]})
+        return cls(table, NetworkPicture.of(Graph.of(edges, [str(node) for node in estimator.nodes]))).plot(ax)
+
+
+class NomogramDisplay(Display):
+    """A line for each column with its values at their log-odds: right for the first class, left for the second.
+
+    To read a row, add the places of its cells to `start`: the sum is the log-odds of the two classes, exactly. `table`
+    has `column`, `value` (as text) and `log_odds`, the columns that can move most first.
+    """
+
+    @property
+    def start(self) -> float:
+        """The log-odds of a row with nothing but missing cells."""
+        return float(self.chart.start)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, classes: Any = None, n: int = 12, ax: Any = None) -> Self:
+        """Draw two classes that are scored column by column, the first two unless named; n columns. X is not needed."""
+        import pyarrow as pa
+
+        fitted = estimator.fitted_
+        found = nomogram_of(fitted)
+        if found is None:
+            raise DataError("a nomogram needs two classes that columns tell one by one, as those of NaiveBayes.")
+        pair = tuple(fitted.names[:2] if classes is None else classes)
+        first, second = (fitted.group_of(name) for name in pair)
+        lines, rows = [], []
+        for column in found.reach(first, second)[:n]:
+            odds, name = column.odds(first, second), str(column.key)
+            texts = [f"{value:.4g}" if column.numeric else str(value) for value in column.values]
+            lines.append(NomogramLine(name, odds, texts, column.numeric))
+            rows += [{"column": name, "value": x, "log_odds": float(at)} for x, at in zip(texts, odds, strict=True)]
+        start = float(found.start[first] - found.start[second])
+        names = str(pair[0]), str(pair[1])
+        chart = NomogramChart(f"nomogram of {names[0]} against {names[1]}", lines, start, names)
+        return cls(pa.Table.from_pylist(rows), chart).plot(ax)

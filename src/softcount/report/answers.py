@@ -1,0 +1,323 @@
+"""Answers of a model: distributions of columns, predictions of rows, and the reasons for them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp
+from typing import IO, TYPE_CHECKING, Any
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from softcount.pictures.text import format_count, format_number, format_share
+from softcount.report.classes import format_cell
+from softcount.report.page import Page, key_text
+from softcount.report.words import format_bar, format_signed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from softcount.fitted.characteristic_words import DocumentWords
+    from softcount.fitted.explain import Explanation
+    from softcount.fitted.fitted import Fitted
+    from softcount.table import Chunk
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+LINE_LEVELS = 3
+"""Categories in the line of a column; a page of one column has all."""
+ROWS_AT_ONCE = 10_000
+CERTAIN = 1.0 - 1e-15
+
+
+# -- distributions
+
+
+class AnswerTable(Struct, frozen=True):
+    """The probabilities of categories, with standard errors if they are from samples."""
+
+    answer: Any
+
+    def lines(self) -> list[dict[str, Any]]:
+        errors = getattr(self.answer, "errors", None) or {}
+        return [
+            {"level": level, "probability": p} | ({"error": errors[level]} if errors else {})
+            for level, p in self.answer.items()
+        ]
+
+    def add(self, page: Page, names: Sequence[str], most: int | None = None) -> None:
+        """Add the probabilities, the highest first; with several names a level is a tuple."""
+        ranked = sorted(self.lines(), key=lambda line: -line["probability"])
+        heads = ("probability", *(("standard error",) if getattr(self.answer, "errors", None) is not None else ()))
+        rows = []
+        for line in ranked[:most]:
+            levels = line.pop("level")
+            rows.append(
+                (*map(str, levels if isinstance(levels, tuple) else (levels,)), *map(format_share, line.values()))
+            )
+        page.grid((*names, *heads), rows, right=heads)
+        if len(ranked) > len(rows):
+            page.line(f"and {format_count(len(ranked) - len(rows), 'combination')} more (--json has all)")
+
+
+class QueryRecord(Struct, frozen=True):
+    """The distribution of a column: probabilities of categories, or mean, variance and quantiles of a number."""
+
+    of: Any
+    given: dict[str, Any] | UnsetType = UNSET
+    levels: list[dict[str, Any]] | UnsetType = UNSET
+    mean: Any = UNSET
+    variance: float | UnsetType = UNSET
+    quantiles: list[dict[str, Any]] | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    """The kind of model that answered."""
+
+
+class QueriesRecord(Struct, frozen=True):
+    """The distribution of every column, given others."""
+
+    given: dict[str, Any]
+    columns: list[QueryRecord]
+    model: str
+
+
+def query_record(of: object, given: Mapping[Any, Any], answer: Any, model: str) -> QueryRecord:
+    """Return the distribution of a column as data."""
+    return QueryRecord(of, given_record(given), **_distribution(answer), model=model)
+
+
+def queries_record(given: Mapping[Any, Any], answers: Mapping[Any, Any], model: str) -> QueriesRecord:
+    """Return the distribution of every column as data."""
+    columns = [QueryRecord(key, **_distribution(answer)) for key, answer in answers.items()]
+    return QueriesRecord(given_record(given), columns, model)
+
+
+def given_record(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the conditions of a query as data."""
+    from softcount.fitted.conditions import given_data
+
+    return {key_text(key): value for key, value in given_data(given).items()}
+
+
+def _distribution(answer: Any) -> dict[str, Any]:
+    from softcount.table.cell_forms import as_cell
+
+    if isinstance(answer, Mapping):
+        return {"levels": AnswerTable(answer).lines()}
+    form = getattr(answer, "written", None)
+    quantiles = [{"level": level, "value": as_cell(form, float(answer.quantile(level)))} for level in QUANTILES]
+    return {"mean": as_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
+
+
+def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
+    """Write a distribution, the likeliest category first."""
+    page = Page()
+    page.heading(f"{key_text(of)}{describe_given(given)}")
+    if isinstance(answer, Mapping):
+        AnswerTable(answer).add(page, ("level",))
+    else:
+        rows = [(name, _format_figure(answer, name, value)) for name, value in find_figures(answer).items()]
+        page.grid(("figure", "value"), rows, right=("value",))
+    return page
+
+
+def queries_page(given: Mapping[Any, str], answers: Mapping[Any, Any]) -> Page:
+    """Write every column in a line: its likeliest categories, or its mean and the interval of nine in ten numbers."""
+    page, lines = Page(), []
+    page.heading(f"Every column{describe_given(given)}")
+    for key, answer in answers.items():
+        if isinstance(answer, Mapping):
+            ranked = sorted(answer.items(), key=lambda item: -item[1])[:LINE_LEVELS]
+            more = f" and {len(answer) - LINE_LEVELS} more" if len(answer) > LINE_LEVELS else ""
+            lines.append((key_text(key), ", ".join(f"{level}: {format_share(p)}" for level, p in ranked) + more, ""))
+        else:
+            figures = find_figures(answer)
+            low, high = (_format_figure(answer, name, figures[name]) for name in ("5% quantile", "95% quantile"))
+            lines.append(
+                (key_text(key), f"mean {_format_figure(answer, 'mean', figures['mean'])}", f"{low} and {high}")
+            )
+    page.grid(("column", "answer", "nine of ten between"), lines)
+    return page
+
+
+def describe_given(given: Mapping[Any, str]) -> str:
+    """Write the conditions of a query for the end of a heading."""
+    known = ", ".join(f"{key_text(key)} {value}" for key, value in given.items())
+    return f", given {known}" if known else ""
+
+
+def find_figures(answer: Any) -> dict[str, float]:
+    """Return mean, standard deviation and quantiles of a numeric answer."""
+    spread = {"mean": float(answer.mean), "standard deviation": float(answer.variance) ** 0.5}
+    return spread | {f"{level:.0%} quantile": float(answer.quantile(level)) for level in QUANTILES}
+
+
+def _format_figure(answer: Any, name: str, value: float) -> str:
+    """Format a figure as the cells of its column are written, a deviation in their units."""
+    from softcount.table.cell_forms import is_plain
+
+    form: Any = getattr(answer, "written", None)
+    if is_plain(form):
+        return format_number(value, 6)
+    return str(form.spread(value)) if name.startswith("standard") else str(form.written(value))
+
+
+# -- tables of predictions
+
+
+def prediction_table(
+    names: Sequence[Any],
+    proba: np.ndarray,
+    chosen: np.ndarray,
+    scores: np.ndarray | None = None,
+    files: Sequence[str] = (),
+) -> pa.Table:
+    """Make a line for each row: its class, the probability of each, and its anomaly score if there is one.
+
+    If rows are files, their names come first.
+    """
+    import pyarrow as pa
+
+    from softcount.table.schema import labels
+
+    columns = [make_array(names).take(pa.array(chosen, pa.int64())), *(pa.array(column) for column in proba.T)]
+    headings = ["predicted", *(f"p({name})" for name in labels(names).values())]
+    if scores is not None:
+        columns, headings = [*columns, pa.array(scores)], [*headings, "anomaly"]
+    if files:
+        columns, headings = [pa.array(files, pa.string()), *columns], ["file", *headings]
+    return pa.Table.from_arrays(columns, names=headings)
+
+
+def make_array(cells: Any) -> pa.Array:
+    """Make an Arrow array; of text if the cells are of several kinds, or whole numbers beyond 64 bits."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
+
+
+def write_csv(table: pa.Table, sink: IO[bytes]) -> None:
+    """Write UTF-8 with one header line and quotes only around cells that need them; a missing cell is empty.
+
+    A cell that begins like a formula is left as it is: the file is for programs, and changing data is worse.
+    """
+    sink.write(csv_lines([table.column_names]))
+    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+        sink.write(csv_lines(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    sink.flush()
+
+
+def csv_lines(rows: Iterator[Sequence[object]] | list[list[str]]) -> bytes:
+    r"""Write rows as CSV.
+
+    >>> csv_lines([["a", 'b"c', "d,e"]])
+    b'a,"b""c","d,e"\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogatepass")
+
+
+def write_parquet(table: pa.Table, sink: IO[bytes]) -> None:
+    """Write rows as Parquet."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, sink)
+
+
+# -- reasons for predictions
+
+ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL = "(row)", "(file)", "(class)", "(against)", "(prior)", "(total)"
+PROBABILITY, WORDS = "(probability)", "(words)"
+OURS = (ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL, PROBABILITY, WORDS)
+"""The entries of a line of reasons that are no columns."""
+
+
+def name_ours(fitted: Fitted) -> dict[str, str]:
+    """Name these entries differently from the columns of a model."""
+    from softcount.fitted.answers import name_apart
+
+    return {name: name_apart(fitted, name) for name in OURS}
+
+
+def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int]) -> pa.Table:
+    """Make a line for each row: its number, its class, the class it is compared with, every log-odds, and their sum."""
+    import pyarrow as pa
+
+    names, ours = make_array(fitted.names), name_ours(fitted)
+    lines: dict[str, Any] = {ours[ROW]: pa.array(rows, pa.int64())}
+    lines[ours[CLASS]] = names.take(pa.array(explanation.chosen, pa.int64()))
+    lines[ours[AGAINST]] = names.take(pa.array(explanation.against, pa.int64()))
+    odds = {name: pa.array(part) for name, part in explanation.named(fitted).items()}
+    return pa.table({**lines, **odds, ours[TOTAL]: pa.array(explanation.total)})
+
+
+def number_rows(chunks: Iterable[Chunk]) -> list[int]:
+    """Return the numbers of the rows, counted from 1."""
+    return [row for chunk in chunks for row in range(chunk.start + 1, chunk.start + chunk.n_rows + 1)]
+
+
+def find_cells(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> dict[str, str]:
+    """Return the cells of a row, by column or block of columns, as a person reads them."""
+    from softcount.fitted.answers import labels_in
+    from softcount.fitted.classes import cells
+
+    chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
+    held = cells(fitted, chunk, row - chunk.start - 1)
+    names, parts = labels_in(fitted), {k: value if isinstance(value, tuple) else (value,) for k, value in held.items()}
+    return {names[key]: ", ".join(format_cell(part, 6) for part in own) for key, own in parts.items()}
+
+
+class ExplainedRow(Struct, frozen=True):
+    """A row: its log-odds, its cells, its name, the probability of its class, and the words of its documents.
+
+    `ours` are the names of the entries of its line that are no columns.
+    """
+
+    line: Mapping[str, Any]
+    cells: Mapping[str, str]
+    title: str | None = None
+    probability: float | None = None
+    words: Sequence[tuple[DocumentWords, str | None]] = ()
+    ours: Mapping[str, str] = field(default_factory=lambda: dict(zip(OURS, OURS, strict=True)))
+
+
+def add_reasons(
+    page: Page, row: ExplainedRow, called: Mapping[str, str] | None = None, calibrated: bool = False
+) -> None:
+    """Add the reasons for a row's class, the weightiest first, and the probability of the class if it is given."""
+    line, ours = row.line, row.ours
+    chosen, against = ((called or {}).get(str(line[ours[name]]), line[ours[name]]) for name in (CLASS, AGAINST))
+    compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
+    page.heading(f"{row.title or f'Row {line[ours[ROW]]}'}: {chosen}{compared}")
+    total = line[ours[TOTAL]]
+    if row.probability is not None:
+        how = " (calibrated, which log-odds are not)" if calibrated else ""
+        # A probability that only rounding has made 1 is not quite that: 0 nats are no comparison, infinite ones exact.
+        most = CERTAIN if 0 < total < float("inf") else 1.0
+        page.line(f"probability of {chosen}: {format_share(min(row.probability, most))}{how}")
+    others = {ours[name] for name in (ROW, FILE, CLASS, AGAINST, TOTAL)}
+    odds = {name: value for name, value in line.items() if name not in others}
+    most = max((abs(value) for value in odds.values()), default=0.0)
+    lines = [
+        (name, row.cells.get(name, ""), format_signed(value), format_bar(value, most))
+        for name, value in sorted(odds.items(), key=lambda item: -abs(item[1]))
+    ]
+    lines.append((ours[TOTAL], "", format_signed(total), format_odds(total)))
+    page.grid(("column", "value", "log-odds", ""), lines, right=("log-odds",))
+
+
+def format_odds(log_odds: float) -> str:
+    """Write log-odds as odds.
+
+    >>> format_odds(0.0), format_odds(2.302585093)
+    ('odds 1 to 1', 'odds 10 to 1')
+    """
+    if abs(log_odds) > 30:
+        return "as good as certain" if log_odds > 0 else "as good as impossible"
+    ratio = format_number(exp(abs(log_odds)), 3)
+    return f"odds {ratio} to 1" if log_odds >= 0 else f"odds 1 to {ratio}"

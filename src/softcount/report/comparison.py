@@ -1,0 +1,179 @@
+"""Comparisons: classifiers on held-out rows, and two models of the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from softcount.pictures.blocks import LETTERS, lettered_curves
+from softcount.pictures.text import format_count, format_number, format_share, printable
+from softcount.report.page import Page, key_text, make_record
+
+if TYPE_CHECKING:
+    from softcount.fitted.compare import ColumnChange, ModelChanges
+
+HEADINGS = (
+    "model", "log-loss", "behind", "±", "accuracy", "balanced", "Brier", "AUC", "calibration", "seconds", "size",
+)  # fmt: skip
+PAGE_SIZES, CHANGED_COLUMNS, CHANGED_LEVELS = 9, 15, 3
+"""Training sizes, changed columns and changed categories on a page; JSON has all."""
+
+
+def comparison_page(found: Any, target: str, plot: str | None = None) -> Page:
+    """Write an `estimators.Comparison`: the best classifier in words, then every figure, and learning curves."""
+    page = Page()
+    page.heading(f"Classifiers of {printable(target)} side by side")
+    page.line(
+        f"{format_count(found.rows, 'row')} of {format_count(len(found.classes), 'class', 'classes')}; {found.how}"
+    )
+    page.line(*found.verdicts)
+    page.grid(HEADINGS, [_cells(found, scores) for scores in found.scores], right=HEADINGS[1:])
+    page.line("behind: nats a row behind the lowest log-loss, ± a standard error of the rows; = is a tie with it")
+    page.line("seconds: a fit and its predictions; size: the saved model, where it is Softcount's")
+    whole = [f"{scores.name} {format_number(scores.joint)}" for scores in found.scores if scores.joint is not None]
+    if len(whole) > 1:
+        page.line(f"log-loss of whole rows, where there is a density of them: {', '.join(whole)}")
+    for name, why in found.failed.items():
+        page.line(f"not tried: {name} ({why})")
+    page.line(*found.notes)
+    if found.curves is not None:
+        _add_curves(page, found.curves)
+    if plot is not None:
+        page.line(f"picture: {plot}")
+    return page
+
+
+def _cells(found: Any, scores: Any) -> tuple[str, ...]:
+    figures, gap = scores.figures, scores.behind
+    first = scores is found.best
+    tie = "= " if gap.is_tie and not first else ""
+    return (
+        scores.name, f"{figures.log_loss:.4f}", "" if first else f"{tie}{gap.mean:.4f}",
+        "" if first else f"{gap.error:.4f}", format_share(figures.accuracy), format_share(figures.balanced_accuracy),
+        f"{figures.brier:.4f}", f"{figures.auc:.4f}", f"{figures.calibration_error:.3f}",
+        format_number(scores.seconds, 3), "-" if scores.size is None else _bytes(scores.size),
+    )  # fmt: skip
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1000:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
+
+
+def _add_curves(page: Page, curves: Any) -> None:
+    """Add log-loss by training rows: in words, drawn with a letter for each classifier, and as a table."""
+    places = range(max(0, len(curves.sizes) - PAGE_SIZES), len(curves.sizes))
+    sizes = [f"{curves.sizes[place]:,}" for place in places]
+    page.heading("Log-loss by rows learned from")
+    page.line(curves.words, "")
+    page.line(*lettered_curves(curves.log_loss[:, places.start :], sizes, curves.ends), "")
+    rows = [
+        (LETTERS[line], name, *(format_number(float(curves.log_loss[line, place]), 3) for place in places))
+        for line, name in enumerate(curves.names)
+    ]
+    page.grid(("", "model", *sizes), rows, right=sizes)
+
+
+class ComparisonRecord(Struct, frozen=True):
+    """Classifiers on the same held-out rows, the best first."""
+
+    target: str
+    rows: int
+    classes: Any
+    how: str
+    verdicts: list[str]
+    models: list[dict[str, Any]]
+    not_tried: dict[str, str]
+    notes: list[str]
+    curves: list[dict[str, Any]] | None
+
+
+def comparison_record(found: Any, target: str) -> ComparisonRecord:
+    """Return a comparison of classifiers as data."""
+    models, curves = [scores.line() for scores in found.scores], found.curves
+    lines = None if curves is None else curves.table.to_pylist()
+    return make_record(
+        ComparisonRecord, found, target=target, models=models, not_tried=found.failed, curves=lines
+    )  # fmt: skip
+
+
+# -- two models
+
+
+class ChangesRecord(Struct, frozen=True):
+    """What changed between two models."""
+
+    rows: list[float]
+    parameters: list[int]
+    schema: list[str]
+    classes: list[dict[str, Any]]
+    columns: list[dict[str, Any]]
+
+
+def changes_record(found: ModelChanges) -> ChangesRecord:
+    """Return what changed between two models as data."""
+    return ChangesRecord(
+        list(found.rows),
+        list(found.parameters),
+        list(found.schema),
+        [{"class": x.name, "before": x.before, "after": x.after} for x in found.classes],
+        [
+            {
+                "column": x.column,
+                "moved": x.moved,
+                "before": _answer_record(x.before),
+                "after": _answer_record(x.after),
+                "class": x.within and {"name": x.within[0], "moved": x.within[1]},
+            }
+            for x in found.columns
+        ],
+    )
+
+
+def _answer_record(answer: Any) -> dict[str, Any]:
+    if isinstance(answer, Mapping):
+        return {"levels": [{"level": level, "probability": p} for level, p in answer.items()]}
+    return {"mean": float(answer.mean), "variance": float(answer.variance)}
+
+
+def changes_page(found: ModelChanges, old: str, new: str) -> Page:
+    """Write what changed: columns, classes, and how far the distribution of each column moved."""
+    page = Page()
+    page.heading(f"From {old} to {new}")
+    page.line(f"rows: {format_number(found.rows[0])}, then {format_number(found.rows[1])}")
+    page.line(f"parameters: {found.parameters[0]:,}, then {found.parameters[1]:,}")
+    if found.nothing:
+        page.line("nothing else changed")
+        return page
+    if found.schema:
+        page.heading("Columns and levels")
+        page.line(*found.schema)
+    if found.classes:
+        page.heading("Classes")
+        lines = [(str(x.name), format_share(x.before), format_share(x.after)) for x in found.classes]
+        page.grid(("class", "share before", "after"), lines, right=None)
+    page.heading("Columns that moved most (the share of a column's probability that lies elsewhere now)")
+    within = any(x.within for x in found.columns)
+    rows = []
+    for x in found.columns[:CHANGED_COLUMNS]:
+        most = (str(x.within[0]), format_share(x.within[1])) if x.within else ("", "")
+        rows.append((key_text(x.column), format_share(x.moved), *_describe_change(x), *(most if within else ())))
+    heads = ("column", "moved", "before", "after", *(("most in class", "there") if within else ()))
+    page.grid(heads, rows, right=("moved", "there"))
+    return page
+
+
+def _describe_change(change: ColumnChange) -> list[str]:
+    """Describe a column before and after: the categories that gained or lost most, or mean and deviation."""
+    both = change.before, change.after
+    if not all(isinstance(x, Mapping) for x in both):
+        return [
+            f"{len(x)} levels" if isinstance(x, Mapping)
+            else f"mean {format_number(float(x.mean), 4)}, sd {format_number(float(x.variance) ** 0.5, 3)}"
+            for x in both
+        ]  # fmt: skip
+    before, after = both
+    gain = {level: abs(before.get(level, 0.0) - after.get(level, 0.0)) for level in {**before, **after}}
+    most = sorted(gain, key=lambda level: -gain[level])[:CHANGED_LEVELS]
+    return [", ".join(f"{level}: {format_share(x.get(level, 0.0))}" for level in most) for x in both]

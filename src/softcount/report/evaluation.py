@@ -1,0 +1,360 @@
+"""How well a model does on rows it has not seen, whether its probabilities are right, and numbers of classes tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+
+from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
+from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Points, class_lines
+from softcount.pictures.text import format_count, format_number, format_share
+from softcount.report.page import Grid, Page, make_grid, make_record
+
+if TYPE_CHECKING:
+    from softcount.evaluate.ranking import LiftLine
+    from softcount.evaluate.scores import Evaluation
+    from softcount.fitted.fitted import Fitted
+    from softcount.learn.record import Trial
+
+REMEDY = " (--calibrate temperature, or isotonic)"
+CONFUSION_LINES, CONFUSION_PICTURE = 12, 16
+"""Classes up to which confusion is a table of text, and a picture."""
+
+
+class Baseline(Struct, frozen=True):
+    """The figures of always predicting the commonest class."""
+
+    accuracy: float
+    balanced_accuracy: float
+    log_loss: float
+    brier: float
+
+
+class EvaluationRecord(Struct, frozen=True):
+    """The figures of a model on held-out rows."""
+
+    how: str
+    rows: int
+    accuracy: float
+    balanced_accuracy: float
+    log_loss: float
+    brier: float
+    auc: float
+    confusion: Sequence[Sequence[float]]
+    baseline: Baseline
+    calibration_error: float
+    reliability: Sequence[Bin]
+    folds: Sequence[Mapping[str, float]]
+
+
+def evaluation_record(found: Evaluation | None) -> EvaluationRecord | None:
+    """Return the figures as data; None for a model that was not evaluated."""
+    if found is None:
+        return None
+    baseline = Baseline(**{name: getattr(found, f"baseline_{name}") for name in Baseline.__struct_fields__})
+    return make_record(EvaluationRecord, found, rows=found.n_rows, baseline=baseline)
+
+
+class CalibrationRecord(Struct, frozen=True):
+    """The correction of probabilities, and what it did."""
+
+    method: str
+    temperature: float | None
+    rows: int
+    log_loss: Mapping[str, float]
+    calibration_error: Mapping[str, float]
+    reliability: Mapping[str, Sequence[Bin]]
+
+
+def calibration_record(found: Calibration | None) -> CalibrationRecord | None:
+    """Return the calibration as data; None without one."""
+    if found is None:
+        return None
+    bins = {"before": found.before, "after": found.after}
+    losses = {"before": found.log_loss_before, "after": found.log_loss_after}
+    errors = {name: calibration_error(own) for name, own in bins.items()}
+    return make_record(CalibrationRecord, found, log_loss=losses, calibration_error=errors, reliability=bins)
+
+
+# -- figures as text
+
+
+def add_evaluation(
+    page: Page, evaluation: Evaluation | None, calibration: Calibration | None = None, can_calibrate: bool = True
+) -> None:
+    """Add the figures compared with those of the commonest class, and the reliability if something is wrong with it.
+
+    The remedy for overconfident probabilities is named if the model can be calibrated.
+    """
+    if evaluation is None:
+        page.line("not tried on unseen rows (--folds 0, too few labelled rows, or rows that stayed where they are)")
+    else:
+        intro = f"{evaluation.how}, on rows the model had not seen"
+        add_figures(page, evaluation, f"{intro} ({format_count(evaluation.n_rows, 'labelled row')}):")
+    if calibration is not None:
+        add_calibration(page, calibration)
+        _add_bins(page, calibration.after)
+    elif evaluation is not None:
+        add_overconfidence(page, evaluation, REMEDY if can_calibrate else "")
+
+
+def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
+    """Add every figure and that of the commonest class."""
+    page.line(intro)
+    spread = evaluation.log_loss_spread
+    of_folds = f" ± {format_number(spread, 2)}" if spread > 0 else ""
+    rows = [
+        ("accuracy", format_share(evaluation.accuracy), format_share(evaluation.baseline_accuracy)),
+        (
+            "balanced accuracy",
+            format_share(evaluation.balanced_accuracy),
+            format_share(evaluation.baseline_balanced_accuracy),
+        ),
+        ("log-loss", format_number(evaluation.log_loss) + of_folds, format_number(evaluation.baseline_log_loss)),
+    ]
+    if evaluation.auc == evaluation.auc:
+        rows += [
+            ("Brier score", format_number(evaluation.brier), format_number(evaluation.baseline_brier)),
+            ("AUC", format_number(evaluation.auc), format_number(0.5)),
+            ("calibration error", format_number(evaluation.calibration_error, 3), ""),
+        ]
+    page.grid(("", "model", "majority baseline"), rows, right=None)
+
+
+def add_overconfidence(page: Page, evaluation: Evaluation, remedy: str) -> None:
+    """Warn about probabilities that are too near to 0 and 1, and name the remedy."""
+    worst = overstated(evaluation.reliability)
+    if worst is not None:
+        page.line(
+            "its probabilities are too sure of themselves: "
+            f"of those stated as {_probability(worst.stated)}, {_probability(worst.right)} came true{remedy}"
+        )
+        _add_bins(page, evaluation.reliability)
+    elif evaluation.log_loss > evaluation.baseline_log_loss:
+        page.line("its probabilities are too sure of themselves: trust the ranking more than the figures")
+
+
+def add_calibration(page: Page, found: Calibration) -> None:
+    """Add how the probabilities are corrected, and what that did."""
+    record = calibration_record(found)
+    assert record is not None
+    how = f"temperature {format_number(found.temperature, 3)}" if found.temperature is not None else "isotonic curves"
+    loss = " -> ".join(format_number(value) for value in record.log_loss.values())
+    error = " -> ".join(format_number(value, 3) for value in record.calibration_error.values())
+    rows = format_count(found.rows, "row")
+    page.line(f"calibrated ({how}) on {rows} held out in five folds: log-loss {loss}, calibration error {error}")
+
+
+def _add_bins(page: Page, bins: Sequence[Bin]) -> None:
+    rows = [
+        (f"{b.low:.1f} to {b.high:.1f}", format_number(b.rows), _probability(b.stated), _probability(b.right))
+        for b in bins
+    ]
+    page.grid(("probability", "rows", "stated", "right"), rows, right=None)
+
+
+def _probability(value: float) -> str:
+    return f"{value:.3f}" if value == 1 or value < 0.9995 else "> 0.999"
+
+
+def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str], picture: bool = False) -> None:
+    """Add how many rows of each true class were predicted as which; of many classes, the most frequent mistakes."""
+    table = np.array(evaluation.confusion)
+    if len(names) > (CONFUSION_PICTURE if picture else CONFUSION_LINES):
+        wrong = table - np.diag(np.diag(table))
+        pairs = [divmod(int(at), len(names)) for at in np.argsort(-wrong, axis=None, kind="stable")[:20]]
+        lines = [(names[i], names[j], format_number(float(table[i, j]))) for i, j in pairs if wrong[i, j] > 0]
+        page.heading("Most often taken for each other", level=2)
+        page.grid(("true class", "predicted as", "rows"), lines, right=("rows",))
+        return
+    right, true, predicted = np.diag(table), table.sum(axis=1), table.sum(axis=0)
+    texts = [list(map(format_number, line)) for line in table.tolist()]
+    folds = [np.array(fold) for fold in evaluation.confusions] if picture else []
+    rows = [
+        (
+            name, *texts[k], format_share(right[k] / true[k] if true[k] else None),
+            *(f"{fold[k, k]:g} of {fold[k].sum():g}" for fold in folds),
+        )
+        for k, name in enumerate(names)
+    ]  # fmt: skip
+    precision = [format_share(right[k] / predicted[k] if predicted[k] else None) for k in range(len(names))]
+    rows.append(("precision", *precision, *[""] * (1 + len(folds))))
+    headings = ("true class", *names, "recall", *(f"fold {k}" for k in range(1, len(folds) + 1)))
+    grid = make_grid(headings, rows, None)
+    if not picture:
+        page.line("predicted as:")
+        page.blocks.append(grid)
+        return
+    tones = [["plus" if i == j else "minus" for j in range(len(names))] for i in range(len(names))]
+    cells = Cells(table / np.where(true > 0, true, 1.0)[:, None], texts, tones)
+    x, y = Axis("predicted as", labels=names), Axis("true class", labels=names)
+    chart = Chart("who was taken for whom", [cells], x, y, width=PAGE, height=26)
+    reading = (
+        "A line for each true class: right in blue on the diagonal, mistakes in orange; shades are shares of the line."
+    )
+    page.picture("Who is taken for whom", chart, grid, reading)
+
+
+def add_lift(page: Page, of: str, lines: Sequence[LiftLine]) -> None:
+    """Add rows ranked by the probability of a class, part by part."""
+    page.line(f"rows by their probability of {of}, the highest first:")
+    headings = ("part", "rows", f"of {of}", "share", "lift", "found so far", "lift so far")
+    rows = [
+        (str(x.part), format_number(x.rows), format_number(x.of_class), format_share(x.share), f"{x.lift:.2f}",
+         format_share(x.captured), f"{x.lift_so_far:.2f}")
+        for x in lines
+    ]  # fmt: skip
+    page.grid(headings, rows, right=headings)
+
+
+# -- with pictures
+
+
+def add_performance(
+    page: Page, found: Evaluation, names: Sequence[str], intro: str, calibration: Calibration | None = None,
+    lift: bool = True,
+) -> None:  # fmt: skip
+    """Add all figures and pictures of one evaluation, that of lift if it is wanted."""
+    add_figures(page, found, intro)
+    worst = overstated(found.reliability)
+    if calibration is not None:
+        add_calibration(page, calibration)
+    elif worst is not None:
+        stated = f"of those stated as {worst.stated:.3f}, {worst.right:.3f} came true"
+        page.line(f"Its probabilities are too sure of themselves: {stated} (softcount fit --calibrate temperature).")
+    if len(found.folds) > 1:
+        page.heading("Fold by fold", level=2)
+        rows = [
+            (str(k), format_number(fold["rows"]), format_share(fold["accuracy"]), format_number(fold["log_loss"]))
+            for k, fold in enumerate(found.folds, 1)
+        ]
+        headings = ("fold", "rows", "accuracy", "log-loss")
+        page.grid(headings, rows, right=headings)
+        right = [fold["accuracy"] for fold in found.folds]
+        page.line(f"accuracy between {format_share(min(right))} and {format_share(max(right))} from fold to fold")
+    if found.confusion:
+        add_confusion(page, found, names, picture=True)
+    if found.reliability:
+        _add_reliability(page, found.reliability)
+    if lift and any(found.lift):
+        _add_gain(page, found, names)
+
+
+def _add_reliability(page: Page, bins: Sequence[Bin]) -> None:
+    marks: list[Any] = [Line([0, 1], [0, 1], tone="muted", width=1.2, dashes="4 4")]
+    rows, most, z = [], max(b.rows for b in bins), 1.96
+    for b in bins:  # with Wilson's interval of the share that came true
+        n, p = b.rows, b.right
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
+        low, high = max(middle - half, 0.0), min(middle + half, 1.0)
+        title = f"stated {b.stated:.3f}, came true {p:.3f}, {n:,.0f} rows"
+        marks.append(Line([b.stated] * 2, [low, high], tone="plus", strength=0.45))
+        marks.append(Points([b.stated], [p], "plus", 2.5 + 5.5 * (n / most) ** 0.5, 1.0, title))
+        bounds = f"{b.low:.1f} to {b.high:.1f}"
+        rows.append((bounds, format_number(n), f"{b.stated:.3f}", f"{p:.3f}", f"{low:.3f} and {high:.3f}"))
+    x, y = Axis("probability stated", (0.0, 1.0)), Axis("share that came true", (0.0, 1.0))
+    chart = Chart("stated probability against how often it came true", marks, x, y, height=236)
+    reading = (
+        "Do probabilities mean what they say? On the dashed line they do; below it the model is too sure of itself. "
+        "Larger dots hold more rows; the bar through each is what chance leaves open (95 %)."
+    )
+    headings = ("probability", "rows", "stated", "came true", "between")
+    page.picture("Reliability", chart, make_grid(headings, rows, None), reading, small=True)
+
+
+def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
+    shown = [(name, lines) for name, lines in zip(names, found.lift, strict=True) if lines]
+    if len(names) == 2:  # the second's is the first's from the other end
+        shown = sorted(shown, key=lambda pair: sum(x.of_class for x in pair[1]))[:1]
+    curves = [[0.0, *(x.captured for x in lines)] for _, lines in shown]
+    named = [name for name, _ in shown]
+    marks = class_lines(named, np.linspace(0.0, 1.0, 11), curves, dots=3.2)
+    marks.append(Line([0, 1], [0, 1], "by chance", "muted", 1.0, strength=0.45))
+    x, y = Axis("share of the rows looked at", (0.0, 1.0)), Axis("share of the class found", (0.0, 1.0))
+    chart = Chart("gain curves by class", marks, x, y, named if len(named) > 1 else (), height=236)
+    headings = ("part", *(x for name in named for x in (f"found of {name}", "lift")))
+    rows = [
+        (
+            str(k + 1),
+            *(x for _, lines in shown for x in (format_share(lines[k].captured), f"{lines[k].lift_so_far:.2f}")),
+        )
+        for k in range(10)
+    ]
+    of = named[0] if len(named) == 1 else "each class"
+    reading = (
+        f"Rows ranked by their probability of {of}: how much of the class is found when only the likeliest rows are "
+        "looked at. The grey line is guessing."
+    )
+    page.picture("Gain and lift", chart, make_grid(headings, rows, headings), reading, small=True)
+
+
+def summarize_evaluation(found: Evaluation, target: str) -> str:
+    """Return one sentence on how good the model is."""
+    what = f"the {target}" if target else "the class"
+    rows = format_count(found.n_rows, "row")
+    said = f"On {rows} that it had not seen, it told {what} right in {format_share(found.accuracy)}"
+    usual = f"always saying the commonest class gives {format_share(found.baseline_accuracy)}"
+    if found.accuracy - found.baseline_accuracy <= 0.01:
+        return f"{said}: no better than guessing, since {usual}."
+    return f"{said}; {usual}."
+
+
+# -- numbers of classes that were tried
+
+CRITERIA = {
+    "evidence": "the evidence (Cheeseman-Stutz), where larger is better",
+    "bic": "BIC, where smaller is better",
+    "icl": "ICL, where smaller is better",
+    "cv": "the log-likelihood per row of rows held out (CV), where larger is better",
+}
+"""The values of `--criterion` in words."""
+
+TRIAL_FIGURES = {"log_likelihood": "log-likelihood", "n_parameters": "params", "bic": "BIC", "mdl": "MDL bits",
+                 "icl": "ICL", "evidence": "evidence", "cv": "CV"}  # fmt: skip
+
+
+def add_selection(page: Page, fitted: Fitted, criterion: str | None = None) -> None:
+    """Add a line for each number of classes that was tried, the chosen one marked."""
+    trials = fitted.selection or []
+    if not trials:
+        return
+    page.line(f"their number chosen by {CRITERIA[criterion]}:" if criterion else "numbers of classes that were tried:")
+    page.blocks.append(selection_grid(fitted))
+    chosen = [trial for trial in trials if trial.classes == fitted.n_groups]
+    if any(trial.reached < trial.classes and _looks_better(trial, best) for trial in trials for best in chosen):
+        page.line("where fewer classes hold rows than were asked for, that number is not chosen, whatever its figures")
+
+
+def selection_grid(fitted: Fitted) -> Grid:
+    """Make the table of the numbers of classes that were tried."""
+    trials = fitted.selection or []
+    shown = [name for name in TRIAL_FIGURES if any(getattr(trial, name) is not None for trial in trials)]
+    rows = []
+    for trial in trials:
+        note = "1 holds rows" if trial.reached == 1 else f"{trial.reached} hold rows"
+        note = "chosen" if trial.classes == fitted.n_groups else note if trial.reached < trial.classes else ""
+        rows.append((str(trial.classes), *(_trial_figure(getattr(trial, name), name) for name in shown), note))
+    headings = ("classes", *(TRIAL_FIGURES[name] for name in shown), "")
+    return make_grid(headings, rows, right=headings[:-1])
+
+
+def _looks_better(trial: Trial, best: Trial) -> bool:
+    held_out = trial.cv is not None and best.cv is not None and trial.cv > best.cv
+    return trial.bic < best.bic or trial.icl < best.icl or trial.evidence > best.evidence or held_out
+
+
+def _trial_figure(value: float | None, name: str) -> str:
+    if value is None or value != value:
+        return "-"
+    return f"{value:,.0f}" if name == "n_parameters" else f"{value:,.4f}" if name == "cv" else f"{value:,.1f}"
+
+
+def selection_record(fitted: Fitted) -> list[dict[str, Any]] | None:
+    """Return the trials as data; None if the number of classes was given."""
+    if fitted.selection is None:
+        return None
+    return [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]

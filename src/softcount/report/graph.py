@@ -1,0 +1,322 @@
+"""A graph as lines of text, as DOT and as a picture; transitions as DOT and as a ring. Names come from data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import cos, hypot, pi, sin
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from softcount.networks.network import Graph, Name
+from softcount.pictures.drawing import LIGHT, SMALL, Drawing, Point, class_tone, escape_math, fit_text, new_axes
+from softcount.pictures.text import cell_width, clip, format_count, printable
+from softcount.report.graph_layout import GraphLayout, lay_out
+from softcount.report.passage import WIDTH
+
+DRAWN_NODES = 40
+"""Nodes up to which lines are drawn; of a larger graph every parent's children are listed."""
+NAME_LIMIT = 28
+"""Columns of a name in a drawing; longer ones are cut."""
+
+
+# -- text: a line for each node, and a rail from each parent down to its last child
+
+
+def graph_lines(graph: Graph, hidden: Collection[Name] = (), width: int = WIDTH) -> list[str]:
+    """Draw the graph as text: a node on each line, parents first, and from each parent a rail down to its children.
+
+    A rail begins with a corner on its parent's line and touches the lines of its children, which begin with an arrow
+    head; a line that only passes a rail leaves it whole. A graph that is too large is a list of children instead.
+    Hidden nodes are in parentheses.
+
+    >>> print("\\n".join(graph_lines(Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet"), ("Rain", "Sprinkler")]))))
+    Rain       ──┐
+    Sprinkler  ◂─┼─┐
+    Wet        ◂─┴─┘
+    """
+    labels = [
+        f"({clip(printable(name), NAME_LIMIT - 2)})" if name in hidden else clip(printable(name), NAME_LIMIT)
+        for name in graph.names
+    ]
+    if len(graph.names) <= DRAWN_NODES:
+        lines = _draw_rails(graph, labels)
+        if all(cell_width(line) <= width for line in lines):
+            return lines
+    return list(_list_children(graph, labels, width))
+
+
+def _draw_rails(graph: Graph, labels: Sequence[str]) -> list[str]:
+    widest = max(map(cell_width, labels), default=0)
+    waiting = [set(own) for own in graph.children]
+    rails: list[int | None] = []  # whose rail runs in each place, from the left
+    lines = []
+    for node in _reading_order(graph):
+        own = -1
+        if waiting[node]:
+            own = next((at for at, owner in enumerate(rails) if owner is None), len(rails))
+            rails[own : own + 1] = [node]
+        parents = {at: owner for at, owner in enumerate(rails) if owner is not None and owner in graph.parents[node]}
+        for parent in parents.values():
+            waiting[parent].discard(node)
+        ended = {at for at, parent in parents.items() if not waiting[parent]}
+        start = "◂" if parents else "─" if own >= 0 else " "
+        space = " " * (widest - cell_width(labels[node]))
+        lines.append(f"{labels[node]}{space}  {start}{_draw_crossings(rails, own, parents, ended)}".rstrip())
+        rails = [None if at in ended else owner for at, owner in enumerate(rails)]
+    return lines
+
+
+def _draw_crossings(rails: Sequence[int | None], own: int, parents: Collection[int], ended: Collection[int]) -> str:
+    """Draw the rails as one line crosses them; it reaches to the last rail of its node or of its parents."""
+    reach = max([own, *parents])
+    found = ""
+    for at, owner in enumerate(rails):
+        line = "─" if at <= reach else " "
+        if at == own:
+            mark = "┐" if at == reach else "┬"
+        elif at in parents:
+            mark = ("┘" if at == reach else "┴") if at in ended else ("┤" if at == reach else "┼")
+        else:
+            mark = line if owner is None else "│"
+        found += line + mark
+    return found
+
+
+def _reading_order(graph: Graph) -> list[int]:
+    """Order nodes, parents first: each time the node, with its ancestors, after which the fewest rails are open.
+
+    A node without children comes as soon as it can, one without parents not before a child needs it.
+    """
+    row: dict[int, int] = {}
+
+    def cost(node: int) -> tuple[bool, int, int, int, int]:
+        done = row.keys() | graph.ancestors([node])
+        rails = sum(not done.issuperset(graph.children[each]) for each in done)
+        nearest = max((row[parent] for parent in graph.parents[node] if parent in row), default=-1)
+        is_end = not graph.children[node] and len(done) == len(row) + 1
+        return not is_end, rails, len(done), -nearest, node
+
+    targets = [node for node in graph.order if graph.parents[node] or not graph.children[node]]
+    while len(row) < len(graph.names):
+        needed = graph.ancestors([min((node for node in targets if node not in row), key=cost)])
+        row.update((node, len(row)) for node in graph.order if node in needed and node not in row)
+    return list(row)
+
+
+def _list_children(graph: Graph, labels: Sequence[str], width: int) -> Iterator[str]:
+    """Write `parent -> children` for each parent, and the nodes without edges; wrapped between names."""
+    lists = [(f"{labels[node]} -> ", graph.children[node]) for node in graph.order if graph.children[node]]
+    alone = [node for node in graph.order if not graph.children[node] and not graph.parents[node]]
+    for line, nodes in [*lists, *([("without edges: ", alone)] if alone else [])]:
+        for place, node in enumerate(nodes):
+            piece = labels[node] if place == len(nodes) - 1 else f"{labels[node]}, "
+            if place and cell_width(line + piece.rstrip()) > width:
+                yield line.rstrip()
+                line = "    "
+            line += piece
+        yield line
+
+
+# -- DOT
+
+
+def graph_dot(graph: Graph, hidden: Collection[Name] = ()) -> str:
+    r"""Write the graph in the language of Graphviz; hidden nodes are dashed.
+
+    >>> print(graph_dot(Graph.of([("Rain", 'so "wet"')])), end="")
+    digraph {
+      node [shape=box, style=rounded];
+      n0 [label="Rain"];
+      n1 [label="so \"wet\""];
+      n0 -> n1;
+    }
+    """
+    lines = ["digraph {", "  node [shape=box, style=rounded];"]
+    for node, name in enumerate(graph.names):
+        style = ', style="rounded,dashed"' if name in hidden else ""
+        lines.append(f'  n{node} [label="{_dot_text(name)}"{style}];')
+    lines += [f"  n{parent} -> n{child};" for child, own in enumerate(graph.parents) for parent in own]
+    return "\n".join([*lines, "}", ""])
+
+
+def transition_dot(names: Sequence[object], table: np.ndarray, least: float = 0.01) -> str:
+    r"""Write transitions from a probability of `least` on in the language of Graphviz, as thick as they are likely.
+
+    >>> print(transition_dot(["a", 'b"'], np.array([[0.75, 0.25], [0.0, 1.0]])), end="")
+    digraph {
+      n0 [label="a"];
+      n1 [label="b\""];
+      n0 -> n0 [label="0.75", penwidth=3.25];
+      n0 -> n1 [label="0.25", penwidth=1.25];
+      n1 -> n1 [label="1", penwidth=4.25];
+    }
+    """
+    lines = ["digraph {", *(f'  n{place} [label="{_dot_text(name)}"];' for place, name in enumerate(names))]
+    for i, j in np.argwhere(table >= least).tolist():
+        lines.append(f'  n{i} -> n{j} [label="{table[i, j]:.2g}", penwidth={0.25 + 4 * table[i, j]:.3g}];')
+    return "\n".join([*lines, "}", ""])
+
+
+def _dot_text(name: object) -> str:
+    return printable(name).replace("\\", "\\\\").replace('"', '\\"')
+
+
+# -- a network as a picture
+
+BOX, LINE, HEAD, GAP, BETWEEN = 148.0, 13.0, 20.0, 26.0, 46.0
+"""Width of a box with lines, height of a line and of a name, and the distances of boxes and of layers, in pixels."""
+WIDEST_ARC = 7.0
+
+
+class Monitor(Struct, frozen=True):
+    """A node as it is shown: its name, lines of text with shares from 0 to 1 (NaN: none), and whether it is hidden."""
+
+    name: str
+    lines: Sequence[tuple[str, float]] = ()
+    hidden: bool = False
+
+
+class NetworkPicture(Struct, frozen=True):
+    """A graph in layers from the top down; `nats` is the mutual information of each edge, which makes it as wide."""
+
+    description: str
+    graph: Graph
+    monitors: Sequence[Monitor]
+    nats: Mapping[tuple[int, int], float]
+
+    @classmethod
+    def of(cls, graph: Graph, hidden: Collection[Name] = ()) -> NetworkPicture:
+        """Describe a graph without its distributions."""
+        edges = sum(map(len, graph.parents))
+        description = f"{format_count(len(graph.names), 'node')}, {format_count(edges, 'edge')}"
+        return cls(description, graph, [Monitor(printable(x), hidden=x in hidden) for x in graph.names], {})
+
+    def draw(self) -> Drawing:
+        """Lay the network out in pixels."""
+        names = [clip(monitor.name, NAME_LIMIT) for monitor in self.monitors]
+        widths = [
+            BOX if monitor.lines else max(40.0, 7.8 * cell_width(name) + 18)
+            for monitor, name in zip(self.monitors, names, strict=True)
+        ]
+        layout = lay_out(self.graph, widths, GAP)
+        heights = [HEAD + LINE * len(monitor.lines) + 6 for monitor in self.monitors]
+        tall = [0.0] * layout.layers
+        for layer, height in zip(layout.layer, heights, strict=True):
+            tall[layer] = max(tall[layer], height)
+        tops = [8.0]
+        for height in tall:
+            tops.append(tops[-1] + height + BETWEEN)
+        drawing = Drawing(layout.width + 16, tops[-1] - BETWEEN + 4 if tall else 12.0, self.description)
+        self._add_arcs(drawing, layout, tops, heights)
+        for node, monitor in enumerate(self.monitors):
+            corner = (layout.x[node] + 8 - widths[node] / 2, tops[layout.layer[node]])
+            _add_box(drawing, monitor, names[node], corner, (widths[node], heights[node]))
+        return drawing
+
+    def _add_arcs(self, drawing: Drawing, layout: GraphLayout, tops: Sequence[float], heights: Sequence[float]) -> None:
+        most = max(self.nats.values(), default=0.0) or 1.0
+        for route in layout.routes:
+            nats = self.nats.get((route.parent, route.child))
+            points = [(layout.x[route.parent] + 8, tops[layout.layer[route.parent]] + heights[route.parent])]
+            for x, layer in route.bends:
+                points += [(x + 8, tops[layer]), (x + 8, tops[layer + 1] - BETWEEN)]
+            points.append((layout.x[route.child] + 8, tops[layout.layer[route.child]] - 7))
+            path: list[Point] = []
+            for place, ((x, y), (to_x, to_y)) in enumerate(pairwise(points)):
+                parts = [k / 10 for k in range(11)]
+                # Between layers a line leaves and arrives straight down; past a layer it is straight.
+                path += [
+                    (x + (to_x - x) * (t if place % 2 else t * t * (3 - 2 * t)), y + (to_y - y) * t) for t in parts
+                ]
+            drawing.line(path, "muted", 1.2 if nats is None else 0.8 + WIDEST_ARC * nats / most, strength=0.7)
+            x, y = points[-1]
+            drawing.area([(x - 4.5, y - 2), (x + 4.5, y - 2), (x, y + 7)], "muted")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw nodes and edges on matplotlib axes, new ones if none are given, and return them."""
+        ax = new_axes() if ax is None else ax
+        layout = lay_out(self.graph, [1.0] * len(self.monitors), 0.4)
+        places = list(zip(layout.x, (-layer for layer in layout.layer), strict=True))
+        for route in layout.routes:
+            *way, last = [places[route.parent], *((x, -layer) for x, layer in route.bends), places[route.child]]
+            ax.plot(*zip(*way, last, strict=True), color="grey", linewidth=1, zorder=1)
+            ax.annotate("", last, way[-1], arrowprops={"arrowstyle": "-|>", "color": "grey", "shrinkB": 12})
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": LIGHT["plus"]}
+        for monitor, (x, y) in zip(self.monitors, places, strict=True):
+            ax.text(x, y, escape_math(monitor.name), ha="center", va="center", bbox=box, zorder=2)
+        ax.margins(0.15)
+        ax.set_axis_off()
+        return ax
+
+
+def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Point) -> None:
+    (x, y), right, foot = at, at[0] + size[0], at[1] + size[1]
+    drawing.box(at, size, "soft")
+    corners = [at, (right, y), (right, foot), (x, foot)]
+    drawing.line(corners, "muted", 1.0, closed=True, dashes="5 3" if monitor.hidden else "", title=monitor.name)
+    if not monitor.lines:
+        drawing.text(x + size[0] / 2, y + 17, name, anchor="middle")
+        return
+    drawing.text(x + 7, y + 14, fit_text(name, BOX - 14), bold=True)
+    for place, (text, share) in enumerate(monitor.lines):
+        top = y + HEAD + place * LINE
+        if share == share:
+            drawing.box((x + 74, top + 2), ((BOX - 82) * min(max(share, 0.0), 1.0), LINE - 4), "plus", 0.7)
+        drawing.text(x + 7, top + 10, fit_text(text, 64 if share == share else BOX - 12, SMALL), size=SMALL)
+
+
+# -- transitions as a picture
+
+STATE = 26.0
+"""Radius of a state, in pixels."""
+
+
+def draw_ring(names: Sequence[object], table: np.ndarray, arrows: Sequence[tuple[int, int]] | None = None) -> Drawing:
+    """Draw states around a ring, arrows between them as wide as they are likely, and a loop for staying."""
+    if arrows is None:
+        arrows = [(int(i), int(j)) for i, j in np.argwhere(table >= 0.01)]
+    count, around = len(names), max(90.0, 22.0 * len(names)) if len(names) > 1 else 0.0
+    middle = around + STATE + 46
+    drawing = Drawing(2 * middle, 2 * middle, f"transitions of {format_count(count, 'state')}")
+    at = [(middle + around * sin(2 * pi * k / count), middle - around * cos(2 * pi * k / count)) for k in range(count)]
+    for i, j in arrows:
+        if i == j:
+            _add_loop(drawing, at[i], (middle, middle), float(table[i, i]))
+        else:
+            _add_arrow(drawing, at[i], at[j], float(table[i, j]))
+    for place, (x, y) in enumerate(at):
+        name = printable(names[place])
+        drawing.dots([(x, y)], "paper", STATE)
+        drawing.dots([(x, y)], class_tone(place), STATE, strength=0.25, title=name)
+        drawing.text(x, y + 4, fit_text(name, 2 * STATE - 4), anchor="middle", bold=True)
+    return drawing
+
+
+def _add_arrow(drawing: Drawing, one: Point, other: Point, p: float) -> None:
+    (x, y), (u, v) = one, other
+    far = hypot(u - x, v - y) or 1.0
+    (a, b), bend = ((u - x) / far, (v - y) / far), min(far * 0.16, 26.0)
+    start = (x + a * STATE - b * 6, y + b * STATE + a * 6)
+    end = (u - a * (STATE + 8) - b * 8, v - b * (STATE + 8) + a * 8)
+    top = ((start[0] + end[0]) / 2 - b * bend, (start[1] + end[1]) / 2 + a * bend)
+    path = []
+    for t in (k / 12 for k in range(13)):
+        parts = (1 - t) ** 2, 2 * t * (1 - t), t * t
+        path.append(tuple(sum(w * at[k] for w, at in zip(parts, (start, top, end), strict=True)) for k in (0, 1)))
+    drawing.line(path, "muted", 0.6 + 5 * p, strength=0.7)
+    drawing.area(
+        [(end[0] + 7 * a, end[1] + 7 * b), (end[0] - 4 * b, end[1] + 4 * a), (end[0] + 4 * b, end[1] - 4 * a)], "muted"
+    )
+    drawing.text(top[0], top[1] + 4, f"{p:.2f}", "muted", anchor="middle", size=SMALL, halo=True)
+
+
+def _add_loop(drawing: Drawing, at: Point, middle: Point, p: float) -> None:
+    far = hypot(at[0] - middle[0], at[1] - middle[1])
+    a, b = ((at[0] - middle[0]) / far, (at[1] - middle[1]) / far) if far > 1 else (0.0, -1.0)
+    x, y = at[0] + a * (STATE + 6), at[1] + b * (STATE + 6)
+    ring = [(x + 14 * cos(2 * pi * k / 24), y + 14 * sin(2 * pi * k / 24)) for k in range(25)]
+    drawing.line(ring, "muted", 0.6 + 5 * p, strength=0.7)
+    drawing.text(x + a * 24, y + b * 24 + 4, f"{p:.2f}", "muted", anchor="middle", size=SMALL)

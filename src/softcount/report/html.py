@@ -1,0 +1,182 @@
+"""The same page as one HTML file: nothing is asked of any other place, no script is needed, and no text is markup.
+
+What a browser may load or run is listed by hash in the page itself, and is its own style (and script, for pages that
+have one) alone: text from data that got through as markup would still do nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from softcount.pictures.drawing import DARK, FONT, LIGHT, PICTURE_RULES, color_variables, markup
+from softcount.report.page import Grid, Heading, Page, PageBlock, Picture
+from softcount.report.passage import MarkedText, Passage
+
+LAYOUT = """
+*{box-sizing:border-box}
+html{color-scheme:light dark;-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 FONT}
+main{max-width:62rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
+h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 .75rem;letter-spacing:-.01em}
+h2{font-size:1.25rem;line-height:1.3;margin:2.75rem 0 .6rem;padding-top:.9rem;border-top:1px solid var(--line)}
+h3{font-size:1.02rem;margin:1.8rem 0 .4rem}
+p{margin:.45rem 0;max-width:46rem}
+h1,h2,h3,p,figcaption,summary{overflow-wrap:anywhere}td,th{overflow-wrap:break-word;max-width:26rem}
+a{color:var(--accent)}
+nav{margin:.9rem 0 0;padding:.55rem .8rem;background:var(--soft);border-radius:6px;font-size:.92rem}
+nav a{margin-right:1.1rem;text-decoration:none;white-space:nowrap;display:inline-block}
+nav a:hover{text-decoration:underline}
+.scroll{overflow-x:auto;margin:.6rem 0;max-width:100%}
+table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
+th,td{padding:.26rem .75rem .26rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+th{font-weight:600;color:var(--muted);border-bottom-color:var(--muted);vertical-align:bottom}
+td{min-width:3.2rem}td:last-child,th:last-child{padding-right:0}
+.r{text-align:right}
+figure{margin:1.1rem 0 1.3rem;min-width:0}
+figure .scroll{margin:.35rem 0}
+.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(21.5rem,100%),1fr));gap:.4rem 1.5rem}
+.panels figure{margin:.5rem 0}
+figcaption{font-weight:600;font-size:.98rem}
+figure p,details{font-size:.88rem;color:var(--muted)}
+details{margin:.15rem 0}
+summary{cursor:pointer;width:fit-content}
+details table{color:var(--ink);font-size:.86rem}
+svg{display:block;overflow:visible}
+svg{font-family:FONT;font-size:12px;fill:var(--ink)}
+:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+.passage{white-space:pre-wrap;background:var(--soft);padding:.7rem .9rem;border-radius:6px;max-width:none}
+mark{background:none;color:inherit;border-radius:2px}
+mark.for{box-shadow:inset 0 -.16em var(--plus)}mark.against{box-shadow:inset 0 -.16em var(--minus)}
+mark.strong{font-weight:700}
+@media screen and (max-width:40rem){.scroll>table{width:max-content}td{max-width:13rem}th{max-width:6.5rem}}
+@media print{main{max-width:none;padding:0}nav,summary{display:none}.scroll{overflow:visible}
+figure,tr{break-inside:avoid}h2,h3{break-after:avoid}svg{max-width:100%;height:auto}body{font-size:11pt}}
+""".replace("FONT", FONT)
+
+STYLE = "".join(
+    (
+        f":root{{{color_variables(LIGHT)}}}",
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{color_variables(DARK)}}}}}",
+        PICTURE_RULES,
+        LAYOUT.replace("\n", ""),
+    )
+)
+"""How pages look, light, dark and printed; its variables are the tones of `pictures.tones`."""
+
+
+def render_html(page: Page, footer: str = "") -> str:
+    """The page as the text of an HTML file; its first heading is its title."""
+    title = next((block.text for block in page.blocks if isinstance(block, Heading)), "Softcount")
+    parts = [f"<header><h1>{markup(title)}</h1>{_render_contents(page)}</header>", *_render_parts(page)]
+    if footer:
+        parts.append(f"<footer><p>{markup(footer)}</p></footer>")
+    return html_document(title, f"<main>{''.join(parts)}</main>", [STYLE])
+
+
+def html_document(
+    title: str, body: str, styles: Sequence[str], scripts: Sequence[str] = (), policy: str | None = None
+) -> str:
+    """A whole file around a body that is already markup; scripts come last."""
+    policy = policy or content_policy(styles, scripts)
+    head = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="referrer" content="no-referrer"><meta name="color-scheme" content="light dark">'
+        f"<title>{markup(title)}</title>"
+    )
+    sheets = "".join(f"<style>{style}</style>" for style in styles)
+    code = "".join(f"<script>{script}</script>" for script in scripts)
+    return f"{head}{sheets}</head>\n<body>{body}{code}</body></html>\n"
+
+
+def content_policy(styles: Iterable[str], scripts: Iterable[str] = ()) -> str:
+    """What a browser may load: nothing from anywhere, and of the file these styles and scripts alone."""
+    said = ["default-src 'none'", "base-uri 'none'", "form-action 'none'"]
+    for name, texts in (("style-src", styles), ("script-src", scripts)):
+        hashes = [f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in texts]
+        said += [f"{name} {' '.join(hashes)}"] if hashes else []
+    return "; ".join(said)
+
+
+# -- the parts of a page
+
+
+def _render_contents(page: Page) -> str:
+    """Links to the parts, where there are several."""
+    parts = [block.text for block in page.blocks if isinstance(block, Heading) and block.level == 1][1:]
+    if len(parts) < 3:
+        return ""
+    links = "".join(f'<a href="#part-{place}">{markup(text)}</a>' for place, text in enumerate(parts, 1))
+    return f'<nav aria-label="Parts of this page">{links}</nav>'
+
+
+def _render_parts(page: Page) -> Iterator[str]:
+    place = -1
+    for small, blocks in groupby(page.blocks, lambda block: isinstance(block, Picture) and block.small):
+        if small:
+            yield f'<div class="panels">{"".join(map(_render_block, blocks))}</div>'
+            continue
+        for block in blocks:
+            if isinstance(block, Heading) and block.level == 1:
+                place += 1
+                if place:  # the first is the title
+                    yield f'<h2 id="part-{place}">{markup(block.text)}</h2>'
+            else:
+                yield _render_block(block)
+
+
+def _render_block(block: PageBlock) -> str:
+    if isinstance(block, Heading):
+        return f"<h3>{markup(block.text)}</h3>"
+    if isinstance(block, Grid):
+        return _render_grid(block)
+    if isinstance(block, Picture):
+        return _render_picture(block)
+    if isinstance(block, Passage):
+        return _render_passage(block)
+    return f"<p>{markup(block)}</p>"
+
+
+def _render_grid(grid: Grid, told: str = "a table") -> str:
+    """A table that scrolls by itself where it is wider than the page."""
+    sides = [' class="r"' if right else "" for right in grid.right]
+    head = "".join(f'<th scope="col"{side}>{markup(x)}</th>' for x, side in zip(grid.headings, sides, strict=True))
+    rows = "".join(
+        "<tr>" + "".join(f"<td{side}>{markup(x)}</td>" for x, side in zip(row, sides, strict=True)) + "</tr>"
+        for row in grid.rows
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{markup(told)}">{table}</div>'
+
+
+def _render_picture(picture: Picture) -> str:
+    """A drawing with its title above, how to read it below, and its numbers where one asks for them."""
+    reading = f"<p>{markup(picture.reading)}</p>" if picture.reading else ""
+    title = markup(picture.title)
+    drawn = f'<div class="scroll" tabindex="0" role="group" aria-label="{title}">{picture.chart.draw().svg()}</div>'
+    numbers = f"<details><summary>Numbers</summary>{_render_grid(picture.table, picture.title)}</details>"
+    return f"<figure><figcaption>{title}</figcaption>{drawn}{reading}{numbers}</figure>"
+
+
+def _render_passage(passage: Passage) -> str:
+    lines = "\n".join("".join(map(_render_piece, line)) for line in passage.lines)
+    legend = ""
+    if passage.ours != passage.theirs:
+        ours, theirs = markup(passage.ours), markup(passage.theirs)
+        legend = (
+            f'<p><mark class="for">Underlined so</mark> speaks for {ours}, <mark class="against">so</mark> for {theirs}'
+            "; in bold: strongly.</p>"
+        )
+    return f'{legend}<p class="passage">{lines}</p>'
+
+
+def _render_piece(piece: MarkedText) -> str:
+    if not piece.tone:
+        return markup(piece.text)
+    side = "for" if piece.tone > 0 else "against"
+    strong = " strong" if abs(piece.tone) > 2 else ""
+    return f'<mark class="{side}{strong}">{markup(piece.text)}</mark>'

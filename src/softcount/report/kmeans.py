@@ -1,0 +1,164 @@
+"""K-means: its centres, its sizes, how its cost fell, and its clusters in two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from softcount.pictures.axes import widen
+from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions
+from softcount.pictures.text import format_count, format_number, format_share
+from softcount.report.classes import starts_record
+from softcount.report.mixture import plane_marks
+from softcount.report.page import Page, make_grid, make_record
+from softcount.report.quality import add_notes
+from softcount.report.redaction import RARE, Redaction
+
+if TYPE_CHECKING:
+    from softcount.learn.kmeans.fit import Centres
+
+PAGE_COLUMNS, PAGE_CENTRES = 10, 6
+"""Columns of the table of centres; up to this many centres are its columns, more are its lines."""
+MAP_COLUMNS, MAP_CENTRES, DRAWN_ROWS, TRACE_LINES = 20, 12, 400, 60
+
+
+class CentresRecord(Struct, frozen=True):
+    """The centres of k-means."""
+
+    clusters: int
+    columns: list[str]
+    centres: np.ndarray
+    unit_length: bool
+    cost: float
+    trace: Sequence[float]
+    iterations: int
+    converged: bool
+    starts: dict[str, int] | None
+    notes: list[str]
+
+
+def centres_record(found: Centres, names: list[str]) -> CentresRecord:
+    """Return the centres as data."""
+    return make_record(
+        CentresRecord, found, clusters=len(found.centres), columns=names, unit_length=found.frame.unit,
+        cost=found.inertia, iterations=found.n_iter, starts=starts_record(found.agreed),
+    )  # fmt: skip
+
+
+def centres_page(
+    found: Centres, names: Sequence[str], full: bool = False, rows: np.ndarray | None = None, redact: bool = False
+) -> Page:
+    """Write the centres; in `full`, for a report: with pictures, sizes, and how the cost fell.
+
+    `rows` are numbers that a report draws and counts.
+    """
+    page, told, centres = Page(), Redaction(redact), found.centres
+    clusters = format_count(len(centres), "cluster")
+    page.heading(f"K-means, rows of length one: {clusters}" if found.frame.unit else f"K-means: {clusters}")
+    ending = "converged" if found.converged else "stopped before it had converged"
+    page.line(f"cost {format_number(found.inertia, 6)}; {ending} after {format_count(found.n_iter, 'pass', 'passes')}")
+    if full:
+        best, run = found.agreed
+        page.line(f"{best} of {format_count(run, 'start')} reached this cost")
+    page.heading("Centres")
+    sizes = [0.0] * len(centres) if found.sizes is None else found.sizes.tolist()
+    shown = [told.allows(n) for n in sizes]  # a centre of few rows would show their cells
+    _add_centres(page, found, names, [told.number if there else lambda x: RARE for there in shown], full)
+    if full:
+        _add_plane(page, centres, names, rows, found.frame.unit, told if all(shown) else None)
+        for counts, what in ((found.sizes, "rows it was learned from"), (_count(centres, rows), "rows given")):
+            if counts is not None:
+                parts = zip(counts.astype(float).tolist(), (counts / counts.sum()).tolist(), strict=True)
+                lines = [(f"cluster {k}", format_number(n), format_share(part)) for k, (n, part) in enumerate(parts)]
+                page.grid(("cluster", what, "share"), lines, right=None)
+        page.heading("How the fit went")
+        _add_cost(page, found.trace)
+    if not redact:
+        add_notes(page, found.notes)
+    return page
+
+
+def _add_centres(
+    page: Page, found: Centres, names: Sequence[str], formats: Sequence[Callable[[float], str]], full: bool
+) -> None:
+    """Add the columns in which centres differ most, as a table or as a heat map."""
+    spread = found.frame.inside(found.centres).var(axis=0)
+    order = np.argsort(-spread, kind="stable")
+    few = full or len(found.centres) <= PAGE_CENTRES
+    chosen = order[: (MAP_COLUMNS if full else PAGE_COLUMNS) if few else PAGE_CENTRES]
+    centres = found.centres[: MAP_CENTRES if full else None][:, chosen]
+    texts = [[write(x) for x in line] for write, line in zip(formats, centres.tolist(), strict=False)]
+    called = [f"cluster {cluster}" for cluster in range(len(centres))]
+    columns = [names[j] for j in chosen]
+    if few:
+        across = [(name, *line) for name, line in zip(columns, zip(*texts, strict=True), strict=True)]
+        grid = make_grid(("column", *called), across, None)
+    else:
+        grid = make_grid(("cluster", *columns), [(str(g), *line) for g, line in enumerate(texts)], None)
+    if full:
+        off = (centres - found.centres[:, chosen].mean(axis=0)).T
+        most = np.abs(off).max(axis=1, keepdims=True)
+        tones = [["plus" if x >= 0 else "minus" for x in line] for line in off]
+        cells = Cells(np.abs(off) / np.where(most > 0, most, 1.0), list(zip(*texts, strict=True)), tones)
+        x, y = Axis(labels=called), Axis(labels=columns)
+        chart = Chart("centres in shades", [cells], x, y, width=PAGE, height=26)
+        reading = "The centre of each cluster, column by column: blue above the middle of all centres, orange below."
+        page.picture("Centres", chart, grid, reading)
+    else:
+        page.blocks.append(grid)
+    if len(found.centres) > len(centres):
+        page.line(f"shown are {len(centres)} of {len(found.centres)} clusters")
+    if len(order) > len(chosen):
+        page.line(f"and {format_count(len(order) - len(chosen), 'column')} in which the centres differ less")
+
+
+def _add_plane(
+    page: Page, centres: np.ndarray, names: Sequence[str], rows: np.ndarray | None, unit: bool, told: Redaction | None
+) -> None:
+    """Add the two columns in which centres lie farthest apart, with regions by the nearest centre."""
+    pair = np.sort(np.argsort(-centres.std(axis=0), kind="stable")[:2])
+    if told is None:
+        page.line("no plane of the clusters: some have fewer than five rows, whose cells it would show")
+        return
+    if len(pair) < 2 or len(centres) < 2 or unit:
+        return
+    places, two, called = centres[:, pair], [names[at] for at in pair], [f"cluster {k}" for k in range(len(centres))]
+    some = np.zeros((0, centres.shape[1])) if rows is None or told.redacted else rows[:DRAWN_ROWS]
+    shown, own = some[:, pair], _nearest(centres, some)
+    ends = [widen(np.concatenate([places[:, k], shown[:, k]]), 0.08 if len(shown) else 0.3) for k in (0, 1)]
+    x, y = (np.linspace(low, high, 48 + 1)[:-1] + (high - low) / 96 for low, high in ends)
+    grid = np.stack(np.meshgrid(x, y), axis=-1)
+    regions = ((grid[:, :, None, :] - places) ** 2).sum(axis=-1).argmin(axis=-1)
+    marks = [Regions(regions, ends[0], ends[1]), *plane_marks([shown[own == k] for k in range(len(centres))])]
+    axes = Axis(two[0], ends[0]), Axis(two[1], ends[1])
+    chart = Chart("regions by the nearest centre", marks, *axes, called, height=230)
+    lines = [(name, *map(told.number, line)) for name, line in zip(called, places.tolist(), strict=True)]
+    reading = "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone."
+    page.picture("Who is nearest where", chart, make_grid(("cluster", *two), lines, None), reading, small=True)
+
+
+def _count(centres: np.ndarray, rows: np.ndarray | None) -> np.ndarray | None:
+    return None if rows is None else np.bincount(_nearest(centres, rows), minlength=len(centres))
+
+
+def _nearest(centres: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    squares = (centres**2).sum(axis=1) - 2.0 * np.nan_to_num(rows) @ centres.T
+    return np.asarray(squares.argmin(axis=1))
+
+
+def _add_cost(page: Page, trace: Sequence[float]) -> None:
+    if len(trace) < 2 or trace[0] - trace[-1] <= 1e-9 * abs(trace[-1]):
+        page.line("the best start began where it ended: nothing was left to gain")
+        return
+    line = Line(range(len(trace)), trace, "cost", dots=3.2 if len(trace) < 40 else 0.0)
+    chart = Chart("the cost by half-step", [line], Axis("half-steps"), Axis("cost"))
+    rows = [
+        (str(k), "rows to centres" if k % 2 == 0 else "centres to rows", format_number(x, 6))
+        for k, x in enumerate(trace)
+    ]
+    grid = make_grid(("half-step", "what moved", "cost"), rows[:TRACE_LINES], right=("half-step", "cost"))
+    reading = "The cost after each half-step of the best start. It never rises."
+    page.picture("How the cost fell", chart, grid, reading, small=True)

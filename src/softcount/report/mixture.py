@@ -1,0 +1,310 @@
+"""Pictures of classes that were found: what sets them apart, where they lie, how the search went, who is unsure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcount.fitted.answers import marginal, plain_columns
+from softcount.fitted.explain import NormalPlane, decision_grid, most_separating, normal_planes
+from softcount.fitted.influence import departures
+from softcount.pictures.axes import Range, widen
+from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Mark, Points, Regions, Rule, bar_chart
+from softcount.pictures.drawing import class_tone, stack
+from softcount.pictures.text import format_count, format_number, format_share, shorten
+from softcount.report.evaluation import CRITERIA, add_selection, selection_grid
+from softcount.report.page import Page, key_text, make_grid
+from softcount.report.redaction import RARE, Redaction
+
+if TYPE_CHECKING:
+    from softcount.evaluate.scores import RowFindings
+    from softcount.fitted.fitted import Fitted
+    from softcount.table.schema import Key
+
+MAP_COLUMNS, MAP_CLASSES = 20, 12
+"""Columns and classes of the heat map, those with the greatest influence and the largest."""
+FRAME_ROWS, FRAMES = 60, (1, 2, 3, 5, 10, 20)
+"""Rows for each class in the pictures of EM, and the iterations after which one is drawn."""
+ELLIPSES = (0.5, 0.95)
+"""The shares of a class that its ellipses hold."""
+
+
+# -- the heat map of classes and columns
+
+
+def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], told: Redaction) -> None:
+    """Add how far each class departs from the whole table in each column, and its typical value there."""
+    far = _column_departures(fitted)
+    ranked = sorted(far, key=lambda key: -float(far[key].sum()))[:MAP_COLUMNS]
+    groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:MAP_CLASSES])
+    if not ranked or fitted.n_groups < 2:
+        return
+    most = max(float(far[key][groups].max()) for key in ranked) or 1.0
+    shades = np.array([np.sqrt(far[key][groups] / most) for key in ranked])
+    cells = [_typical_cells(fitted, key, groups, told) for key in ranked]
+    texts, tones = ([[cell[part] for cell in line] for line in cells] for part in (0, 1))
+    x, y = Axis(labels=[names[g] for g in groups]), Axis(labels=[key_text(key) for key in ranked])
+    description = "how far each class departs from the whole table in each column"
+    chart = Chart(description, [Cells(shades, texts, tones)], x, y, width=PAGE, height=26)
+    rows = [(key_text(key), *(format_number(float(far[key][g]), 3) for g in groups)) for key in ranked]
+    reading = (
+        "What is typical of each class: the mean of numbers, the commonest level of others. The deeper the shade, the "
+        "farther the class departs from the whole table there: blue above it, orange below, purple for levels."
+    )
+    page.picture("What sets the classes apart", chart, make_grid(("column", *x.labels), rows, None), reading)
+    if fitted.n_groups > len(groups) or len(far) > len(ranked):
+        page.line(f"shown are {len(groups)} of {fitted.n_groups} classes and {len(ranked)} of {len(far)} columns")
+
+
+def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
+    """Return the departure of each class from the whole table in nats; of a normal block, column by column."""
+    found: dict[Key, np.ndarray] = {}
+    normal, shares = normal_planes(fitted), fitted.row_shares
+    for key, far in departures(fitted).items():
+        columns = [column for column in (key if isinstance(key, tuple) else ()) if column in normal]
+        for column in columns:  # the divergence of each class's normal from the normal of all of them
+            means, spreads, _, place = normal[column]
+            mean, variance = means[:, place], spreads[:, place, place]
+            middle = shares @ mean
+            whole = shares @ (variance + (mean - middle) ** 2)
+            nats = 0.5 * (np.log(whole / variance) + (variance + (mean - middle) ** 2) / whole - 1.0)
+            found[column] = np.asarray(nats)
+        if not columns and key not in fitted.schema.texts:
+            found[key] = far
+    return found
+
+
+def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, told: Redaction) -> list[tuple[str, str]]:
+    if isinstance(key, tuple) or key not in fitted.schema.by_key:
+        return [("", "c6")] * len(groups)
+    family, params, levels = marginal(fitted, key)
+    shown = [told.allows(fitted.group_rows[g]) for g in groups]
+    if levels is not None:
+        best = np.asarray(params["probability"]).argmax(axis=1)
+        names = [shorten(told.level(key, levels[best[g]]), 18) for g in groups]
+        return [(name if there else RARE, "c6") for name, there in zip(names, shown, strict=True)]
+    means = np.asarray(family.moments(params)[0], dtype=float)
+    whole = float(fitted.row_shares @ means)
+    return [
+        (told.number(float(means[g]), 3) if there else RARE, "plus" if means[g] >= whole else "minus")
+        for g, there in zip(groups, shown, strict=True)
+    ]
+
+
+# -- planes
+
+
+def _plane_points(fitted: Fitted, columns: tuple[Key, Key], found: RowFindings | None) -> list[np.ndarray]:
+    """Return (rows x 2) numbers of the rows kept, by likeliest class; nothing without rows."""
+    if found is None or not found.points:
+        return []
+    slots = [fitted.schema.places[column] for column in columns]
+    if any(place.store != "reals" for place in slots):
+        return []
+    cells = np.concatenate([chunk.reals[:, [place.slot for place in slots]] for chunk, _ in found.points])
+    best = np.concatenate([proba.argmax(axis=1) for _, proba in found.points])
+    there = np.isfinite(cells).all(axis=1)
+    return [cells[there & (best == group)] for group in range(fitted.n_groups)]
+
+
+def add_planes(page: Page, fitted: Fitted, names: Sequence[str], found: RowFindings | None, told: Redaction) -> None:
+    """Add ellipses of the classes in the two columns that separate them best, and which class is likeliest where."""
+    plane = most_separating(fitted) if fitted.n_groups > 1 else None
+    found = found if told.shows_cells else None
+    if not all(map(told.allows, fitted.group_rows.tolist())):
+        page.line("no plane of the classes: some have fewer than five rows, whose cells it would show")
+        return
+    columns = None if plane is None else plane.columns
+    if plane is not None:
+        _add_ellipses(page, plane, names, _plane_points(fitted, plane.columns, found), told)
+    else:
+        known = {key: place for place, (key, _) in enumerate(fitted.influence())}
+        numbers = [key for key in plain_columns(fitted) if fitted.schema[key].kind.numeric]
+        numbers.sort(key=lambda key: known.get(key, len(known)))
+        columns = (numbers[0], numbers[1]) if len(numbers) > 1 else None
+    if columns is not None and fitted.n_groups > 1 and fitted.pool is None:
+        _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), told)
+
+
+def plane_marks(points: Sequence[np.ndarray], planes: NormalPlane | None = None) -> list[Any]:
+    """Describe the rows of each class as points, and its ellipses."""
+    marks: list[Any] = [Points(own[:, 0], own[:, 1], class_tone(place)) for place, own in enumerate(points) if len(own)]
+    for place in range(0 if planes is None else len(planes.means)):
+        for order, part in enumerate(ELLIPSES):
+            x, y = planes.ellipse(place, part).T  # type: ignore[union-attr]
+            width, dashes = (2.2, "") if order == 0 else (1.4, "5 3")
+            marks.append(Line(x, y, "", class_tone(place), width, dashes))
+    return marks
+
+
+def _add_ellipses(
+    page: Page, plane: NormalPlane, names: Sequence[str], points: Sequence[np.ndarray], told: Redaction
+) -> None:
+    outer = np.concatenate([plane.ellipse(g, ELLIPSES[1]) for g in range(len(plane.means))])
+    x, y = (Axis(key_text(plane.columns[k]), widen(outer[:, k], 0.03)) for k in (0, 1))
+    legend = names if len(names) > 1 else ()
+    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, legend, height=230)
+    headings = (
+        "class",
+        f"mean {x.name}",
+        f"mean {y.name}",
+        f"deviation {x.name}",
+        f"deviation {y.name}",
+        "correlation",
+    )
+    rows = []
+    for name, mean, covariance in zip(names, plane.means, plane.covariances, strict=True):
+        spread = np.sqrt(np.diag(covariance))
+        figures = [told.number(float(value)) for value in (*mean, *spread)]
+        rows.append((name, *figures, f"{covariance[0, 1] / (spread[0] * spread[1]):+.3f}"))
+    reading = (
+        "The two columns in which the classes overlap least. The inner line holds half of a class, the dashed one "
+        "95 in 100" + (", by the model; dots are rows." if len(points) else ", by the model.")
+    )
+    page.picture("Where the classes lie", chart, make_grid(headings, rows, None), reading, small=True)
+
+
+def _add_regions(
+    page: Page, fitted: Fitted, columns: tuple[Key, Key], names: Sequence[str], points: Sequence[np.ndarray],
+    told: Redaction,
+) -> None:  # fmt: skip
+    grid = decision_grid(fitted, columns)
+    ranges: list[Range] = []
+    for at in (grid.x, grid.y):
+        half = (at[1] - at[0]) / 2
+        ranges.append((float(at[0] - half), float(at[-1] + half)))
+    (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, ranges[0], ranges[1]), *plane_marks(points)]
+    legend = names if len(names) > 1 else ()
+    chart = Chart("regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), legend, height=230)
+    across = range(0, len(grid.x), 8)
+    headings = (f"{y} \\ {x}", *(told.number(float(grid.x[at]), 3) for at in across))
+    rows = []
+    for i in range(0, len(grid.y), 6):
+        line = [f"{names[grid.likeliest[i, j]]} {format_share(float(grid.sure[i, j]))}" for j in across]
+        rows.append((told.number(float(grid.y[i]), 3), *line))
+    reading = f"Which class is likeliest if only {x} and {y} are known."
+    page.picture("Who is likeliest where", chart, make_grid(headings, rows), reading, small=True)
+
+
+# -- how the search went
+
+
+def add_search(page: Page, fitted: Fitted, criterion: str | None) -> None:
+    """Add the criterion by the number of classes, and how the objective climbed."""
+    trials = [trial for trial in fitted.selection or [] if trial.reached >= trial.classes]
+    chosen_by = criterion or "evidence"
+    if len(trials) > 1:
+        values = [getattr(trial, chosen_by) for trial in trials]
+        chart = selection_chart([trial.classes for trial in trials], values, chosen_by, fitted.n_groups)
+        reading = f"The number of classes was chosen by {CRITERIA.get(chosen_by, chosen_by)}."
+        page.picture("How many classes", chart, selection_grid(fitted), reading, small=True)
+    _add_trace(page, fitted)
+    if fitted.agreed is not None and fitted.n_groups > 1:
+        best, run = fitted.agreed
+        rest = "" if best == run else "; the others ended lower or were given up"
+        page.line(f"{best} of {format_count(run, 'start')} reached the best objective{rest}")
+    if len(trials) < len(fitted.selection or []):
+        add_selection(page, fitted)
+
+
+def selection_chart(classes: Sequence[int], values: Sequence[float | None], criterion: str, chosen: int) -> Chart:
+    """Describe a criterion by the number of classes, the chosen one marked."""
+    heights = [float("nan") if value is None else value for value in values]
+    marks: list[Mark] = [Rule(float(chosen), "chosen"), Line(classes, heights, criterion, dots=3.2)]
+    return Chart("the criterion by number of classes", marks, Axis("classes"), Axis(criterion))
+
+
+def _add_trace(page: Page, fitted: Fitted) -> None:
+    """Add the objectives of all EM runs if they were kept, else that of the best; nothing if it is flat."""
+    starts = () if fitted.record is None else fitted.record.starts
+    best = [value for value in fitted.trace if np.isfinite(value)]
+    traces = [list(trace) for trace in starts if len(trace) > 1] or ([best] if len(best) > 2 else [])
+    if not traces or np.ptp(np.concatenate(traces)) <= 1e-9 * abs(traces[0][-1]):
+        return
+    traces.sort(key=max)
+    marks = [Line(range(len(trace)), trace, "a start", "muted", 1.0, strength=0.45) for trace in traces[:-1]]
+    marks.append(Line(range(len(traces[-1])), traces[-1], "the best"))
+    # From where most runs are after a few steps to the top: the first step would squeeze all the rest.
+    top, low = max(max(trace) for trace in traces), min(trace[min(2, len(trace) - 1)] for trace in traces)
+    room = (top - low) * 0.06 or 1.0
+    y = Axis(shorten(fitted.objective or "objective", 44), (low - room, top + room))
+    chart = Chart("the objective by iteration", marks, Axis("iterations"), y)
+    longest = max(map(len, traces))
+    steps = sorted({*range(min(longest, 12)), *range(0, longest, max(1, longest // 12)), longest - 1})
+    headings = ("iteration", *(f"start {place}" for place in range(1, len(traces) + 1)))
+    rows = [(str(k), *(f"{trace[k]:,.3f}" if k < len(trace) else "" for trace in traces)) for k in steps]
+    reading = "The objective that EM climbs"
+    reading += ", in the best of the starts (bold) and in the others." if len(traces) > 1 else "; it never falls."
+    page.picture("How the objective climbed", chart, make_grid(headings, rows, headings), reading, small=True)
+
+
+# -- rows
+
+
+def add_sureness(page: Page, found: RowFindings, names: Sequence[str]) -> None:
+    """Add how surely rows are in their classes."""
+    bins = found.sureness.sum(axis=0)
+    first = int(np.argmax(bins > 0)) if bins.any() else 0
+    labels = [f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(first, 10)]
+    parts = (bins / max(bins.sum(), 1.0))[first:].tolist()
+    chart = bar_chart(labels, parts, list(map(format_share, parts)), "rows by how sure their class is")
+    counts = found.sureness[:MAP_CLASSES, first:].T.tolist()
+    rows = [(label, *map(format_number, line)) for label, line in zip(labels, counts, strict=True)]
+    reading = "Rows by the probability of their likeliest class. Rows near the top could belong to several."
+    grid = make_grid(("probability", *names[:MAP_CLASSES]), rows, None)
+    page.picture("How sure rows are of their class", chart, grid, reading)
+
+
+def add_frames(page: Page, fitted: Fitted, found: RowFindings, names: Sequence[str]) -> None:
+    """Add pictures of EM: a mixture of the same number of classes in two columns, after some of its iterations."""
+    plane, groups = most_separating(fitted), fitted.n_groups
+    if plane is None or not 2 <= groups <= 8:
+        return
+    points = _plane_points(fitted, plane.columns, found)
+    rows = np.concatenate(points) if points else np.zeros((0, 2))
+    if len(rows) < 10 * groups:
+        return
+    rng = np.random.default_rng(0)
+    rows = rows[rng.permutation(len(rows))[: FRAME_ROWS * groups]]
+    start = rows[rng.choice(len(rows), groups, replace=False)]
+    x, y = (Axis(ends=widen(rows[:, k], 0.12), ticks={}) for k in (0, 1))
+    frames, lines = [], []
+    for steps, means, covariances, weights, log_likelihood in _run_em(rows, start):
+        if steps not in FRAMES:
+            continue
+        nearest, own = weights.argmax(axis=1), NormalPlane(plane.columns, means, covariances)
+        marks = plane_marks([rows[nearest == g] for g in range(groups)], own)
+        title = f"after {format_count(steps, 'iteration')}"
+        frames.append(Chart(title, marks, x, y, title=title, width=236, height=156).draw())
+        lines.append((str(steps), f"{log_likelihood:,.3f}"))
+    names_of = [key_text(column) for column in plane.columns]
+    reading = (
+        f"EM at work on {names_of[0]} and {names_of[1]} alone, from a random start: each row is shared out among the "
+        "classes, each class moves to its rows, and again. Lines hold 50 and 95 in 100 of a class."
+    )
+    headings = ("iteration", "log-likelihood")
+    chart = stack(frames, "the first iterations of EM", across=3)
+    page.picture("The first iterations of EM", chart, make_grid(headings, lines, headings), reading)
+
+
+def _run_em(rows: np.ndarray, means: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, float]]:
+    """Run standard EM for a mixture of normals in the plane; yield it after each iteration.
+
+    Yields the iteration, means, covariances, (rows x classes) memberships and the log-likelihood.
+    """
+    whole = np.cov(rows.T)
+    floor = 1e-6 * np.diag(np.diag(whole)) + 1e-300 * np.eye(2)
+    covariances, shares = np.repeat(whole[None] + floor, len(means), axis=0), np.full(len(means), 1 / len(means))
+    for step in range(max(FRAMES) + 1):
+        off = rows[:, None, :] - means
+        far = np.einsum("ngi,gij,ngj->ng", off, np.linalg.inv(covariances), off)
+        logs = np.log(shares) - 0.5 * (far + np.linalg.slogdet(covariances)[1]) - np.log(2 * np.pi)
+        total = np.logaddexp.reduce(logs, axis=1)
+        weights = np.exp(logs - total[:, None])
+        yield step, means, covariances, weights, float(total.sum())
+        counts = weights.sum(axis=0) + 1e-12
+        shares, means = counts / counts.sum(), (weights.T @ rows) / counts[:, None]
+        off = rows[:, None, :] - means
+        covariances = np.einsum("ng,ngi,ngj->gij", weights, off, off) / counts[:, None, None] + floor

@@ -1,0 +1,487 @@
+"""A network: its record, its page for `show` and for a report, the page of a fit, and answers about several nodes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import UNSET, Struct, UnsetType
+
+from softcount.errors import DataError
+from softcount.learn.record import bic, description_length
+from softcount.pictures.chart import BAND, Axis, Bars, Chart
+from softcount.pictures.drawing import class_tone
+from softcount.pictures.text import format_count, format_number, format_share
+from softcount.report import evaluation
+from softcount.report.answers import AnswerTable, describe_given, given_record
+from softcount.report.classes import add_anomalies, add_saved, quote_files
+from softcount.report.graph import Monitor, NetworkPicture, graph_lines
+from softcount.report.page import Page, Record, key_text, make_grid, make_record
+from softcount.report.quality import (
+    ColumnRecord,
+    add_drift,
+    add_missing,
+    add_notes,
+    add_origin,
+    add_quality,
+    add_table,
+    column_records,
+)
+from softcount.report.redaction import OPEN, Redaction, redaction_of
+
+if TYPE_CHECKING:
+    from softcount.evaluate.scores import Evaluation
+    from softcount.fitted.classes import Anomaly
+    from softcount.fitted.network import FittedNet, LikeliestLevels
+    from softcount.models.nodes import Node
+    from softcount.table.column_summary import TableSummary
+    from softcount.table.schema import Key
+
+PAGE_NODES, PAGE_LINES, PAGE_LEVELS, PAGE_ANSWERS = 40, 16, 8, 100
+"""Nodes, lines and categories of tables on a page, and combinations of an answer; JSON has all."""
+DRAWN_NODES, DRAWN_TABLES, DRAWN_ROWS, DRAWN_LEVELS, MONITORED = 60, 24, 12, 7, 5
+"""The same of a report's pictures."""
+
+
+def hidden_names(fitted: FittedNet) -> set[Key]:
+    """Return the nodes that no column shows."""
+    net = fitted.net
+    return {net.each[net.places[place]].key for place in net.hidden}
+
+
+def is_learned(fitted: FittedNet) -> bool:
+    """Whether rows were counted; the tables of a network file come without any."""
+    return fitted.counts.rows > 0
+
+
+def title_of(fitted: FittedNet) -> str:
+    """Name the network in a few words."""
+    graph = fitted.net.graph
+    of = "" if fitted.target is None else f" for {key_text(fitted.target)}"
+    return f"A network{of}: {format_count(len(graph.names), 'node')}, {format_count(len(graph.edges), 'edge')}"
+
+
+class NodeTable(Struct, frozen=True):
+    """A node's categories (None: it is a number), those of its parents, and the rows counted in each configuration.
+
+    Parents that are numbers have no categories: they are in `node.family.number_parents`.
+    """
+
+    node: Node
+    levels: Sequence[Any] | None
+    parents: Mapping[Key, Sequence[Any]]
+    rows: np.ndarray | None
+
+    @classmethod
+    def of(cls, fitted: FittedNet, place: int, known: Mapping[Key, Sequence[Any]]) -> NodeTable:
+        """Find the table of the node at a place; `known` are the categories of all nodes."""
+        node = fitted.net.each[place]
+        names = [fitted.net.each[parent].key for parent in fitted.net.graph.parents[place]]
+        counted = is_learned(fitted) and node.key in known
+        rows = fitted.counts.arrays[node.key].value.sum(axis=-1) if counted else None
+        return cls(node, known.get(node.key), {name: known[name] for name in names if name in known}, rows)
+
+    def configurations(self) -> Iterator[tuple[Any, ...]]:
+        return product(*self.parents.values())
+
+    def parameters(self, fitted: FittedNet) -> Any:
+        """Return the parameters as the family names them."""
+        return self.node.family.public(fitted.estimates[self.node.key], self.node.setting)
+
+
+# -- as data
+
+
+class NodeRecord(Struct, frozen=True):
+    """A node and its table: probabilities of categories, or the parameters of a number."""
+
+    node: Key
+    parents: list[Key]
+    hidden: bool
+    cut: list[float] | None
+    levels: Sequence[Any] | None
+    family: str | UnsetType = UNSET
+    table: list[dict[str, Any]] = []
+    parameters: Any = UNSET
+
+
+class NetworkRecord(Struct, frozen=True):
+    """A network."""
+
+    model: str
+    target: Key | None
+    rows: float
+    parameters: int
+    log_likelihood: float | None
+    bic: float | None
+    description_length_bits: float | None
+    edges: list[list[Key]]
+    nodes: list[NodeRecord]
+    columns: list[ColumnRecord]
+    objective: dict[str, Any]
+    iterations: int
+    converged: bool
+    interrupted: bool
+    notes: list[str]
+
+
+class NetworkFitRecord(NetworkRecord, frozen=True):
+    """A network that has just been fitted."""
+
+    evaluation: evaluation.EvaluationRecord | None
+    saved: str
+    next: list[str]
+
+
+def network_record(fitted: FittedNet) -> NetworkRecord:
+    """Return what a network holds as data."""
+    return _record(NetworkRecord, fitted)
+
+
+def _record(kind: type[Record], fitted: FittedNet, **others: Any) -> Record:
+    known, hidden, nodes = fitted.levels, hidden_names(fitted), []
+    for place in range(len(fitted.net.graph.names)):
+        table = NodeTable.of(fitted, place, known)
+        lines: list[dict[str, Any]] = [{"given": list(levels)} for levels in table.configurations()]
+        if table.rows is not None:
+            lines = [line | {"rows": float(rows)} for line, rows in zip(lines, table.rows, strict=True)]
+        key, family = table.node.key, table.node.family
+        own: dict[str, Any] = {"family": family.name, "table": lines, "parameters": UNSET}
+        if table.levels is None:
+            own["parameters"] = table.parameters(fitted)
+        else:
+            shares = fitted.estimates[key]["probability"]
+            lines = [line | {"probabilities": p} for line, p in zip(lines, shares, strict=True)]
+            own = {"table": lines}
+        cut = list(fitted.net.cuts[key]) if key in fitted.net.cuts else None
+        parents = [*table.parents, *family.number_parents]
+        nodes.append(NodeRecord(key, parents, key in hidden, cut, table.levels, **own))
+    return make_record(
+        kind, fitted, model=fitted.net.name, rows=fitted.counts.rows, parameters=fitted.n_parameters,
+        edges=[list(edge) for edge in fitted.net.graph.edges], nodes=nodes,
+        columns=column_records(fitted.schema, fitted.missing),
+        objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=fitted.n_iter,
+        **find_figures(fitted), **others,
+    )  # fmt: skip
+
+
+def find_figures(fitted: FittedNet) -> dict[str, float | None]:
+    """Compute log-likelihood, BIC and description length; the last has no meaning for densities, which have units."""
+    if not is_learned(fitted):
+        return {"log_likelihood": None, "bic": None, "description_length_bits": None}
+    height = fitted.log_likelihood or 0.0
+    cost = bic(height, fitted.n_parameters, fitted.counts.rows)
+    bits = None if fitted.net.stacks else description_length(cost)
+    return {"log_likelihood": height, "bic": cost, "description_length_bits": bits}
+
+
+# -- as a page
+
+
+def network_page(
+    fitted: FittedNet, full: bool = False, now: TableSummary | None = None, name: str = "", redact: bool = False
+) -> Page:
+    """Write what a network holds, for `softcount show`; in `full`, for a report: with quality, pictures and origin.
+
+    `now` is the summary of a table called `name`, whose drift against training a report shows.
+    """
+    told = redaction_of(fitted, redact)
+    for key, levels in fitted.levels.items() if redact and is_learned(fitted) else ():
+        counts = np.asarray(fitted.counts.arrays[key].value, dtype=float)
+        told.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
+    page = Page()
+    page.heading(title_of(fitted))
+    _add_figures(page, fitted)
+    if full:
+        _add_training(page, fitted, told, now, name)
+    _add_graph(page, fitted, told, full)
+    if full:
+        page.heading("Tables")
+    known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
+    for place in fitted.net.graph.order[:most]:
+        _add_node(page, fitted, NodeTable.of(fitted, place, known), told, full)
+    more = len(fitted.net.graph.names) - most
+    if more > 0:
+        page.line(f"and {format_count(more, 'node')} more ({'softcount show' if full else '--json'} has all)")
+    if full:
+        add_origin(page, fitted.record, told)
+        return page
+    if fitted.missing:
+        add_missing(page, fitted)
+    add_notes(page, fitted.notes)
+    return page
+
+
+def _add_figures(page: Page, fitted: FittedNet) -> None:
+    parameters = format_count(fitted.n_parameters, "free parameter")
+    if not is_learned(fitted):
+        page.line(parameters)
+        return
+    figures = find_figures(fitted)
+    page.line(f"from {format_count(fitted.counts.rows, 'row')}, {parameters}")
+    bits = figures["description_length_bits"]
+    length = "" if bits is None else f", description length {format_number(bits)} bits"
+    page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, BIC {figures['bic']:,.1f} (smaller is better){length}")
+
+
+def _add_training(page: Page, fitted: FittedNet, told: Redaction, now: TableSummary | None, name: str) -> None:
+    """Add how the fit went, the data it was learned from, and how good the network is at its target."""
+    tried = None if fitted.record is None else fitted.record.evaluation
+    if not is_learned(fitted):
+        page.line("nothing was learned: the tables are as the file has them")
+    if fitted.n_iter:
+        state = "converged" if fitted.converged else "stopped before it had converged"
+        page.line(f"EM {state} after {format_count(fitted.n_iter, 'iteration')}")
+    if tried is not None:
+        page.line(evaluation.summarize_evaluation(tried, key_text(fitted.target)))
+    elif fitted.target is not None:
+        page.line("How good it is on unseen rows is not in the model file.")
+    if told.shows_cells:
+        add_notes(page, fitted.notes, level=2)
+    if is_learned(fitted):
+        add_quality(page, fitted, told, now)
+    if now is not None:
+        add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
+    if tried is not None and fitted.target is not None:
+        page.heading("How good it is")
+        intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
+        evaluation.add_performance(page, tried, told.levels(fitted.target, fitted.levels[fitted.target]), intro)
+
+
+def _add_graph(page: Page, fitted: FittedNet, told: Redaction = OPEN, full: bool = False) -> None:
+    """Add the graph as lines of text or, in `full`, as a picture with the distribution of each node."""
+    graph, hidden = fitted.net.graph, hidden_names(fitted)
+    page.heading("Graph (hidden nodes in parentheses)" if hidden and not full else "Graph")
+    if not full:
+        page.line(*graph_lines(graph, hidden))
+        return
+    if len(graph.names) > DRAWN_NODES:
+        nodes = format_count(len(graph.names), "node")
+        page.line(f"{nodes} are too many to draw here: softcount show MODEL --svg graph.svg")
+        return
+    nats = edge_information(fitted)
+    chart = NetworkPicture(title_of(fitted), graph, _find_monitors(fitted, told), nats)
+    ranked = sorted(nats.items(), key=lambda item: -item[1])
+    rows = [(key_text(graph.names[a]), key_text(graph.names[b]), format_number(x)) for (a, b), x in ranked]
+    rows += [(key_text(a), key_text(b), "-") for a, b in graph.edges if (graph.place(a), graph.place(b)) not in nats]
+    reading = (
+        "Each node with the shares of its levels; an arc is as wide as what its two nodes say of each other, in nats. "
+        "Dashed nodes are hidden: no column shows them."
+    )
+    grid = make_grid(("from", "to", "says (nats)"), rows, right=("says (nats)",))
+    page.picture("Nodes and arcs", chart, grid, reading)
+
+
+def _add_node(page: Page, fitted: FittedNet, table: NodeTable, told: Redaction, full: bool) -> None:
+    """Add the table of a node; in `full`, as a picture with a bar for each configuration of its parents."""
+    key, family, parents = table.node.key, table.node.family, [key_text(parent) for parent in table.parents]
+    above = [*parents, *map(key_text, family.number_parents)]
+    title = f"{key_text(key)}, given {', '.join(above)}" if above else key_text(key)
+    given = [
+        [told.level(*pair) for pair in zip(table.parents, levels, strict=True)] for levels in table.configurations()
+    ]
+    if table.levels is None:
+        heads = [family.title]
+        words = family.describe(table.parameters(fitted), table.node.setting)
+        cells = [[text if told.shows_cells else "a number"] for text in words]
+    else:
+        heads = told.levels(key, table.levels[:PAGE_LEVELS])
+        shares = np.asarray(fitted.estimates[key]["probability"], dtype=float)
+        cells = [[format_share(float(p)) for p in line[:PAGE_LEVELS]] for line in shares]
+    if table.rows is not None and told.shows_cells:
+        heads = [*heads, "rows"]
+        cells = [[*line, format_number(float(rows))] for line, rows in zip(cells, table.rows, strict=True)]
+    lines = [[*levels, *line] for levels, line in zip(given, cells, strict=True)]
+    grid = make_grid([*parents, *heads], lines[:PAGE_LINES], right=heads)
+    if full and table.levels is not None:
+        rows = [", ".join(levels) or "(always)" for levels in given]
+        chart = _table_chart(rows[:DRAWN_ROWS], told.levels(key, table.levels), shares[:DRAWN_ROWS], title)
+        cut = f"The first {DRAWN_ROWS} of {len(rows)} configurations." if len(rows) > DRAWN_ROWS else ""
+        page.picture(title, chart, grid, cut)
+    else:
+        page.heading(title, level=2 if full else 1)
+        page.blocks.append(grid)
+    for more, what in ((len(lines) - PAGE_LINES, "line"), (len(table.levels or ()) - PAGE_LEVELS, "level")):
+        if more > 0:
+            page.line(f"and {format_count(more, what)} more (--json has all)")
+
+
+class NetworkFit(Struct, frozen=True):
+    """A fit of a network and its outcome; `evaluation` is None if it was not evaluated on unseen rows."""
+
+    fitted: FittedNet
+    evaluation: Evaluation | None
+    n_rows: int
+    saved: str
+    data: str
+    reading: tuple[str, ...] = ()
+
+
+def network_fit_page(report: NetworkFit) -> Page:
+    """Write what was learned, how well it predicts its class, and what to do next."""
+    fitted, page = report.fitted, Page()
+    add_table(page, fitted, report.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
+    page.heading(title_of(fitted))
+    _add_figures(page, fitted)
+    if fitted.agreed is not None and fitted.agreed[1] > 1:
+        page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'start')} reached the best")
+    if fitted.target is not None:
+        evaluation.add_evaluation(page, report.evaluation, can_calibrate=False)
+    _add_graph(page, fitted)
+    add_missing(page, fitted)
+    add_notes(page, fitted.notes)
+    add_saved(page, report.saved, suggest_commands(report))
+    return page
+
+
+def network_fit_record(report: NetworkFit) -> NetworkFitRecord:
+    """Return a fit as data: the network, the evaluation and where it was saved."""
+    tried = evaluation.evaluation_record(report.evaluation)
+    return _record(
+        NetworkFitRecord, report.fitted, evaluation=tried, saved=report.saved, next=suggest_commands(report)
+    )  # fmt: skip
+
+
+def suggest_commands(report: NetworkFit) -> list[str]:
+    """Return commands that go on from a fit, as one would type them."""
+    fitted = report.fitted
+    model, data = quote_files(report.saved, report.data, report.reading)
+    node = shlex.quote(str(fitted.net.graph.names[0] if fitted.target is None else fitted.target))
+    of = f" --of {node}" if fitted.target is None else ""
+    return [
+        f"softcount report {model} {data} -o report.html",
+        f"softcount show {model}",
+        f"softcount query {model} --of {node}",
+        f"softcount predict {model} {data}{of} -o predicted.csv",
+    ]
+
+
+# -- pictures
+
+
+def _find_monitors(fitted: FittedNet, told: Redaction) -> list[Monitor]:
+    names, hidden = list(fitted.net.graph.names), hidden_names(fitted)
+    answers, found = fitted.query(names, each=True), []
+    for name in names:
+        answer = answers[name]
+        if name in fitted.net.cuts:
+            answer = dict(zip(fitted.levels[name], answer.shares.tolist(), strict=True))
+        if isinstance(answer, dict):
+            many = len(answer) > MONITORED
+            ranked = sorted(answer.items(), key=lambda item: -item[1]) if many else list(answer.items())
+            lines = [(told.level(name, level), part) for level, part in ranked[:MONITORED]]
+            if many:
+                lines.append((f"{len(answer) - MONITORED} more", sum(part for _, part in ranked[MONITORED:])))
+        else:
+            lines = [(f"{told.number(answer.mean)} ± {told.number(answer.variance**0.5, 3)}", float("nan"))]
+        found.append(Monitor(key_text(name), lines, name in hidden))
+    return found
+
+
+def edge_information(fitted: FittedNet) -> dict[tuple[int, int], float]:
+    """Compute the mutual information of the two nodes of each edge, in nats; edges with a number are left out."""
+    graph, levels = fitted.net.graph, fitted.levels
+    found: dict[tuple[int, int], float] = {}
+    for parent, child in graph.edges:
+        if parent not in levels or child not in levels:
+            continue
+        try:
+            joint = np.array(list(fitted.query([parent, child]).values()))
+        except DataError:  # too large to be computed
+            continue
+        joint = joint.reshape(len(levels[parent]), len(levels[child]))
+        alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nats = np.where(joint > 0, joint * np.log(joint / alone), 0.0).sum()
+        found[graph.place(parent), graph.place(child)] = max(float(nats), 0.0)
+    return found
+
+
+def _table_chart(rows: Sequence[str], names: Sequence[str], shares: np.ndarray, title: str) -> Chart:
+    """Describe a bar for each configuration, divided among the commonest categories and the others."""
+    kept = np.sort(np.argsort(-shares.mean(axis=0), kind="stable")[:DRAWN_LEVELS])
+    legend = [names[at] for at in kept]
+    if len(kept) < shares.shape[1]:
+        legend.append("others")
+        shares = np.concatenate([shares[:, kept], 1 - shares[:, kept].sum(axis=1, keepdims=True)], axis=1)
+    ends = np.cumsum(shares, axis=1)
+    bars = [
+        Bars(
+            np.arange(len(rows)), ends[:, place] - shares[:, place], ends[:, place], (class_tone(place),),
+            [f"{share:.0%}" for share in shares[:, place]], 0.72, 0.6, inside=True,
+        )
+        for place in range(len(legend))
+    ]  # fmt: skip
+    y = Axis(labels=rows, room=240)
+    return Chart(f"the table of {title}", bars, Axis(ends=(0.0, 1.0), ticks={}), y, legend, width=BAND, height=22)
+
+
+# -- answers
+
+
+class JointRecord(Struct, frozen=True):
+    """The probabilities of several nodes together."""
+
+    of: list[Key]
+    given: dict[str, Any]
+    joint: list[dict[str, Any]]
+
+
+def joint_record(of: Sequence[Key], given: Mapping[Key, Any], answer: Any) -> JointRecord:
+    """Return a joint distribution as data."""
+    lines = [{"levels": list(x.pop("level")), **x} for x in AnswerTable(answer).lines()]
+    return JointRecord(list(of), given_record(given), lines)
+
+
+def joint_page(of: Sequence[Key], given: Mapping[Key, str], answer: Any) -> Page:
+    """Write the probabilities of several nodes together, the likeliest first."""
+    page, names = Page(), [key_text(key) for key in of]
+    page.heading(f"{', '.join(names)}{describe_given(given)}")
+    AnswerTable(answer).add(page, names, PAGE_ANSWERS)
+    return page
+
+
+class LikeliestRecord(Struct, frozen=True):
+    """The likeliest categories of all nodes together."""
+
+    given: dict[str, Any]
+    levels: list[dict[str, Any]]
+    log_probability: float
+
+
+def likeliest_record(given: Mapping[Key, Any], found: LikeliestLevels) -> LikeliestRecord:
+    """Return the likeliest categories as data."""
+    levels = [{"node": key, "level": level} for key, level in found.levels.items()]
+    return LikeliestRecord(given_record(given), levels, found.log_probability)
+
+
+def likeliest_page(given: Mapping[Key, str], found: LikeliestLevels) -> Page:
+    """Write the likeliest categories of all nodes together."""
+    page = Page()
+    page.heading(f"The likeliest levels{describe_given(given)}")
+    page.grid(("node", "level"), [(key_text(key), str(level)) for key, level in found.levels.items()])
+    page.line(f"log-probability {found.log_probability:,.4f} (of these levels and of what is given)")
+    return page
+
+
+def anomalies_record(found: Sequence[Anomaly]) -> list[dict[str, Any]]:
+    """Return the rows of a table that fit a network worst as data."""
+    return [
+        {
+            "row": row.row + 1,
+            "score": row.score,
+            "reasons": [{"node": key, "value": row.cells.get(key), "surprise": x} for key, x in row.parts.items()],
+        }
+        for row in found
+    ]
+
+
+def anomalies_page(found: Sequence[Anomaly], files: Sequence[str]) -> Page:
+    """Write the rows of a table that fit a network worst."""
+    page = Page()
+    page.heading("Rows that fit worst (score: nats less likely than is usual for what they show)")
+    add_anomalies(page, found, None, files)
+    return page

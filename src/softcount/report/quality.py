@@ -1,0 +1,288 @@
+"""The columns of a table: how they were read and why, what they hold, what is missing, and how far they moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import UNSET, Struct, UnsetType
+
+from softcount.pictures.chart import bar_chart
+from softcount.pictures.text import format_count, format_list, format_number, format_share
+from softcount.report.page import Page, key_text, make_grid
+from softcount.report.redaction import Redaction
+from softcount.table.column_summary import ColumnSummary, TableSummary
+from softcount.table.schema import Field, Key, Kind, Schema
+
+if TYPE_CHECKING:
+    from softcount.learn.record import FitRecord, Learned
+
+REPORT_COLUMNS, REPORT_BARS = 120, 20
+"""Columns that have a line in a report, and a bar in a picture."""
+HEADINGS = ("column", "kind", "why", "missing")
+
+Missing = Mapping[Key, float]
+"""Missing cells by column; a column that was not read has no entry."""
+
+
+class ColumnRecord(Struct, frozen=True):
+    """A column as it was understood; of a text column, which may have millions of words, only how many."""
+
+    column: Key
+    kind: str
+    why: str
+    used: bool
+    declared: bool
+    missing: float | None
+    words: int | UnsetType = UNSET
+    levels: list[Any] | UnsetType = UNSET
+
+
+class SchemaRecord(Struct, frozen=True):
+    """How a table is read."""
+
+    rows: int
+    columns: list[ColumnRecord]
+    missing_words: list[str]
+    notes: list[str]
+
+
+def column_records(schema: Schema, missing: Missing) -> list[ColumnRecord]:
+    """Return the columns as data."""
+    found = []
+    for spec in schema.fields:
+        values: Any = {"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": list(spec.levels)}
+        own = (spec.key, str(spec.kind), spec.why, spec.used, spec.declared, missing.get(spec.key))
+        found.append(ColumnRecord(*own, **values))
+    return found
+
+
+def schema_record(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> SchemaRecord:
+    """Return how a table is read, as data."""
+    return SchemaRecord(n_rows, column_records(schema, missing), list(schema.missing), list(notes))
+
+
+def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> Page:
+    """Write how a table is read, for `softcount schema`."""
+    page = Page()
+    page.heading(f"{format_count(n_rows, 'row')}, {format_count(len(schema.fields), 'column')}")
+    page.grid(HEADINGS, column_lines(schema, missing, n_rows), right=("missing",))
+    left_out = [key_text(spec.key) for spec in schema.fields if not spec.used]
+    if left_out:
+        page.heading("Left out")
+        page.line(f"{format_list(left_out)}. To use one anyway, declare its kind: --kind {left_out[0]}=categorical")
+    add_notes(page, notes)
+    return page
+
+
+def add_notes(page: Page, notes: Sequence[str], level: int = 1) -> None:
+    """Add the warnings and remarks of a fit."""
+    if notes:
+        page.heading("Notes", level)
+        page.line(*notes)
+
+
+def add_table(page: Page, fitted: Learned, n_rows: int, classes: int) -> None:
+    """Add the columns as understood, the target last."""
+    lines = column_lines(fitted.schema, fitted.missing, n_rows)
+    if fitted.target is not None:
+        missing = missing_share(fitted.target, fitted.missing, n_rows)
+        lines.append((key_text(fitted.target), "target", format_count(classes, "class", "classes"), missing))
+    page.heading(f"{format_count(n_rows, 'row')}, {format_count(len(lines), 'column')}")
+    page.grid(HEADINGS, lines, right=("missing",))
+
+
+def column_lines(schema: Schema, missing: Missing, n_rows: float) -> list[tuple[str, ...]]:
+    """Return a line for each column: its name, kind, why, and the share of its cells that are missing."""
+    return [
+        (key_text(spec.key), describe_role(spec), spec.why, missing_share(spec.key, missing, n_rows))
+        for spec in schema.fields
+    ]
+
+
+def describe_role(spec: Field) -> str:
+    """Name the kind of a column, and whether it is left out."""
+    if spec.used:
+        return str(spec.kind)
+    return "left out" if spec.declared else f"{spec.kind} (left out)"
+
+
+def missing_share(key: Key, missing: Missing, n_rows: float) -> str:
+    """Format the share of a column's cells that are missing."""
+    return format_share(float(missing[key]) / n_rows) if key in missing and n_rows > 0 else "-"
+
+
+def add_missing(page: Page, fitted: Learned) -> None:
+    """Add which cells were missing and which columns were left out."""
+    page.heading("Missing and left out")
+    holes = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
+    if holes:
+        cells = format_count(sum(fitted.missing.values()), "missing cell")
+        page.line(f"{cells}, taken as no evidence; no row was dropped: {format_list(holes)}")
+    else:
+        page.line("no missing cells")
+    left_out = [f"{key_text(spec.key)} ({spec.why})" for spec in fitted.schema.fields if not spec.used]
+    if left_out:
+        page.line(f"{format_count(len(left_out), 'column')} left out: {format_list(left_out)}")
+
+
+# -- data quality in a report
+
+
+def add_quality(page: Page, fitted: Learned, told: Redaction, given: TableSummary | None = None) -> None:
+    """Add the columns, what is missing, and copies; if the training table was not kept, of the table given."""
+    page.heading("Data quality")
+    table = None if fitted.record is None else fitted.record.table
+    held, fields = table or given, fitted.schema.fields[:REPORT_COLUMNS]
+    rows = [
+        (
+            key_text(spec.key),
+            describe_role(spec),
+            spec.why if told.shows_cells else "-",
+            missing_share(spec.key, fitted.missing, fitted.counts.rows),
+            _describe_cells(spec, None if held is None else held.column(spec.key), told),
+        )
+        for spec in fields
+    ]
+    page.grid(("column", "kind", "why", "missing", "holds"), rows, right=("missing",))
+    if len(fitted.schema.fields) > len(fields):
+        page.line(f"and {format_count(len(fitted.schema.fields) - len(fields), 'column')} more, left out of this page")
+    if table is None:
+        instead = "" if given is None else "; what columns hold is of the table given"
+        kept = "softcount fit keeps one, a fit in Python of up to a million cells"
+        page.line(f"no summary of the training table is in this model: {kept}{instead}")
+    _add_missing_picture(page, fitted, table)
+    left_out = [key_text(spec.key) for spec in fitted.schema.fields if not spec.used]
+    if left_out:
+        page.line(f"{format_count(len(left_out), 'column')} left out: {format_list(left_out, 12)}")
+    if table is not None and table.copies is not None:
+        same = format_count(table.copies, "row")
+        page.line(f"{same} the same as an earlier one, in every column" if table.copies else "no row is there twice")
+
+
+def _describe_cells(spec: Field, found: ColumnSummary | None, told: Redaction) -> str:
+    """Describe a column in a few words: its middle half, or its commonest categories."""
+    if found is None or not spec.used:
+        return "-"
+    if found.quantiles:
+        low, middle, high = (told.number(found.quantiles[at], 3) for at in (5, 10, 15))
+        if found.there < 20 and not told.shows_cells:
+            return "-"
+        words = "words of a document: " if spec.kind is Kind.TEXT else ""
+        return f"{words}median {middle}, half between {low} and {high}"
+    names = [
+        f"{told.level(spec.key, spec.levels[place])} {format_share(n / max(found.there, 1))}"
+        for place, n in found.levels[:3]
+    ]
+    more = len(spec.levels) - len(names)
+    return ", ".join(names) + (f", {more} more" if more > 0 else "")
+
+
+def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None) -> None:
+    rows = max(fitted.counts.rows, 1.0)
+    holes = sorted(((key, n / rows) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[1])
+    if not holes:
+        page.line("no cell is missing")
+        return
+    names, parts = [key_text(key) for key, _ in holes[:REPORT_BARS]], [part for _, part in holes[:REPORT_BARS]]
+    chart = bar_chart(names, parts, list(map(format_share, parts)), "share of the cells that are missing, by column")
+    lines = [(key_text(key), format_share(part)) for key, part in holes]
+    numbers = make_grid(("column", "missing"), lines, None)
+    page.picture("Missing cells", chart, numbers, "A missing cell is no evidence: it changes no count and no answer.")
+    if table is None or not table.together:
+        return
+    pairs = []
+    for first, second, both in table.together:
+        a, b = table.columns[first], table.columns[second]
+        by_chance = a.missing * b.missing / max(table.rows, 1)
+        if both > by_chance + 3.0 * by_chance**0.5:
+            pairs.append((key_text(a.key), key_text(b.key), format_number(both), format_number(by_chance, 3)))
+    if not pairs:
+        page.line("no two columns are missing together more often than chance would have it")
+        return
+    page.heading("Missing together more often than by chance", level=2)
+    page.grid(("column", "and", "rows that miss both", "by chance"), pairs[:8], ("rows that miss both", "by chance"))
+
+
+def add_origin(page: Page, record: FitRecord | None, told: Redaction) -> None:
+    """Add where the model comes from: command, data, version and seed."""
+    page.heading("Where it comes from")
+    origin = None if record is None else record.provenance
+    if origin is None:
+        page.line("not in this model file, which is of an earlier version, or was merged or drawn up by hand")
+        return
+    rows = [("Softcount", origin.version), ("seed", str(origin.seed))]
+    if told.shows_cells:
+        page.line(origin.command)
+        rows.append(("data", origin.data))
+    rows.append(("SHA-256 of the data", origin.sha256 or "not known: it was no file"))
+    page.grid(("", "value"), rows)
+
+
+# -- drift
+
+
+class Drift(Struct, frozen=True):
+    """How far a column has moved from its training table.
+
+    `moved` is the share of the rows that would have to change to undo it; `chance` the distance that two samples of
+    these sizes exceed about one time in a hundred.
+    """
+
+    key: Key
+    moved: float
+    chance: float
+    unseen: int
+    missing_before: float
+    missing_now: float
+
+
+def find_drift(before: TableSummary, now: TableSummary) -> list[Drift]:
+    """Return the drift of every column, the farthest first."""
+    found = []
+    for old, new in zip(before.columns, now.columns, strict=True):
+        parts = [
+            dict(enumerate(x.in_bins)) if x.in_bins else {**dict(x.levels), -1: x.unseen}  # unseen ones are one more
+            for x in (old, new)
+        ]
+        cells = sorted(parts[0].keys() | parts[1].keys())
+        a, b = (np.array([part.get(cell, 0) for cell in cells], dtype=float) for part in parts)
+        n, m = a.sum(), b.sum()
+        moved = 0.5 * float(np.abs(a / n - b / m).sum()) if n and m else 0.0
+        joint = (a + b) / max(n + m, 1.0)
+        # The expected distance of two samples of one distribution, and about 2.3 of its deviations more.
+        spread = np.sqrt(joint * (1 - joint) * (1 / max(n, 1.0) + 1 / max(m, 1.0)))
+        chance = 0.5 * float(spread.sum() * np.sqrt(2 / np.pi) + 2.33 * np.sqrt((spread**2).sum()))
+        missing = old.missing / max(before.rows, 1), new.missing / max(now.rows, 1)
+        found.append(Drift(old.key, moved, chance, new.unseen, *missing))
+    return sorted(found, key=lambda x: -x.moved)
+
+
+def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: str) -> None:
+    """Add how the columns of a table differ from those of the training table."""
+    if before is None:
+        page.line("without one, drift against training cannot be told")
+        return
+    page.heading("Drift")
+    training = format_count(before.rows, "row")
+    page.line(f"{data}, {format_count(now.rows, 'row')}, beside the training table of {training}")
+    found = find_drift(before, now)
+    real = [x for x in found if x.moved > x.chance]
+    if not real:
+        page.line("no column differs more than two samples of one table would")
+        return
+    page.line(f"{format_count(len(real), 'column')} of {len(found)} differ more than two samples of one table would")
+    shown = found[:REPORT_BARS]
+    tones = ["minus" if x.moved > x.chance else "muted" for x in shown]
+    texts = [format_share(x.moved) + ("" if x.moved > x.chance else " (chance)") for x in shown]
+    names = [key_text(x.key) for x in shown]
+    chart = bar_chart(names, [x.moved for x in shown], texts, "how far each column has moved", tones=tones)
+    headings = ("column", "moved", "by chance up to", "missing before", "missing now", "never seen")
+    shares = [[format_share(s) for s in (x.moved, x.chance, x.missing_before, x.missing_now)] for x in found]
+    rows = [(key_text(x.key), *own, format_number(x.unseen)) for x, own in zip(found, shares, strict=True)]
+    reading = (
+        "How far a column has moved: the share of its rows that would have to change to look like training. "
+        "Numbers are compared in twentieths of the training table, levels one by one. Grey bars may be chance."
+    )
+    page.picture("How far each column has moved", chart, make_grid(headings, rows, None), reading)

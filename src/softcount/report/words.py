@@ -1,0 +1,298 @@
+"""Words of text columns: those characteristic of each class, and those that moved a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct, field
+
+from softcount.pictures.chart import PANEL, bar_chart
+from softcount.pictures.drawing import class_tone
+from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
+from softcount.report.page import Page, key_text, make_grid
+from softcount.report.passage import LOOKED_AT, make_passage
+from softcount.report.redaction import FEWEST_ROWS, RARE, Redaction
+
+if TYPE_CHECKING:
+    from softcount.evaluate.scores import PickedRow
+    from softcount.fitted.characteristic_words import DocumentWords, MarkingWord
+    from softcount.fitted.fitted import Fitted
+    from softcount.models.nodes import Node
+    from softcount.table import Table
+
+TABLE_CLASSES = 4
+"""Up to this many classes have a table of words each; more have a line."""
+PAGE_WORDS, JSON_WORDS, MOVED_WORDS = 10, 50, 12
+"""Words of a class on a page and in JSON, and words of a document on a page; JSON has all of those."""
+PICTURE_CLASSES, PICTURE_DOCUMENTS = 20, 3
+PAGE_WIDTH, WORD_LIMIT, NAME_LIMIT = 78, 24, 16
+
+
+# -- words of classes
+
+
+def add_words(page: Page, fitted: Fitted, names: Sequence[str], brief: bool = False) -> None:
+    """Add the most characteristic words of each class, for every text column; with their figures unless brief."""
+    from softcount.fitted.characteristic_words import marking_words, text_leaves
+
+    for leaf in text_leaves(fitted):
+        if not len(leaf.setting.levels):
+            continue
+        words, column = format_count(len(leaf.setting.levels), "word"), key_text(leaf.key)
+        if fitted.n_groups == 1:
+            page.heading(f"The most frequent of the {words} in {column}")
+        else:
+            page.heading(f"Words of {column} that most mark each class (of {words})")
+        found = list(marking_words(fitted, leaf, PAGE_WORDS))
+        if brief or fitted.n_groups > TABLE_CLASSES:
+            shown = [printable(name) for name in names]
+            room = min(max(PAGE_WIDTH - max(map(cell_width, shown)) - 4, WORD_LIMIT), CELL_LIMIT)
+            lines = [(name, join_fitting([x.word for x in own], room)) for name, own in zip(shown, found, strict=True)]
+            page.grid(("class", "words"), lines)
+        else:
+            _add_table(page, leaf, names, found)
+
+
+def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[list[MarkingWord]]) -> None:
+    """Add the words of every class under each other, with their figures; a single class has no odds."""
+    from softcount.fitted.characteristic_words import word_figures
+
+    rows = []
+    for name, own in zip(names, found, strict=True):
+        for place, mark in enumerate(own):
+            figures = format_times(mark.count), format_times(mark.elsewhere), format_signed(mark.log_odds)
+            rows.append((name if place == 0 else "", shorten(quote_spaces(mark.word), WORD_LIMIT), *figures))
+    here = "documents here" if word_figures(leaf).once else "times here"
+    headings = ("class", "word", here, "elsewhere", "log-odds")[: 3 if len(found) == 1 else None]
+    page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
+
+
+def add_word_pictures(page: Page, fitted: Fitted, names: Sequence[str], told: Redaction) -> None:
+    """Add bars of the most characteristic words of each class, for every text column."""
+    from softcount.fitted.characteristic_words import marking_words, text_leaves
+
+    groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
+    for leaf in text_leaves(fitted) if fitted.schema.texts else ():
+        if not len(leaf.setting.levels) or fitted.n_groups < 2:
+            continue
+        page.heading(f"Words of {key_text(leaf.key)} that mark each class", level=2)
+        words = format_count(len(leaf.setting.levels), "word")
+        page.line(f"of {words}; a bar is the log-odds of the word for the class")
+        found = list(marking_words(fitted, leaf, PAGE_WORDS))
+        for place, group in enumerate(groups):
+            own = found[group]
+            rare = [told.redacted and x.count + x.elsewhere < FEWEST_ROWS for x in own]
+            shown = [RARE if hidden else quote_spaces(x.word) for x, hidden in zip(own, rare, strict=True)]
+            odds = [f"{x.log_odds:+.2f}" for x in own]
+            chart = bar_chart(
+                shown, [min(x.log_odds, 20.0) for x in own], odds, "words that mark the class",
+                tones=[class_tone(place)], room=130, width=PANEL, height=19.0,
+            )  # fmt: skip
+            figures = [(format_times(x.count), format_times(x.elsewhere)) for x in own]
+            rows = [(word, *counts, x) for word, counts, x in zip(shown, figures, odds, strict=True)]
+            grid = make_grid(("word", "here", "elsewhere", "log-odds"), rows, None)
+            page.picture(names[group], chart, grid, small=True)
+        if fitted.n_groups > len(groups):
+            page.line(f"shown are the {len(groups)} largest of {fitted.n_groups} classes")
+
+
+def join_fitting(words: Sequence[str], room: int) -> str:
+    """Join as many words as fit, by spaces, or by commas if words hold spaces; only a first one is ever cut.
+
+    >>> join_fitting(["free", "prize", "claim"], 11), join_fitting(["free call", "now"], 15), join_fitting([], 9)
+    ('free prize', 'free call, now', '-')
+    """
+    between = ", " if any(" " in word for word in words) else " "
+    line = ""
+    for word in map(quote_spaces, words):
+        longer = f"{line}{between}{word}" if line else shorten(word, room)
+        if cell_width(longer) > room:
+            break
+        line = longer
+    return line or "-"
+
+
+def quote_spaces(word: str) -> str:
+    """Put a word that begins or ends with a space, as runs of characters do, in quotes.
+
+    >>> quote_spaces("call"), quote_spaces(" ca")
+    ('call', "' ca'")
+    """
+    word = printable(word)
+    return word if word.strip() == word else f"'{word}'"
+
+
+def format_times(count: float) -> str:
+    """Format a count, as a whole number if it is nearly one.
+
+    >>> format_times(1948.0), format_times(98.31), format_times(3e-10)
+    ('1,948', '98.3', '0')
+    """
+    return f"{count:,.0f}" if abs(count - round(count)) < 0.05 else f"{count:,.1f}"
+
+
+def format_signed(value: float) -> str:
+    """Format log-odds with their sign.
+
+    >>> format_signed(2134.56), format_signed(-0.2), format_signed(0.0)
+    ('+2,134.56', '-0.20', '0')
+    """
+    return "0" if value == 0 else f"{value:+,.2f}"
+
+
+def format_bar(value: float, most: float, width: int = 20) -> str:
+    """Draw a value as signs, as many as its share of the largest.
+
+    >>> format_bar(1.0, 2.0, width=4), format_bar(-2.0, 2.0, width=4)
+    ('++', '----')
+    """
+    length = round(width * abs(value) / most) if 0 < most < float("inf") else 0
+    return ("+" if value > 0 else "-") * length
+
+
+class ClassWords(Struct, frozen=True):
+    """The characteristic words of a class."""
+
+    name: Any = field(name="class")
+    words: list[MarkingWord]
+
+
+class TextColumn(Struct, frozen=True):
+    """A text column: its word model, how many words it has, and the characteristic words of each class.
+
+    Not the probability of every word in every class: there can be millions, which the model file holds.
+    """
+
+    model: str | None
+    words: int
+    marking: list[ClassWords]
+
+
+def find_text_column(fitted: Fitted, key: Any) -> TextColumn:
+    """Return a text column as data."""
+    from softcount.fitted.characteristic_words import marking_words, text_leaves
+
+    (leaf,) = text_leaves(fitted, key)
+    own = zip(fitted.names, marking_words(fitted, leaf, JSON_WORDS), strict=True)
+    words = [ClassWords(name, found) for name, found in own]
+    return TextColumn(leaf.family.word_model, len(leaf.setting.levels), words)
+
+
+# -- words of documents
+
+
+class ShownDocument(Struct, frozen=True):
+    """A document of the table given, and the words that moved it."""
+
+    row: int
+    text: str
+    words: DocumentWords
+
+
+def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) -> list[ShownDocument]:
+    """Explain the documents of the first rows picked."""
+    from softcount.fitted.characteristic_words import explain_words, row_of
+    from softcount.table.table import document_at
+
+    found = []
+    for row in [x.row for x in picked][:PICTURE_DOCUMENTS] if fitted.schema.texts else []:
+        for words in explain_words(fitted, row_of(fitted, table, row)):
+            text = document_at(table, words.key, row)
+            if text:
+                found.append(ShownDocument(row, text, words))
+    return found
+
+
+def add_documents(page: Page, found: Iterable[ShownDocument], names: Sequence[str]) -> None:
+    """Add documents with the words that moved them marked."""
+    for shown in found:
+        ours, theirs = _compared(shown.words, names)
+        page.heading(f"Row {shown.row + 1}, {key_text(shown.words.key)}: {ours} rather than {theirs}", level=2)
+        if not _add_passage(page, shown.words, shown.text, (ours, theirs)):
+            page.line("no word of it is known to the model")
+
+
+def _compared(found: DocumentWords, names: Sequence[str]) -> tuple[str, str]:
+    return names[found.groups[0]], names[found.groups[min(1, len(found.groups) - 1)]]
+
+
+def _add_passage(
+    page: Page, found: DocumentWords, document: str | None, classes: tuple[str, str], heading: str = ""
+) -> bool:
+    from softcount.fitted.characteristic_words import spots, weights
+
+    places = weights(found, spots(found, document and document[:LOOKED_AT]))
+    if not document or not places:
+        return False
+    if heading:
+        page.heading(heading)
+    page.line(make_passage(document, places, *classes))
+    return True
+
+
+def add_moved_words(page: Page, found: DocumentWords, document: str | None, names: Sequence[str]) -> None:
+    """Add the weightiest words of a document, how often its class and the other hold them, and the marked document."""
+    column = key_text(found.key)
+    if document is None:
+        page.heading(f"{column} is missing, and says nothing")
+    elif not found.words:
+        page.heading(
+            f"{column} {'holds no word that the model knows' if document.strip() else 'is empty, and says nothing'}"
+        )
+    else:
+        page.heading(f"Words of {column} that moved it most ({format_signed(found.total)} in all)")
+    if found.words:
+        most = abs(found.words[0].nats)
+        held = [f"in {shorten(printable(names[group]), NAME_LIMIT)}" for group in found.groups]
+        rows = []
+        for move in found.words[:MOVED_WORDS]:
+            times = format_times(move.count) if move.count else ""
+            own = [format_times(count) for count in move.held] or [""] * len(held)
+            odds, drawn = format_signed(move.nats), format_bar(move.nats, most, width=10)
+            rows.append((shorten(quote_spaces(move.word), WORD_LIMIT), times, odds, drawn, *own))
+        page.grid(("word", "times", "log-odds", "", *held), rows, right=("times", "log-odds", *held))
+        rest = [move.nats for move in found.words[MOVED_WORDS:]]
+        if rest:
+            total = f", {format_signed(sum(rest))} together" if isfinite(sum(rest)) else ""
+            page.line(f"and {format_count(len(rest), 'word')} more{total} (--json has all)")
+    _add_passage(page, found, document, _compared(found, names), f"{column}, with its words marked")
+
+
+def begin_document(document: str | None, longest: int = 32) -> str:
+    """Return the beginning of a document in one line.
+
+    >>> begin_document("Dear  Sir,\\nI write"), begin_document(None)
+    ('Dear Sir, I write', 'missing')
+    """
+    return "missing" if document is None else shorten(" ".join(document[: 8 * longest].split()), longest)
+
+
+class MovedDocument(Struct, frozen=True):
+    """All words of a document with their log-odds and the places where they stand."""
+
+    column: str
+    document: str | None
+    log_odds: float
+    words: list[dict[str, Any]]
+
+
+def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> MovedDocument:
+    """Return the words of a document as data."""
+    from softcount.fitted.characteristic_words import places_of
+
+    names = [fitted.names[group] for group in found.groups]
+    places = places_of(found, document)
+    words = [
+        {
+            "word": move.word,
+            "count": move.count,
+            "nats": move.nats,
+            "spans": places[move.word].tolist() if move.word in places else [],
+            "in_classes": [{"class": name, "count": own} for name, own in zip(names, move.held, strict=False)],
+        }
+        for move in found.words
+    ]
+    return MovedDocument(key_text(found.key), document, found.total, words)

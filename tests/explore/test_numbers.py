@@ -1,0 +1,111 @@
+"""Bars of numbers: their shares add up, far tails keep their digits, and formulas are the densities they stand for."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm, poisson
+
+import softcount as sc
+from explored_models import STARS
+from softcount.explore.numbers import bar_edges, log_shares
+from softcount.families import Setting
+from softcount.fitted.answers import Answer
+
+
+def columns_of(kind: str) -> list[Any]:
+    """Every single column of numbers of a model: its name, family, parameters and setting."""
+    fitted = STARS[kind]().model.fitted_
+    found = []
+    for leaf in fitted.model.leaves:
+        if len(leaf.columns) == 1 and leaf.family.levels_of(leaf.setting, 0) is None:
+            own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
+            family, params = leaf.family.conditional(own, leaf.setting, np.full(1, np.nan), 0)
+            found.append(pytest.param(family, params, leaf.setting, fitted.shares, id=f"{kind}-{leaf.key}"))
+    return found
+
+
+NUMBERS = [*columns_of("naive_bayes"), *columns_of("predictive_bayes")]
+
+
+@pytest.mark.parametrize(("family", "params", "setting", "shares"), NUMBERS)
+def test_shares_of_bars_are_differences_of_the_distribution_function(
+    family: Any, params: Any, setting: Any, shares: Any
+) -> None:
+    answer = Answer(shares, family, params)
+    edges = bar_edges(answer)
+    found = np.exp(log_shares(family, params, setting, edges))
+    assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
+    below = np.stack([family.cdf(params, edge) for edge in edges], axis=1)
+    assert np.cumsum(found, axis=1)[:, :-1] == pytest.approx(below, abs=1e-5)
+    assert 8 <= len(edges) <= 40
+    assert (np.diff(edges) > 0).all()
+
+
+def log_density(form: Any, x: float) -> np.ndarray:
+    """A formula of `closed_form` at x, in every group."""
+    if form.get("of") == "log":
+        return log_density({**form, "of": None}, np.log(x))
+    if form["form"] == "normal":
+        return norm.logpdf(x, form["mean"], form["deviation"])
+    if form["form"] == "student":
+        z = (x - form["mean"]) / form["deviation"]
+        return form["top"] - 0.5 * (form["freedom"] + 1) * np.log1p(z * z / form["freedom"])
+    if form["form"] == "gamma":
+        return form["top"] - form["shape"] * (x / form["mean"] - 1 - np.log(x / form["mean"]))
+    if form["form"] == "line":
+        return form["start"] + x * form["slope"]
+    if form["form"] == "spike":
+        return form["on"] if x == form["at"] else form["off"] + log_density(form["inner"], x)
+    if form["form"] == "parts":
+        return logsumexp(np.log(form["share"]) + norm.logpdf(x, form["mean"], form["deviation"]), axis=1)
+    cell = int(np.searchsorted(form["edges"], x, side="right"))
+    off = max(form["edges"][0] - x, x - form["edges"][-1], 0.0)
+    return form["heights"][:, cell] - 2 * np.log1p(off / form["reach"])
+
+
+@pytest.mark.parametrize(("family", "params", "setting", "shares"), NUMBERS)
+def test_a_formula_differs_from_the_score_by_what_no_group_changes(
+    family: Any, params: Any, setting: Any, shares: Any
+) -> None:
+    form, answer = family.closed_form(params), Answer(shares, family, params)
+    for share in (0.02, 0.3, 0.55, 0.8, 0.97):
+        x = answer.quantile(share)
+        off = log_density(form, x) - family.score(np.array([x]), params, setting)[0]
+        assert np.ptp(off) < 1e-9
+
+
+def test_a_share_far_out_in_a_tail_is_no_zero() -> None:
+    """Thirty deviations out a difference of distribution functions has no digit left."""
+    params = {"mean": np.array([0.0, 40.0]), "variance": np.array([1.0, 1.0])}
+    edges = np.arange(-2.0, 43.0, 2.0)
+    found = log_shares(sc.Normal(), params, Setting(groups=2), edges)
+    ends = np.concatenate([[-np.inf], edges, [np.inf]])
+    for group, mean in enumerate((0.0, 40.0)):
+        for bar, (low, high) in enumerate(pairwise(ends - mean)):
+            tail = norm.logsf if low > 0 else norm.logcdf  # the smaller of the two has all digits
+            near, far = (tail(low), tail(high)) if low > 0 else (tail(high), tail(low))
+            assert found[group, bar] == pytest.approx(near + np.log1p(-np.exp(far - near)), abs=1e-7)
+
+
+def test_whole_numbers_have_tails_too() -> None:
+    params = {"rate": np.array([2.0, 300.0])}
+    edges = np.arange(0.0, 330.0, 10.0)
+    found = log_shares(sc.Poisson(), params, Setting(groups=2), edges)
+    inside = logsumexp(poisson.logpmf(np.arange(201, 211), 2.0))
+    assert found[0, 21] == pytest.approx(inside, abs=1e-9)
+    assert found[1, 0] == pytest.approx(poisson.logpmf(0, 300.0), rel=1e-9)
+
+
+def test_a_column_that_is_a_mixture_can_be_asked_for_its_distribution() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(-3, 1, 300), rng.normal(3, 1, 300)])
+    model = sc.NaiveBayes(kinds={"x": sc.Mixed("normal", 2)}).fit({"x": x}, ["p"] * 600)
+    answer = model.query("x")
+    assert answer.cdf(0.0) == pytest.approx(0.5, abs=0.02)
+    assert answer.mean == pytest.approx(x.mean(), abs=0.05)
+    assert answer.quantile(0.25) == pytest.approx(-3, abs=0.2)
