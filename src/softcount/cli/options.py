@@ -26,7 +26,7 @@ def parameter_type(parameter: Parameter) -> Any:
     if parameter.type is None:
         return click.Choice(words)
     if not words:
-        kind = click.IntRange if parameter.type is int else click.FloatRange
+        kind: Any = click.IntRange if parameter.type is int else click.FloatRange
         return kind(parameter.least)
 
     def read(text: str) -> Any:

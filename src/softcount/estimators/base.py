@@ -45,7 +45,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def __new__(cls, *given: Any, **named: Any) -> Self:
         for name in cls._removed.keys() & named.keys():
             raise DataError(f"{cls.__name__} has no parameter {name!r} any more. Use {cls._removed[name]}.")
-        return super().__new__(cls)
+        made: Self = super().__new__(cls)
+        return made
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep the arguments of the constructor, its `locals()`, as attributes: all that scikit-learn wants there."""

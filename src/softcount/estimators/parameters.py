@@ -46,7 +46,7 @@ class Parameter(Struct, frozen=True):
             self.checked(name, value)
         if self.type is None:
             raise DataError(f"{name}={value!r} is not known. Use {either(map(repr, self.words))}.")
-        fits = {int: Integral, float: Real, bool: bool, PATH: (str, os.PathLike)}.get(self.type)
+        fits: Any = {int: Integral, float: Real, bool: bool, PATH: (str, os.PathLike)}.get(self.type)
         if fits is None:
             return
         if self.type is bool:

@@ -173,10 +173,9 @@ def ensemble_document(model: Fitted) -> Document | None:
     assert model.pool is not None
     names, keys = labels_in(model), column_keys(model.schema)
     stars = [member.stars for member in model.pool.members if isinstance(member, StarsOfCuts)]
-    # Four bytes for each number and a third more for being text; the page computes no normals of AODE, and no words.
-    if sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT or any(own.normals is not None for own in stars):
-        return None
-    if any(isinstance(member, WordLines) for member in model.pool.members):
+    # Four bytes for each number and a third more for being text; the page does not compute members of words.
+    words = any(isinstance(member, WordLines) for member in model.pool.members)
+    if words or sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
         return None
     return {
         "columns": [names[key] for key in keys],
