@@ -9,7 +9,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import softcount as sc
-from softcount.families.mixed import fitted_parts
+from softcount.families.mixed import fit_parts
 
 RNG = np.random.default_rng(5)
 TWO = np.concatenate([RNG.normal(-3.0, 0.5, 150), RNG.normal(2.0, 1.0, 250)])
@@ -65,9 +65,9 @@ def test_starts_take_weights_as_repetition_and_rows_in_any_order(seed: int) -> N
     rng = np.random.default_rng(seed)
     times = rng.integers(1, 4, 60)
     rows = np.round(rng.normal(size=(60, 2)), 1)
-    heavy = fitted_parts(rows, times.astype(float), 3)
+    heavy = fit_parts(rows, times.astype(float), 3)
     order = rng.permutation(int(times.sum()))
-    long = fitted_parts(np.repeat(rows, times, axis=0)[order], np.ones(int(times.sum())), 3)
+    long = fit_parts(np.repeat(rows, times, axis=0)[order], np.ones(int(times.sum())), 3)
     for one, other in zip(heavy, long, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 

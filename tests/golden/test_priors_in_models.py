@@ -11,7 +11,7 @@ from scipy import stats
 
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of
-from softcount.priors.prior_counts import best_concentration
+from softcount.priors.shares import best_concentration
 
 LEVELS = {"colour": ["blue", "green", "red"], "rich": [False, True]}
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")

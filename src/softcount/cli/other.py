@@ -335,11 +335,12 @@ def serve(
 ) -> None:
     """Answer for MODELs over HTTP until told to end."""
     from softcount.cli.fit import is_network_file
-    from softcount.serve.server import address_of, listening, refuse_without_extra, run_server
+    from softcount.serve import refuse_without_extra
 
     refuse_without_extra()
     from softcount.serve.application import Limits, Patience, Served
     from softcount.serve.models import learn_class, served_by_name
+    from softcount.serve.server import address_of, listening, run_server
 
     for path in models:
         if is_network_file(path):

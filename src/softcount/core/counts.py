@@ -1,4 +1,4 @@
-"""Counts: what the rows said, what a prior imagines and what EM expects, all as arrays that add."""
+"""Counts: observed, prior and expected counts, all as arrays that add."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from softcount.errors import DataError
 
 
 class _Groups:
-    """The key of the groups themselves, which is no text: names of columns are data, and any text can be one."""
+    """The key of the groups themselves. It is not a string, because any string can be the name of a column."""
 
     __slots__ = ()
 
@@ -24,14 +24,14 @@ class _Groups:
 
 
 ROOT = _Groups()
-"""The name of the counts of the groups themselves, and of what else is theirs beside columns."""
+"""The key of the counts of the groups, and of their parameters."""
 
 
 class Counts(Struct, frozen=True, eq=False):
     """Named (groups x features) totals with the rows' weight and log-likelihood.
 
-    Two fits of one schema add with `+`; `-` forgets rows; `*` makes them weigh less. A narrower array is taken
-    as having zeros for the features it lacks, because vocabularies only grow.
+    `+` adds two fits of one schema, `-` removes rows, `*` changes their weight. A narrower array has zeros for its
+    missing features, because vocabularies only grow.
 
     >>> half = Counts({"coin": Twofold.of(np.array([[1.0, 2.0]]))}, rows=3.0)
     >>> (half + half)["coin"]
@@ -76,7 +76,7 @@ class Counts(Struct, frozen=True, eq=False):
         return all(bool(np.isfinite(array.hi).all()) for array in self.arrays.values())
 
     def map(self, change: Callable[[Twofold], Twofold]) -> Counts:
-        """The same counts with every array changed alike."""
+        """The same counts with every array transformed."""
         arrays = {name: change(array) for name, array in self.arrays.items()}
         return Counts(arrays, self.rows, self.log_likelihood, self.notes)
 
@@ -84,24 +84,23 @@ class Counts(Struct, frozen=True, eq=False):
         if set(self.arrays) != set(other.arrays):
             odd = sorted(map(str, set(self.arrays) ^ set(other.arrays)))
             raise DataError(f"these counts are of different tables: {', '.join(odd)} is in one of them only.")
-        arrays = {name: _added(array, other.arrays[name], sign) for name, array in self.arrays.items()}
+        arrays: dict[Hashable, Twofold] = {}
+        for name, left in self.arrays.items():
+            right = other.arrays[name]
+            join = getattr(left, "joined", None) if type(left) is type(right) and sign > 0 else None
+            if join is not None:
+                arrays[name] = join(right)  # counts that wait to be added up
+                continue
+            if left.shape != right.shape:
+                shape = tuple(max(pair) for pair in zip(left.shape, right.shape, strict=True))
+                left, right = _pad(left, shape), _pad(right, shape)
+            arrays[name] = left + right if sign > 0 else left - right
         notes = {k: self.notes.get(k, 0.0) + sign * other.notes.get(k, 0.0) for k in {*self.notes, *other.notes}}
         rows = self.rows + sign * other.rows
         return Counts(arrays, rows, self.log_likelihood + sign * other.log_likelihood, notes)
 
 
-def _added(left: Twofold, right: Twofold, sign: float) -> Twofold:
-    join = getattr(left, "joined", None) if type(left) is type(right) and sign > 0 else None
-    if join is not None:
-        joined: Twofold = join(right)  # counts that wait to be added up
-        return joined
-    if left.shape != right.shape:
-        shape = tuple(max(pair) for pair in zip(left.shape, right.shape, strict=True))
-        left, right = _padded(left, shape), _padded(right, shape)
-    return left + right if sign > 0 else left - right
-
-
-def _padded(array: Twofold, shape: tuple[int, ...]) -> Twofold:
+def _pad(array: Twofold, shape: tuple[int, ...]) -> Twofold:
     if array.shape == shape:
         return array
     widths = [(0, want - have) for want, have in zip(shape, array.shape, strict=True)]

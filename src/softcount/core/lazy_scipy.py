@@ -1,4 +1,4 @@
-"""What of SciPy is in general use, loaded when it is first called: loading takes longer than fitting a small table."""
+"""Functions of SciPy that load it on their first call: loading takes longer than fitting a small table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def pdtr(k: float, rate: np.ndarray) -> np.ndarray:
 
 
 class _Sparse:
-    """`scipy.sparse`, which nobody needs to load who has no sparse matrix.
+    """`scipy.sparse`, loaded with the first sparse matrix.
 
     >>> _Sparse().issparse([1, 2])
     False

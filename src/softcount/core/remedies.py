@@ -1,7 +1,7 @@
-"""What to do next, said as the reader says it: a setting in Python, an option on the command line.
+"""Remedies in error messages: a parameter in Python, an option on the command line.
 
-Messages are written where something is found, far below either surface, so each asks here for its remedy's wording. The
-command line says once that a shell is listening; everywhere else it is Python.
+Errors are raised far below either interface, so each asks this module for the wording of its remedy. The command line
+declares itself once; otherwise the wording is for Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def in_shell() -> Iterator[None]:
 
 
 def either(python: str, shell: str) -> str:
-    """A remedy in the words of who listens.
+    """A remedy in the words of the current interface.
 
     >>> either("header=False", "--no-header")
     'header=False'
@@ -36,7 +36,7 @@ def either(python: str, shell: str) -> str:
 
 
 def setting(name: str, value: str | int) -> str:
-    """How to give a setting that has the same name on both sides.
+    """A parameter that has the same name on both interfaces.
 
     >>> setting("prior", "auto")
     "prior='auto'"
@@ -48,7 +48,7 @@ def setting(name: str, value: str | int) -> str:
 
 
 def estimate_mean() -> str:
-    """The estimate under which nothing is impossible."""
+    """The estimate under which no row is impossible."""
     return setting("estimate", "mean")
 
 
@@ -84,7 +84,7 @@ def kind(key: object, *kinds: str) -> str:
 
 
 def missing(*words: str) -> str:
-    """How to say that words mean missing.
+    """How to declare words for missing values.
 
     >>> missing("n.b.", "-1")
     "missing=['n.b.', '-1']"

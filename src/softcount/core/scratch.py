@@ -38,23 +38,19 @@ def remove_leftovers(folder: str) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
             with suppress(OSError):
-                _remove_unless_held(path)
-
-
-def _remove_unless_held(path: str) -> None:
-    found = os.lstat(path)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        return
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        if _lock(handle):
-            os.unlink(path)
-    finally:
-        os.close(handle)
+                found = os.lstat(path)
+                if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                    continue
+                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    if _lock(handle):
+                        os.unlink(path)
+                finally:
+                    os.close(handle)
 
 
 def _lock(handle: int) -> bool | None:
-    """Whether the file is ours alone until it is closed; None where the system cannot tell."""
+    """Whether this process holds the lock of the file until it is closed; None if the system cannot tell."""
     if fcntl is None:
         return None
     try:
@@ -66,31 +62,29 @@ def _lock(handle: int) -> bool | None:
     return True
 
 
-# Room for matrix products where memory is limited: their library ends the process where it finds none.
-
 ROOM = 64 << 20
-"""Bytes that must be free: the library takes about half of them for good, with its first product of some size."""
+"""Bytes that must be free: BLAS takes about half of them for good, with its first product of some size.
+
+It ends the process if it finds none.
+"""
 SOME = 200
 """Rows and columns of a product for which it takes them."""
 
 
 def reserve_room() -> None:
-    """Let the library of matrix products take its room while there is some; a `MemoryError` where there is not.
+    """Let BLAS take its memory while there is some; raises a `MemoryError` if there is not.
 
-    Only where the process may not have as much memory as it likes: elsewhere it would be a waste of a millisecond.
+    Only if the memory of the process is limited: otherwise it would waste a millisecond.
     """
-    if not _is_limited():
+    try:
+        import resource
+
+        if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+            return
+    except (ImportError, OSError, ValueError, AttributeError):  # a system without such limits
         return
     import numpy as np
 
     np.empty(ROOM, dtype=np.uint8)
     square = np.ones((SOME, SOME))
     square @ square
-
-
-def _is_limited() -> bool:
-    with suppress(ImportError, OSError, ValueError, AttributeError):
-        import resource
-
-        return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-    return False

@@ -18,14 +18,13 @@ Number = float | np.ndarray
 
 SERIES_FROM = 10.0
 """Stirling's series below is good to 1e-15 from here upwards."""
-
 SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
-    """The logarithm of the sum of exponentials along an axis; of nothing, or of all -inf, it is -inf.
+    """The logarithm of the sum of exponentials along an axis; -inf for no terms, or if all are -inf.
 
-    The largest term is taken out first, so nothing overflows. NaN stays NaN.
+    The largest term is taken out first, so that no term overflows. NaN stays NaN.
 
     >>> round(log_sum_exp([-1000, -1001, -3000]), 6)
     -999.686738
@@ -41,7 +40,7 @@ def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
 
 
 def times_log(shares: np.ndarray) -> np.ndarray:
-    """Each number of 0 or more times its own logarithm; nought for nought.
+    """Each number of 0 or more times its own logarithm; 0 for 0.
 
     >>> times_log(np.array([0.0, 1.0, 2.0])).round(6)
     array([0.      , 0.      , 1.386294])
@@ -50,9 +49,9 @@ def times_log(shares: np.ndarray) -> np.ndarray:
 
 
 def softmax_rows(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row's shares of the groups, and the logarithm of what they were shares of.
+    """Each row's shares of the groups, and the log of their sum.
 
-    `joint` is rows x groups of finite numbers or -inf. A row that no group can have made (all -inf) gets shares
+    `joint` is rows x groups of finite numbers or -inf. A row that is impossible in all groups (all -inf) gets shares
     of zero and evidence -inf, for the caller to report. NaN stays NaN.
 
     >>> posterior, evidence = softmax_rows(np.log([[0.3, 0.1], [0.0002, 0.0002]]))
@@ -70,7 +69,7 @@ def softmax_rows(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _top(terms: np.ndarray, axis: int | None) -> np.ndarray:
-    """The largest term, kept as an axis of one; 0 where it is not finite, so that subtracting it is harmless."""
+    """The largest term, kept as an axis of one; 0 if it is not finite, so that it can be subtracted."""
     top = terms.max(axis=axis, keepdims=True, initial=-np.inf)
     return np.where(np.isfinite(top), top, 0.0)
 
@@ -100,7 +99,7 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:
-    """What log gamma(x) has beyond (x - 1/2) log x - x + log(2 pi) / 2, for x of 10 or more."""
+    """log gamma(x) minus (x - 1/2) log x - x + log(2 pi) / 2, for x of 10 or more."""
     square = 1.0 / (x * x)
     rest = np.zeros_like(x)
     for term in reversed(SERIES):
@@ -115,17 +114,17 @@ def plain(values: ArrayLike) -> Number:
     return float(array) if array.ndim == 0 else array
 
 
-# Where a function crosses zero.
+# -- roots of functions
 
 MOST_STEPS = 200
 EPSILON = 2.0**-52
 
 
 def crossing(crosses: Callable[[float], float], low: float, high: float, close: float) -> float:
-    """Where a function that is below zero at one end and above it at the other is zero, to within `close`.
+    """A root of a function with different signs at the two ends, to within `close`.
 
-    Straight lines between the ends, the value of one that stays halved each time (the Illinois rule). SciPy's own takes
-    as many steps, but half a second to load.
+    By the Illinois rule: secants, with the value of an end that stays halved each time. SciPy takes as many steps, but
+    half a second to load.
 
     >>> round(crossing(lambda x: x**3 - 2.0, 0.0, 4.0, 1e-12), 9)
     1.25992105
@@ -185,7 +184,7 @@ def _brent_step(
     halving: float,
     limits: tuple[float, float],
 ) -> float:
-    """The step of a line or an inverse parabola where it is safe, else the halving."""
+    """The step of a line or an inverse parabola if it is safe, else the bisection."""
     (before, best, other), (at_before, at_best, at_other), (moved, enough) = at, values, limits
     across, ratio = other - best, at_best / at_before
     if before == other:
@@ -199,14 +198,14 @@ def _brent_step(
     return top / below if safe else halving
 
 
-# How often chance passes a sum of squares.
+# -- the chi-squared distribution
 
 FEW = 200
 """Degrees of freedom whose tail is added up: a small fit would have to load SciPy for it, which takes longer."""
 
 
 def chi_squared_tail(freedom: int, value: float) -> float:
-    """The probability that chi-squared with so many degrees of freedom passes the value.
+    """The probability that chi-squared with this many degrees of freedom exceeds the value.
 
     The tail of two degrees more is larger by the term (v/2)^a exp(-v/2) / gamma(a + 1); a tail of 1 is an error
     function, one of 2 an exponential.
@@ -223,10 +222,10 @@ def chi_squared_tail(freedom: int, value: float) -> float:
     return min(1.0, sum(terms) + (erfc(sqrt(half)) if odd else 0.0))
 
 
-# How finely numbers were written down, and so how narrow a density of them may be.
+# -- rounding of numbers: the least variance of a density
 
 NARROW = 1e-6
-"""Of a column's variance, or of the square of what its values are apart from each other if that is less."""
+"""Share of a column's variance, or of the square of the typical distance between its values if that is less."""
 COARSE = 1e-2
 """The share of a column's variance up to which its rounding is taken for a width."""
 
@@ -241,8 +240,8 @@ class ColumnFloor(NamedTuple):
 def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
     """The least variance of a group as a share of the column's, from the spread and the gaps of the column's values.
 
-    Values rounded to 0.1 cannot tell widths below 0.1 / sqrt(12). Where values are not rounded, a thousandth of the
-    width they would have if all lay as close together as most do: groups a million widths apart stay what they are,
+    Values rounded to 0.1 have no widths below 0.1 / sqrt(12). If values are not rounded, it is a thousandth of the
+    width they would have if all lay as close together as most do: groups a million widths apart keep their widths,
     which a thousandth of the whole deviation would blur.
     """
     ordered = np.sort(values)
@@ -263,12 +262,10 @@ def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
     return ColumnFloor(float(max(narrow, rounding) / spread), bool(rounding > narrow))
 
 
-# Inverses of triangular matrices.
+# -- inverses of triangular matrices
 
 SMALL = 8
 """Columns up to which LAPACK's inverse of any matrix is as quick."""
-
-
 below = cache(np.tri)
 
 
@@ -290,15 +287,13 @@ def inverse_of_lower(factors: np.ndarray) -> np.ndarray:
     return found
 
 
-# Numbers that follow each other turned into ones that look drawn.
+# -- hashing of numbers
 
 STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
-    """Numbers of 64 bits, each turned into another that has nothing in common with it: the finaliser of SplitMix64.
-
-    No two numbers are turned into the same one.
+    """Hash numbers of 64 bits with the finaliser of SplitMix64. Different numbers have different hashes.
 
     >>> mixed(np.array([1, 2], dtype=np.uint64)).tolist()
     [6238072747940578789, 15839785061582574730]
@@ -309,7 +304,7 @@ def mixed(numbers: np.ndarray) -> np.ndarray:
     return np.asarray(numbers ^ (numbers >> np.uint64(31)))
 
 
-# The shape of a gamma distribution: the equation log k - digamma(k) = c, and what hangs on it.
+# -- the shape of a gamma distribution: the equation log k - digamma(k) = c
 
 FAR = 16.0
 """From here on differences of nearly equal functions are taken from their series: at 1e12 twelve digits would go."""
@@ -346,7 +341,7 @@ def bend(k: np.ndarray) -> np.ndarray:
 
 
 def shape_of(c: np.ndarray) -> np.ndarray:
-    """The k with `gap(k) == c`, to the last digit or so; a c of nothing or less gives a k near 1e100."""
+    """The k with `gap(k) == c`, to about the last digit; a c of 0 or less gives a k near 1e100."""
     c = np.maximum(c, 1e-100)
     k = (3.0 - c + np.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
     for _ in range(SHAPE_STEPS):
@@ -376,7 +371,7 @@ def log_integral(rows: np.ndarray, spare: np.ndarray, low: float = 1e-300, high:
 
 
 def excess(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """x / mean - 1 - log(x / mean), to full precision: half the square of what they are apart where that is little."""
+    """x / mean - 1 - log(x / mean) to full precision: half the squared relative difference if that is small."""
     d = np.minimum((x - mean) / mean, 1e300)
     s = d / (2.0 + d)
     r = s * s
@@ -388,7 +383,7 @@ def excess(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 @cache
 def _logs_of_parts() -> Twofold:
-    """The logarithms of 0, 1, ..., 48 over 32 in twofold; that of nothing is never asked for."""
+    """The logarithms of 0, 1, ..., 48 over 32 in twofold; that of 0 is never used."""
     exact = [(Decimal(max(j, 1)) / 32).ln(Context(prec=40)) for j in range(49)]
     high = np.array([float(value) for value in exact])
     return Twofold(high, np.array([float(value - Decimal(h)) for value, h in zip(exact, high.tolist(), strict=True)]))

@@ -16,14 +16,14 @@ SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into two halves whose products
 
 
 def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rounded sum and exactly what rounding lost."""
+    """The rounded sum and its exact rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rounded product and exactly what rounding lost (for magnitudes below 1e150)."""
+    """The rounded product and its exact rounding error (for magnitudes below 1e150)."""
     product = a * b
     a_wide, b_wide = SPLITTER * a, SPLITTER * b
     a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
@@ -51,7 +51,7 @@ class Twofold:
         return cls(values, np.zeros_like(values))
 
     def alike(self, hi: np.ndarray, lo: np.ndarray) -> Twofold:
-        """Other values of the same columns."""
+        """Other values in an array of the same type."""
         return Twofold(hi, lo)
 
     @property
@@ -90,7 +90,7 @@ class Twofold:
         return _normal(first, np.where(divisor.hi == 0, 0.0, rest.hi / safe))
 
     def sum(self, axis: int, keepdims: bool = False) -> Twofold:
-        """The total along one axis, added slice by slice so that nothing is lost."""
+        """The total along one axis, added slice by slice without rounding errors."""
         # Views: for every slice `take` would copy the whole of an array whose columns come first, as words do.
         hi, lo = np.moveaxis(self.hi, axis, 0), np.moveaxis(self.lo, axis, 0)
         total = Twofold.of(np.zeros(hi.shape[1:]))
@@ -110,7 +110,7 @@ class Twofold:
 
 
 class Single(Twofold):
-    """The same interface for values of one double: where many rough totals are worth more than a few exact ones."""
+    """The same interface for plain doubles, for many approximate totals."""
 
     __slots__ = ()
 

@@ -5,28 +5,23 @@ import sys
 from importlib import import_module
 
 from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
-from softcount.families.binomial import Binomial
-from softcount.families.categorical import Bernoulli, Categorical
-from softcount.families.discretised import Cut
+from softcount.families.binned import Cut, HistogramFamily
+from softcount.families.categorical import Bernoulli, Categorical, Grouped
 from softcount.families.examples import Example
-from softcount.families.exponential import Exponential
 from softcount.families.gamma import GammaFamily
-from softcount.families.geometric import Geometric
-from softcount.families.grouped import Grouped
-from softcount.families.histogram import HistogramFamily
 from softcount.families.joint import Joint
 from softcount.families.kernel import KernelFamily
 from softcount.families.linear import Linear
 from softcount.families.lognormal import LogNormal
 from softcount.families.markov import Markov
 from softcount.families.mixed import Mixed
-from softcount.families.multinomial import Multinomial
+from softcount.families.multinomial import Binomial, Multinomial
 from softcount.families.multinormal import Multinormal
 from softcount.families.normal import Normal
-from softcount.families.poisson import Poisson
 from softcount.families.spiked import Spiked
 from softcount.families.student import Student
 from softcount.families.text import Text
+from softcount.families.totals import Exponential, Geometric, Poisson
 
 for _found in pkgutil.iter_modules(__path__):  # a family that is not named above is known all the same
     import_module(f"{__name__}.{_found.name}")

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 Columns = list[Sequence[Any] | np.ndarray]
 Rng = np.random.Generator
 NOTHING = 1e-6
-"""Of its spread, below which a mean is said to be 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
+"""Means below this share of their spread are shown as 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
 
 
 class Answering(Capabilities):
-    """Parameters are the public ones, in the user's units, unless a method says otherwise.
+    """Answers from public parameters, in the user's units, unless a method says otherwise.
 
     Defaults are those of a single column of numbers. `cells` of a block are its columns' codes or numbers as floats,
     and `want` is the place of one of its columns.
     """
 
     in_units: ClassVar[bool] = False
-    """Whether its linear form is of one number in some unit, besides whether it is there."""
+    """Whether its linear form has one numeric feature with a unit, in addition to presence."""
     counted: ClassVar[bool] = False
     """Whether a row holds counts that are scored one by one: the ways to order them are then no surprise."""
 
     @property
     def title(self) -> str:
-        """Its name as a report has it."""
+        """Its name in reports."""
         return self.name
 
     @property
@@ -48,7 +48,7 @@ class Answering(Capabilities):
         return self.kind is Kind.COUNT
 
     def as_kind(self) -> str | Family:
-        """What `kinds` takes for it: its name, where all its settings are the usual, or itself."""
+        """Its value in `kinds`: its name if all settings have their defaults, or the family."""
         parts = signature(type(self._core)).parameters.values()
         usual = all(getattr(self, part.name) == part.default for part in parts)
         return self.name if usual else self._core
@@ -56,11 +56,11 @@ class Answering(Capabilities):
     # -- a column from others
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
-        """The levels of one of its columns, or of all together; None where it holds numbers or words."""
+        """The levels of one of its columns, or of all together; None for numbers and words."""
         return None
 
     def refuse_query(self, column: Key) -> None:
-        """Raise where one of its columns cannot be asked for."""
+        """Raise an error if its columns cannot be queried."""
         if self.counted:
             raise DataError(
                 f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be asked for."
@@ -68,7 +68,7 @@ class Answering(Capabilities):
 
     @property
     def answers(self) -> bool:
-        """Whether its columns can be asked for, one by one."""
+        """Whether its columns can be queried one by one."""
         return not self.counted and self.kind is not Kind.TEXT
 
     def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
@@ -82,60 +82,61 @@ class Answering(Capabilities):
     ) -> Columns:
         """Each column's values as the user writes them, one for each entry of `groups`.
 
-        Where some `cells` of a block are known, only those that are NaN are drawn, as far as the others tell of them.
+        If some `cells` of a block are known, only those that are NaN are drawn, given the others.
         """
         return list(np.atleast_2d(self._core.draw(params, groups, rng).T))
 
     def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> np.ndarray:
-        """The mean, or the likeliest level, of one column in rows that have these `weights` of the groups."""
+        """The mean, or the most probable level, of one column in rows with these `weights` of the groups."""
         return np.zeros(len(weights)) if self.counted else np.asarray(weights @ self._core.moments(params)[0])
 
     # -- classes
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
-        """What is typical of each group: the commonest level, the mean, the median of what spans sizes."""
+        """A typical value of each group: the most frequent level, the mean, or the median of skewed numbers."""
         mean, variance = self._core.moments(params)
         spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
         found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
         return found
 
     def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
-        """What the rows alone are like, in counting units: nothing imagined. It is shown, not scored with."""
+        """Parameters of the rows alone, without a prior, in counting units: for display, not for scoring."""
         return self._core.estimate(stats, hyper, "ml")
 
     def pooled_hyper(self, hyper: Hyper) -> Hyper:
-        """The prior of one class where every class has its own counts of levels: what they imagine on average."""
+        """The prior of a single class if every class has its own prior counts: their average."""
         alpha = hyper.get("alpha", np.zeros(0))
         return hyper | {"alpha": alpha.mean(axis=0)} if alpha.ndim > 1 else hyper
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """(groups x features) weights and (groups,) intercepts of log-densities that are linear but for what all
-        groups have in common; None where they are not."""
+        """(groups x features) weights and (groups,) intercepts of linear log-densities; None if not linear.
+
+        Terms that are common to all groups are left out.
+        """
         return None
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """The same weights and intercepts from natural parameters, for a family that is linear."""
+        """Weights and intercepts from natural parameters, for a linear family."""
         return natural, np.zeros(len(natural))
 
     def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """(features x parts) what natural parameters are made of where linear weights vary; None: each by itself."""
+        """(features x parts) basis of natural parameters if linear weights are learned; None for the identity."""
         return None
 
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
-        """(groups x columns) means and (groups x columns x columns) covariances of columns that are normal in every
-        group as they stand; None where they are not."""
+        """(groups x columns) means and (groups x columns x columns) covariances of normal columns, else None."""
         return None
 
     def closed_form(self, params: Params) -> ClosedForm | None:
-        """Its log-density in every group, up to what no group changes, as a formula that needs no special function.
+        """Its log-density in every group, up to terms common to all groups, as a formula without special functions.
 
-        It is for places where there is no NumPy: `form` is the formula's name, the rest are its numbers by group. None
-        where there is no such formula.
+        For exports, which have no NumPy: `form` is the formula's name, the rest are its numbers by group. None if there
+        is no such formula.
         """
         return None
 
     def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
-        """Its features times (groups x features) weights as such a formula; None where there is none."""
+        """Its features times (groups x features) weights as such a formula, or None."""
         return None
 
     # -- surprise
@@ -149,7 +150,7 @@ class Answering(Capabilities):
         return self._core.entropy(self.public(params, setting))
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """Which cells are evidence; None where a row holds more than one."""
+        """Which cells are evidence; None if a row holds several."""
         return None if self.alone else np.asarray(~np.isnan(column))
 
     def present(self, column: np.ndarray) -> np.ndarray:
@@ -157,13 +158,13 @@ class Answering(Capabilities):
         return np.asarray(~np.isnan(column))
 
     def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """How many counts or words each row holds: so many are usual, as their number is not modelled."""
+        """The number of counts or words in each row, which is not modelled."""
         return np.ravel(self._core.features(column, setting).sum(axis=1)).astype(np.float64)
 
     def usual(
         self, column: Any, params: Params, setting: Setting, weights: np.ndarray, average: np.ndarray
     ) -> np.ndarray:
-        """The entropy of the cells that each row holds, averaged over the groups by (rows x groups) weights.
+        """The entropy of the cells of each row, averaged over the groups by (rows x groups) weights.
 
         Takes private parameters and their `average_surprise`.
         """
@@ -181,24 +182,26 @@ class Answering(Capabilities):
     def surprise_by_column(
         self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
     ) -> np.ndarray | None:
-        """(rows x columns) surprise of a block beyond what is usual, from private parameters; None: it is one.
+        """(rows x columns) surprise of a block in excess of its entropy, from private parameters.
 
-        The density is averaged over the groups by `members`, what is usual by `expected`.
+        None if not divisible.
+
+        The density is averaged over the groups by `members`, the entropy by `expected`.
         """
         return None
 
     # -- words
 
     def words_of(self, setting: Setting) -> WordFigures | None:
-        """What there is to say of its words, where it has any."""
+        """Statistics of its words; None if it has none."""
         return None
 
     def seen(self, stats: Twofold) -> np.ndarray | None:
-        """Which of its words any group holds; None where it has none."""
+        """Which of its words any group holds; None if it has none."""
         return None
 
     def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """What a fit that knew only the seen words would give."""
+        """The estimate of a fit that knows only the seen words."""
         return self._core.estimate(stats, hyper, how)
 
 
@@ -222,6 +225,15 @@ def draw_one_by_one(
     return values
 
 
+def draw_block(
+    family: Family, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+) -> Columns:
+    """`draw_columns` of a block of numbers."""
+    if cells is None:
+        return Answering.draw_columns(family, params, setting, groups, rng)
+    return list(draw_one_by_one(family, params, setting, groups, rng, cells).T)
+
+
 def fill_one_by_one(
     family: Family, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int
 ) -> np.ndarray:
@@ -234,7 +246,7 @@ def fill_one_by_one(
 
 
 def patterns(present: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Row numbers that share a pattern of holes, with that pattern (true where present)."""
+    """Rows with the same pattern of missing cells, and that pattern (true if present)."""
     if present.all():
         yield np.arange(len(present)), np.ones(present.shape[1], dtype=bool)
         return
@@ -243,13 +255,11 @@ def patterns(present: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield np.flatnonzero(which.ravel() == i), pattern
 
 
-# What follows of a family from what it must say: slopes, divergences, entropies, evidence, what makes no sense.
-
 DRAWS = 4096
 STEP = 1e-3
 """Of a parameter, by which it is moved: with five points the error is near 1e-12 of the slope."""
 POINTS = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
-"""Where a slope is told from, in steps, and what each place weighs."""
+"""Five-point difference: places, in steps from the parameter, and their weights."""
 
 
 def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
@@ -262,7 +272,7 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
     known = None if imagined is None else stats.value + imagined
 
     def height(there: Params) -> Any:
-        """What rises: of each group where the whole is a product, or of all of them."""
+        """The objective: of each group if it is a product, else of all groups together."""
         if known is not None:
             return product(known, family.natural(there))
         return family.completed(stats, params | there) + np.sum(family.log_prior(params | there, hyper, how))
@@ -273,25 +283,26 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
         found[name] = np.zeros(chart[name].shape)
         for inner in np.ndindex(*chart[name].shape[apart:]):
             spot = (*[slice(None)] * apart, *inner)
-            places = [(chart | {name: _moved(chart[name], spot, by * units)}, weight) for by, weight in POINTS]
-            found[name][spot] = sum(weight * height(there) for there, weight in places) / units[spot]
-    return {name: _shared(value) if name in family.shared_by_groups else value for name, value in found.items()}
-
-
-def _moved(value: np.ndarray, spot: Any, by: np.ndarray) -> np.ndarray:
-    moved = value.copy()
-    moved[spot] += by[spot]
-    return moved
+            total: Any = 0.0
+            for by, weight in POINTS:
+                moved = chart[name].copy()
+                moved[spot] += by * units[spot]
+                total = total + weight * height(chart | {name: moved})
+            found[name][spot] = total / units[spot]
+    return {
+        name: np.broadcast_to(value.mean(axis=0), value.shape) if name in family.shared_by_groups else value
+        for name, value in found.items()
+    }
 
 
 def product(stats: np.ndarray, natural: np.ndarray) -> np.ndarray:
-    """Statistics times natural parameters, summed over the features; nothing times infinity is nothing."""
+    """Statistics times natural parameters, summed over the features; 0 times infinity is 0."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(stats != 0, stats * natural, 0.0).sum(axis=-1))
 
 
 def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
-    """How far each number of a parameter is moved: little enough to stay where it makes sense."""
+    """The step for each number of a parameter: small enough to stay in its range."""
     value = params[name]
     if line == "plain":
         return np.broadcast_to(STEP * np.asarray(family.deviation(params)), value.shape)
@@ -302,17 +313,13 @@ def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
     return np.maximum(STEP * room, SMALLEST)
 
 
-def _shared(slope: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(slope.mean(axis=0), slope.shape)
-
-
 def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
     """Log marginal likelihood of rows with these statistics, in counting units and without `base`.
 
-    With a proper prior it is the log of the product of one-step-ahead predictions. Where the prior has no say in some
-    parameter, what that parameter's prior would add is left out: only priors of that kind can be compared. Here, where
-    no closed form is given, it is the likelihood at the posterior mean less half the logarithm of the rows for every
-    parameter (Schwarz's approximation to Laplace's).
+    With a proper prior it is the log of the product of one-step-ahead predictions. For a parameter with an improper
+    prior, the prior's part is left out: only priors of that kind can be compared. The default, without a closed form,
+    is the likelihood at the posterior mean less half the logarithm of the rows for every parameter (Schwarz's
+    approximation to Laplace's).
     """
     params = family.estimate(stats, hyper, "mean")
     size = sum(params[name].size for name in family.chart)
@@ -321,7 +328,7 @@ def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
 
 
 def draws(family: Family, params: Params) -> Any:
-    """(groups x 4,096) values drawn from every group, the same each time."""
+    """(groups x 4,096) draws from every group, the same each time."""
     count = len(next(iter(params.values())))
     drawn = family.draw(params, np.repeat(np.arange(count), DRAWS), np.random.default_rng(0))
     return drawn.reshape(count, DRAWS, *drawn.shape[1:])
@@ -347,7 +354,7 @@ def divergence(family: Family, params: Params, shares: np.ndarray) -> np.ndarray
 
 
 def entropy(family: Family, params: Params, simple: bool) -> np.ndarray:
-    """How surprising a value is on average in each group: -E[T] . eta where the density is no more (`simple`)."""
+    """The entropy of a value in each group: -E[T] . eta if the density has no other part (`simple`)."""
     means = family.mean_features(params) if simple and family.is_product(params) else None
     if means is not None:
         return -product(means, family.natural(params))
@@ -366,7 +373,7 @@ def from_mixture(scored: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
-    """What makes parameters senseless, in words, from the lines they are on; None where nothing does."""
+    """A description of parameters that are out of range, by their chart, or None."""
     shares = [name for name, line in chart.items() if line == "shares"]
     if any(not sums_to_one(params[name]) for name in shares):
         return f"its {_plural(shares)} do not sum to one"
@@ -382,7 +389,7 @@ def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
 
 
 def sums_to_one(shares: np.ndarray) -> bool:
-    """Whether they are shares of one, in every group; of nothing they always are."""
+    """Whether the numbers are shares that sum to one in every group; true if there are none."""
     if not shares.shape[-1]:
         return True
     return bool((shares >= 0).all() and np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) <= 1e-9)

@@ -1,4 +1,4 @@
-"""What every distribution must implement, and the registry that makes one file a whole new family."""
+"""The interface that every family implements, and the registry of families."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from softcount.table.cell_forms import as_cell, is_plain
 from softcount.table.schema import Field, Key, Kind
 
 LARGEST = 1e150
-"""Parameters, in counting units, beyond which squares and products are no numbers any more."""
+"""Limit of parameters, in counting units: beyond it squares and products overflow."""
 
 MAY_BE_INFINITE = ("freedom",)
 """Parameters that have no largest value: with infinite freedom a t distribution is normal."""
 
 
 class Filing(Answering):
-    """The part of a family that files and reports ask for."""
+    """The part of a family that files and reports use."""
 
     __struct_fields__: ClassVar[tuple[str, ...]]
 
     @property
     def word_model(self) -> str | None:
-        """How it models words; None where it models none."""
+        """The name of its model of words; None if it does not model words."""
         return None
 
     # -- itself
@@ -54,11 +54,11 @@ class Filing(Answering):
 
     @classmethod
     def spelt(cls, how: str) -> Family:
-        """Itself with the settings that stand after its name and a colon."""
+        """The family with the settings written after its name and a colon."""
         raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
 
     def document(self) -> dict[str, Any]:
-        """Its name and its own settings."""
+        """Its name and settings."""
         return {"family": self.name, "own": {name: getattr(self, name) for name in self._own_names()}}
 
     @classmethod
@@ -74,7 +74,7 @@ class Filing(Answering):
 
     @classmethod
     def reading_in(cls, own: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Those of its own settings that say how documents are read; None where it reads none."""
+        """Those of its settings that control how documents are read; None if it reads none."""
         return None
 
     # -- its columns
@@ -84,12 +84,12 @@ class Filing(Answering):
         return kind.numeric
 
     def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
-        """Refuse columns that do not go by this key; `alone` where nothing else is modelled."""
+        """Raise an error if the columns do not match the key; `alone` if nothing else is modelled."""
         if not columns or key != (columns if self.block else columns[0]):
             raise ModelFileError(f"{key!r} is {self.name} of the columns {list(columns)!r}.")
 
     def check_field(self, spec: Field, setting: Setting, place: int) -> None:
-        """Refuse a column, the place-th of its own, that it cannot model or that has other levels than it has."""
+        """Raise an error if it cannot model a column, or if the levels of the column differ from its own."""
         if not spec.used or not self.takes(spec.kind):
             raise ModelFileError(f"column {spec.key!r} ({spec.kind}) cannot be {self.name}.")
         levels = self.levels_of(setting, place)
@@ -99,7 +99,7 @@ class Filing(Answering):
     # -- its setting
 
     def setting_document(self, setting: Setting) -> dict[str, Any]:
-        """What is kept of its setting, besides keys and groups: plain values and tuples of them."""
+        """The document of its setting, without keys and groups: plain values and tuples of them."""
         anchor, scale = tuple(map(float, setting.anchor)), tuple(map(float, setting.scale))
         return {"levels": self._kept_levels(setting), "anchor": anchor, "scale": scale, "floor": float(setting.floor)}
 
@@ -107,7 +107,7 @@ class Filing(Answering):
         return len(setting.levels)
 
     def setting_parts(self, document: Mapping[str, Any], specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        """The same back, as arguments of its `setting_type`; no table of the file is wider than `widest`."""
+        """The arguments of its `setting_type` from a document; no table of the file is wider than `widest`."""
         levels = self._read_levels(document["levels"], specs, widest)
         anchor, scale = (np.array(document[name], dtype=float) for name in ("anchor", "scale"))
         parts = {"levels": levels, "anchor": anchor, "scale": scale, "floor": number(document["floor"], "the floor")}
@@ -123,7 +123,7 @@ class Filing(Answering):
     # -- its numbers
 
     def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
-        """What is wrong with the shape of parameters that were read, or that they are not finite, in words."""
+        """A description of what is wrong with the shape or the range of parameters that were read, or None."""
         for name, value in params.items():
             if value.shape[:1] != (groups,):
                 return f"{name} is not given for each of {groups} groups"
@@ -139,7 +139,7 @@ class Filing(Answering):
         return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
 
     def check_hyper(self, hyper: Hyper) -> str | None:
-        """What makes a prior senseless, in words, or None."""
+        """A description of what is wrong with prior parameters that were read, or None."""
         if not all(np.isfinite(value).all() for value in hyper.values()):
             return "it imagines what is not finite"
         imagined = hyper.get("alpha", np.zeros(1))
@@ -161,30 +161,31 @@ def number(value: Any, what: str) -> float:
 
 
 def truth(value: Any, what: str) -> bool:
-    """True or false, if a file says one of them."""
+    """A Boolean value of a file, checked."""
     if not isinstance(value, bool):
         raise ModelFileError(f"{what} is {value!r}, which is neither true nor false.")
     return value
 
 
-# What every distribution must say, and the registry that makes one file a whole new family.
-
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
 NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
-"""Priors that have no mode of their own and so imply `mean`."""
+"""Priors without a mode, which imply `mean`."""
 
 
 class Family(Filing):
-    """A distribution, configured, holding neither data nor parameters.
+    """A configured distribution. It holds neither data nor parameters.
 
-    Families whose log-density is features times natural parameters only say those two; `score` follows. What is here
-    a new family must say or may inherit; what else it could say is in `Capabilities`.
+    A family whose log-density is features times natural parameters implements only those two; `score` follows. A new
+    family must implement or inherit the members of this class; optional ones are in `Capabilities`.
     """
 
     chart: ClassVar[Mapping[str, Line]] = {}
-    """The parameters EM moves, each with where a straight line makes sense: as it is, by its logarithm, as a share of
-    one, as shares that sum to one along the last axis, or as a covariance. Others are made afresh by every M-step."""
+    """The parameters that EM changes, each with the scale on which straight lines make sense.
+
+    Plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step computes all other
+    parameters again.
+    """
 
     # Of what can be derived in a few lines or more, the default is a function of the family.
     slope = answers.slope_by_differences
@@ -202,7 +203,13 @@ class Family(Filing):
         if self.kind is Kind.COUNT:
             check_counts(column, key, start)
         elif self.kind is Kind.POSITIVE:
-            check_positive(column, key, start, self.name)
+            bad = column <= 0
+            if bad.any():
+                row = where_first(bad, start)
+                raise DataError(
+                    f"column {key!r} is positive ({self.name}), but row {row} holds {column[row - start - 1]:g}. "
+                    f"Declare it real: {remedies.kind(key, 'normal')}"
+                )
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         """The (rows x width) matrix whose sums are all that is ever learned; a null row is zeros."""
@@ -213,11 +220,11 @@ class Family(Filing):
         return 0.0
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """The imagined counts that `prior` stands for."""
+        """The prior parameters for `prior`."""
         raise NotImplementedError
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Parameters of every group from its statistics and the imagined ones."""
+        """Parameters of every group from its statistics and the prior."""
         raise NotImplementedError
 
     def natural(self, params: Params) -> np.ndarray:
@@ -235,7 +242,7 @@ class Family(Filing):
             return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        """The prior's part of the objective that EM climbs, in every group and column: what imagined rows say."""
+        """The log prior, in every group and column, without its normalising constant."""
         imagined = self.imagined_stats(hyper, how)
         if imagined is None:
             raise NotImplementedError
@@ -243,7 +250,7 @@ class Family(Filing):
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        """How many parameters may vary freely, over all groups, for so many like columns: shared ones count once."""
+        """The number of free parameters over all groups, for this many like columns; shared ones count once."""
         return groups * columns * len(self.chart)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -256,10 +263,10 @@ class Family(Filing):
         return [", ".join(group) for group in zip(*said, strict=True)]
 
     def entropy(self, params: Params) -> np.ndarray:
-        """How surprising a value is on average in each group, in nats, from public parameters.
+        """The entropy of a value in each group, in nats, from public parameters.
 
-        Here from the mean features where they are known and nothing else is in the density, or by 4,096 draws, the
-        same every time: good to about 0.01.
+        Computed from the mean features if they are known and the density has no other part. Otherwise from 4,096 draws,
+        the same every time: good to about 0.01.
         """
         return answers.entropy(self, params, simple=type(self).base is Family.base)
 
@@ -273,11 +280,14 @@ class Family(Filing):
         return np.asarray((answers.draws(self, params) <= x).mean(axis=1))
 
     def survival(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of a value above x; here what `cdf` leaves, which loses digits far up."""
+        """The probability in each group of a value above x.
+
+        The default is 1 - `cdf`, which loses digits in the upper tail.
+        """
         return np.asarray(1.0 - self.cdf(params, x))
 
     def mass_at(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of exactly x, which is none where there is a density."""
+        """The probability in each group of exactly x, which is 0 for a density."""
         nearest = self.cdf(params, x) - self.cdf(params, x - 1.0) if self.whole_numbers else np.zeros(1)
         return np.asarray(nearest + np.zeros(len(next(iter(params.values())))))
 
@@ -287,7 +297,7 @@ class Family(Filing):
         return type(self).cdf is not Family.cdf
 
     def check_params(self, params: Params) -> str | None:
-        """What makes these parameters senseless, in words, or None; here from the lines they are on."""
+        """A description of what is wrong with these parameters, or None."""
         return answers.senseless(self.chart, params)
 
 
@@ -301,14 +311,14 @@ def register(family: type[Family]) -> type[Family]:
 
 
 def given_family(said: object) -> Family | None:
-    """What was said of a column, where that is a family itself and not the name of one."""
+    """A declared kind if it is a family and not a name."""
     return said if isinstance(said, Family) else None
 
 
 def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -> float:
-    """The number of imagined rows (or counts per level) that a prior named in one word or number means.
+    """The number of prior rows, or counts per level, for a prior given as a word or a number.
 
-    "row" imagines one row in every group, "bdeu" one row in the whole table, shared by groups and levels.
+    "row" is one row in every group, "bdeu" one row in the whole table, shared by groups and levels.
     """
     if isinstance(prior, str):
         words = {"flat": 1.0, "laplace": 1.0, "jeffreys": 0.5, "row": 1 / levels, "bdeu": 1 / (levels * max(groups, 1))}
@@ -323,7 +333,7 @@ def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -
 
 
 def spoken(value: float, digits: int, beside: float = 0.0) -> str:
-    """A number in a few digits as people write it; 0 where it is nothing beside a spread.
+    """A number in a few digits as people write it; 0 if it is negligible compared with a spread.
 
     >>> spoken(21387.6, 4), spoken(0.2461, 3), spoken(1.597e-133, 4, beside=6.21)
     ('21,388', '0.246', '0')
@@ -334,7 +344,7 @@ def spoken(value: float, digits: int, beside: float = 0.0) -> str:
 
 
 def said(setting: Setting, value: float, plain: str) -> str:
-    """A number of a column as its cells are written; `plain` where they are plain numbers."""
+    """A number of a column as its cells are written; `plain` if they are plain numbers."""
     return plain if is_plain(setting.written) else str(as_cell(setting.written, float(value)))
 
 
@@ -345,24 +355,13 @@ def said_spread(setting: Setting, value: float) -> str:
 
 
 def check_counts(column: np.ndarray, key: Key, start: int) -> None:
-    """Refuse what is not 0, 1, 2, ..., naming column and row."""
+    """Raise an error, naming column and row, for a value that is not 0, 1, 2, ..."""
     bad = (column < 0) | (column != np.floor(column)) & ~np.isnan(column)
     if bad.any():
         row = where_first(bad, start)
         raise DataError(
             f"column {key!r} is a count, but row {row} holds {column[row - start - 1]:g}. Counts are 0, 1, 2, ...\n"
             f"  Declare it real: {remedies.kind(key, 'normal')}     or leave it out: {remedies.kind(key, 'ignore')}"
-        )
-
-
-def check_positive(column: np.ndarray, key: Key, start: int, name: str) -> None:
-    """Refuse what is not above zero, naming column and row."""
-    bad = column <= 0
-    if bad.any():
-        row = where_first(bad, start)
-        raise DataError(
-            f"column {key!r} is positive ({name}), but row {row} holds {column[row - start - 1]:g}. "
-            f"Declare it real: {remedies.kind(key, 'normal')}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a column of numbers is like, as far as it decides which families are worth trying for it."""
+"""The optional members of families, and the facts about a column that decide which families are tried."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from softcount.families.base import Family
 
 LARGE_SHARE = 0.1
-"""The share of rows from which on one value is a spike; zero is one, among numbers of 0 or more, where it is met."""
-
-
+"""The share of rows from which on one value is a spike. Among numbers of 0 or more, zero always is."""
 FEW_ROWS = 50
 """Rows of the smallest class below which no family of many parameters is tried."""
 
@@ -45,7 +43,7 @@ class NumberFacts(Struct, frozen=True):
 
 
 def facts_of_numbers(values: np.ndarray, weights: np.ndarray, rows: float) -> NumberFacts:
-    """The facts of finite numbers with these weights, `rows` of them in the smallest class."""
+    """The facts of finite numbers with these weights; `rows` is the size of the smallest class."""
     distinct, which = np.unique(values, return_inverse=True)
     shares = np.bincount(which, weights) / weights.sum()
     most, least = int(shares.argmax()), float(distinct[0])
@@ -61,8 +59,6 @@ def facts_of_numbers(values: np.ndarray, weights: np.ndarray, rows: float) -> Nu
     return NumberFacts(least, bool(np.all(distinct == np.floor(distinct))), rows, rounding, above, spike)
 
 
-# What a family can do beyond its core, each with a default derived from the core.
-
 Labels = Sequence[np.ndarray]
 
 
@@ -72,7 +68,7 @@ class Capabilities:
     name: ClassVar[str] = ""
     kind: ClassVar[Kind] = Kind.REAL
     block: ClassVar[bool] = False
-    """Whether it models several columns at once."""
+    """Whether it models several columns together."""
     chart: ClassVar[Mapping[str, Line]] = {}
     stack: ClassVar[str] = "features"
     """Which kind of stack scores and counts it: "reals", "codes", "joint", "block", "bag", "points" or "features"."""
@@ -81,7 +77,7 @@ class Capabilities:
     mergeable: ClassVar[bool] = True
     """Whether the counts of two fits add up to those of both tables."""
     has_products: ClassVar[bool] = True
-    """Whether counting is memberships times features; otherwise the family has its own `count` and `score`."""
+    """Whether counting is memberships times features; otherwise the family implements `count` and `score`."""
     rows_first: ClassVar[bool] = False
     """Whether the first statistic is the number of rows that have a value."""
     needs_levels: ClassVar[bool] = False
@@ -89,7 +85,7 @@ class Capabilities:
     counts_points: ClassVar[bool] = False
     """Whether rows are counted at the different numbers of the column, which must be known before."""
     side_by_side: ClassVar[bool] = True
-    """Whether like columns are estimated together; otherwise each by itself, though scored with the others."""
+    """Whether like columns are estimated together; otherwise one by one, although scored with the others."""
     two_levels: ClassVar[bool] = False
     """Whether a column of one level has an opposite one."""
     takes_bag: ClassVar[bool] = False
@@ -97,11 +93,11 @@ class Capabilities:
     spread_parameters: ClassVar[tuple[str, ...]] = ()
     """The parameters that a floor holds."""
     setting_type: ClassVar[type[Setting]] = Setting
-    """What it is told of its columns: a subclass of `Setting` where it must know more."""
+    """The class of its settings: a subclass of `Setting` if it needs more information."""
 
     @property
     def _core(self) -> Family:
-        """The family itself, of which this is only a base: what defaults are derived from."""
+        """The family itself, typed: this class is only a base of it."""
         return cast("Family", self)
 
     # -- setting up
@@ -113,7 +109,7 @@ class Capabilities:
 
     @property
     def logged(self) -> bool:
-        """Whether spread is told by logarithms."""
+        """Whether spread is measured on logarithms."""
         return self.kind is Kind.POSITIVE
 
     @property
@@ -123,27 +119,30 @@ class Capabilities:
 
     @property
     def alone(self) -> bool:
-        """Whether its statistics are estimated by themselves, not side by side with those of like columns."""
+        """Whether its statistics are estimated alone, not side by side with those of like columns."""
         return self.block or self.kind is Kind.TEXT
 
     @property
     def reads(self) -> Kind | Reading:
-        """What it makes of its columns: their kind, or for text how documents are read."""
+        """The kind that its columns are read as, or for text how documents are read."""
         return self.kind
 
     @classmethod
     def of_field(cls, field: Field) -> Self:
-        """The family of a column of which nobody said anything but its kind."""
+        """The default family of a column of its kind."""
         return cls()
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Those of its kind that are worth trying for a column of numbers like these; none where it cannot be."""
+        """The settings of this family worth trying for a column of numbers with these facts.
+
+        Empty if it does not fit.
+        """
         return ()
 
     @property
     def choices(self) -> Sequence[Family]:
-        """Those among which rows are to choose, where somebody left it open; none where it is decided."""
+        """The families that rows choose from; empty if nothing is left to choose."""
         return ()
 
     def stack_key(self) -> tuple[Any, ...]:
@@ -151,13 +150,17 @@ class Capabilities:
         return (type(self).__name__, self)
 
     def for_key(self, key: Key) -> Family:
-        """The family that models what `key` names: a column, or a tuple of them."""
-        if isinstance(key, tuple) != self.block or (isinstance(key, tuple) and not key):
-            raise DataError(_block_mismatch(self, key))
+        """The family for a key: a column, or a tuple of columns."""
+        if isinstance(key, tuple) and not key:
+            raise DataError(f"kinds names a block of no columns as {self.name}. Give a tuple of names.")
+        if self.block and not isinstance(key, tuple):
+            raise DataError(f"{self.name} is for a block of columns; give a tuple of names instead of {key!r}.")
+        if isinstance(key, tuple) and not self.block:
+            raise DataError(f"{self.name} is for a single column, but {key!r} names {len(key)} of them.")
         return self._core
 
     def node_key(self, setting: Setting) -> Key:
-        """The key of what it models: a column, or a tuple of them."""
+        """The key of its node: a column, or a tuple of columns."""
         return setting.keys if self.block else setting.keys[0]
 
     @property
@@ -171,7 +174,7 @@ class Capabilities:
         return ()
 
     def as_named(self, params: Params, was: Family) -> Params:
-        """Public parameters of the same family that named the numbers it follows in another order."""
+        """Public parameters of the same family with its numeric parents in another order."""
         return params
 
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,7 +182,7 @@ class Capabilities:
         raise NotImplementedError
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
-        """The family and its setting for these columns of a schema; refuses what does not fit."""
+        """The family and its setting for these columns of a schema. Raises an error if they do not fit."""
         for spec in fields:
             if spec.kind is Kind.TEXT and self.kind is not Kind.TEXT:
                 raise DataError(f"column {spec.key!r} is text, which {self.name} cannot model. Declare it text.")
@@ -191,7 +194,10 @@ class Capabilities:
         return self._core, self.setting_type(keys, groups, levels, anchor, scale, floor, written=written)
 
     def set_up_bag(self, key: Key, width: int, groups: int, floor: float) -> tuple[Family, Setting]:
-        """The family and its setting for a whole sparse table of so many columns; refused unless it takes one."""
+        """The family and its setting for a whole sparse table of `width` columns.
+
+        Raises an error unless it takes one.
+        """
         if not self.takes_bag:
             raise DataError(
                 f"a sparse table is one block of counts, which is multinomial, not {self.name}. "
@@ -200,14 +206,14 @@ class Capabilities:
         return self._core, self.setting_type((key,), groups, tuple(range(width)), floor=floor)
 
     def in_one_unit(self, settings: Sequence[Setting]) -> list[Setting]:
-        """Settings of columns that hold equal instances, in one unit where they share a parameter."""
+        """Settings of columns with equal instances, in one unit if they share a parameter."""
         if not self.shared_by_columns:
             return list(settings)
         scale = np.array([min(setting.scale[0] for setting in settings)])
         return [replace(setting, scale=scale) for setting in settings]
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """What its numbers are counted as: themselves, or their logarithms."""
+        """The numbers that are counted: the values or their logarithms."""
         return values
 
     # -- counting
@@ -223,37 +229,37 @@ class Capabilities:
         raise NotImplementedError
 
     def hidden(self, key: Key, holes: bool) -> str:
-        """What one pass over rows of known class cannot count, in words, or nothing."""
+        """A description of what one pass over labelled rows cannot count, or an empty string."""
         return ""
 
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """What a group is taken for while nothing is known of it (`Setting.blank`); None where counting needs none.
+        """The initial guess for groups without information (`Setting.blank`); None if counting needs none.
 
-        `labels` are the groups of rows, below 0 where not known, in parts as the columns are; empty where none are.
+        `labels` are the groups of rows, below 0 if unknown, in parts like the columns; empty if no labels are known.
         """
         return None
 
     def observed(self, stats: np.ndarray) -> float | None:
-        """How many rows, by weight, had a value; None where the statistics do not tell."""
+        """The weight of the rows that had a value; None if the statistics do not tell."""
         return float(stats[..., 0].sum()) if self.rows_first else None
 
     def imagined_stats(self, hyper: Hyper, how: How) -> np.ndarray | None:
-        """Imagined statistics, as far as they are in the objective; None where a prior is more than imagined rows."""
+        """Prior statistics, as far as they are in the objective; None if the prior is more than prior rows."""
         return None
 
     def mean_features(self, params: Params) -> np.ndarray | None:
-        """(groups x width) expected features of a row, from public parameters; None where they are not known."""
+        """(groups x width) expected features of a row, from public parameters; None if unknown."""
         return None
 
     @property
     def races(self) -> bool:
-        """Whether features times `raced` parameters are the score, near enough to tell good starts from bad ones."""
+        """Whether features times `raced` parameters are the score, precisely enough to compare initialisations."""
         return self.has_products
 
     def raced(self, params: Params, setting: Setting) -> np.ndarray:
-        """Natural parameters of every group, where many sets of parameters are tried at once."""
+        """Natural parameters of every group, with many sets of parameters side by side."""
         return self._core.natural(self._core.public(params, setting))
 
     def is_product(self, params: Params) -> bool:
@@ -264,15 +270,18 @@ class Capabilities:
         return self.has_products and set(params) <= set(self.chart)
 
     def scorable(self, params: Params, setting: Setting) -> Params:
-        """Parameters as `score` takes them, made once a pass: the public ones, and what those may be too small for."""
+        """Parameters in the form of `score`, made once per pass.
+
+        The public ones, and those too small for the user's units.
+        """
         return self._core.public(params, setting)
 
     def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """For a stack of reals: means, inverse deviations and constants in the user's units; None where not normal."""
+        """For a stack of reals: means, inverse deviations and constants in the user's units; None if not normal."""
         raise NotImplementedError
 
     def block_form(self, params: Params) -> Any:
-        """For a stack of one correlated block: means, covariances, and what makes them Student's or None."""
+        """For a stack of one correlated block: means, covariances, and the parameters of Student's t or None."""
         raise NotImplementedError
 
     def table(self, params: Params) -> np.ndarray:
@@ -284,7 +293,7 @@ class Capabilities:
         raise NotImplementedError
 
     def lacking(self, params: Params) -> np.ndarray | None:
-        """Weights that count the words a document should hold for certain and does not; None where none is certain."""
+        """Weights that count the words that a document must hold but does not; None if no word is certain."""
         return None
 
     # -- learning
@@ -301,37 +310,37 @@ class Capabilities:
 
     @property
     def has_density(self) -> bool:
-        """Whether its scores are log-densities; otherwise they only tell known classes apart."""
+        """Whether its scores are log-densities; otherwise they only discriminate known classes."""
         return True
 
     @property
     def needs_classes(self) -> bool:
-        """Whether it learns from known classes alone, not from what EM expects of unknown ones."""
+        """Whether it learns from labelled rows only, and not from expected counts."""
         return False
 
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
-        """What was decided of the column by its counts, in words, or nothing."""
+        """A description of what the counts decided about the column, or None."""
         return None
 
     @property
     def equal_classes(self) -> bool:
-        """Whether classes are taken as equally likely where such columns are all there is.
+        """Whether classes are equally likely a priori if the model has only such columns.
 
-        How often a class occurs is in the words of the others already, where their complements are scored.
+        The frequency of a class is already in the words of the others if their complements are scored.
         """
         return not self.has_density
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        """The same as `free`, where what was decided by the counts tells; `hyper` may be empty."""
+        """As `free`, after decisions made by the counts; `hyper` may be empty."""
         return self._core.free(setting, groups, columns)
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """The estimate where some parameters are fixed: what is fixed is certain, the others are plugged in."""
+        """The estimate with some parameters fixed; the others are estimated as if these were certain."""
         free = self._core.estimate(stats, hyper, how)
         return {name: free[name] for name in free if name in self.chart or name == "unseen"} | fixed
 
     def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
-        """How many of the free parameters of so many like columns the fixed ones are."""
+        """The number of free parameters that are fixed, for this many like columns."""
         whole = set(self.chart) <= set(names)
         return self._core.free(setting, groups, columns) if whole else groups * len(names) * columns
 
@@ -340,15 +349,15 @@ class Capabilities:
         return params
 
     def deviation(self, params: Params) -> np.ndarray | float:
-        """What a unit of a plain parameter is, group by group."""
+        """The unit of a plain parameter in every group."""
         return 1.0
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        """What the log-likelihood of these rows loses to the columns' deviations, in counting units."""
+        """The part of the log-likelihood due to the columns' deviations, in counting units."""
         return 0.0
 
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Which groups do not vary, so that a floor holds their spread, also where the whole table does not vary."""
+        """Which groups are at a floor of their spread, even if the whole table is."""
         return np.zeros(len(next(iter(params.values()))), dtype=bool)
 
     def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
@@ -363,13 +372,13 @@ class Capabilities:
         return 2.0 if self.spread_parameters else 0.0
 
     def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
-        """What to say where the prior imagines more than the labelled rows hold, or nothing."""
+        """A note if the prior counts exceed those of the labelled rows, or None."""
         return None
 
     def nudged(self, params: Params, which: np.ndarray, rng: np.random.Generator) -> Params:
-        """The same with some groups moved a little: means by a tenth of a deviation, shares and rates by a tenth.
+        """The same parameters with some groups perturbed: means by a tenth of a deviation, shares and rates by a tenth.
 
-        Spreads around a mean stay as they are.
+        Spreads around a mean stay unchanged.
         """
         moved, places = dict(params), "plain" in self.chart.values()
         for name, line in reversed(list(self.chart.items())):
@@ -392,11 +401,11 @@ class Capabilities:
         return {}
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """The same imagined rows as a belief that integrates to one, which comparing numbers of groups needs."""
+        """The same prior made proper, as comparing numbers of groups requires."""
         return hyper
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        """What the column's unit alone adds to the log-likelihood of these rows; nothing where there is no unit."""
+        """The part of the log-likelihood due to the column's unit; 0 without a unit."""
         return 0.0
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
@@ -413,25 +422,25 @@ class Capabilities:
         return params
 
     def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...] | None:
-        """The shape of one group's parameter; None where its line tells."""
+        """The shape of one group's parameter; None if it follows from the chart."""
         return None
 
     # -- statistics of one table in another's terms
 
     def moved(self, stats: Twofold, was: Family, old: Setting, new: Setting) -> Twofold:
-        """Statistics that the same family counted in another setting, as counted in this one; refuses another's."""
+        """Statistics counted in another setting, converted to this one. Raises an error for those of another family."""
         if type(was) is not type(self):
             raise DataError(
                 f"column {was.node_key(old)!r} is {was.name} in one model and {self.name} in the other. "
                 "Declare it the same in both with kinds."
             )
-        return self._moved(stats, was, old, new)
+        return self._rebase(stats, was, old, new)
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         return stats
 
     def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
-        """The family and its setting with the levels of a united schema and so many groups."""
+        """The family and its setting with the levels of a merged schema and this many groups."""
         kept = self.discrete or self.kind is Kind.TEXT
         levels = fields[0].levels if kept else setting.levels
         return self._core, replace(setting, groups=groups, levels=levels, blank=None)
@@ -439,11 +448,3 @@ class Capabilities:
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
         """Whether more was taken out of the statistics than was in them."""
         return bool((after.value < -slack * np.maximum(before.value, 1.0)).any())
-
-
-def _block_mismatch(family: Capabilities, key: Any) -> str:
-    if isinstance(key, tuple) and not key:
-        return f"kinds names a block of no columns as {family.name}. Give a tuple of names."
-    if family.block:
-        return f"{family.name} is for a block of columns; give a tuple of names instead of {key!r}."
-    return f"{family.name} is for a single column, but {key!r} names {len(key)} of them."

@@ -1,4 +1,4 @@
-"""Categorical columns: a probability for each level, looked up by code and never multiplied."""
+"""Categorical columns: a probability for each level, looked up by code; or for each group of levels."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
+from softcount.table.discretise import level_groups
 from softcount.table.schema import Field, Key, Kind
 
 NO_SHARE = "its share for levels never seen is no share"
 
 
 def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> np.ndarray:
-    """Imagined counts per level that a prior stands for, in the order of the levels."""
+    """Prior counts per level, in the order of the levels."""
     if isinstance(prior, Expert):
         prior = prior.as_beta() if levels == 2 and np.ndim(prior.n) == 0 else prior.as_dirichlet()
     if isinstance(prior, Beta):
@@ -33,11 +34,11 @@ def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> 
             raise DataError(f"column {setting.keys[0]!r} has {levels} levels; a Beta prior is for two. Use Dirichlet.")
         prior = Dirichlet(np.stack([prior.beta, prior.alpha], axis=-1))  # the classes first, if there is one for each
     if isinstance(prior, Dirichlet):
-        return _named(prior, setting, levels)
+        return _match_levels(prior, setting, levels)
     return np.full(levels, scalar_prior(prior, family, levels, setting.groups))
 
 
-def _named(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray:
+def _match_levels(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray:
     alpha = np.asarray(prior.alpha, dtype=np.float64)
     if alpha.shape[:-1] not in ((), (1,), (setting.groups,)):
         raise DataError(
@@ -56,8 +57,8 @@ def _named(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray:
     return alpha
 
 
-def estimated(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) -> np.ndarray:
-    """Shares from counts and imagined counts along the last axis; nothing seen at all gives equal shares."""
+def estimate_shares(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) -> np.ndarray:
+    """Shares from counts and prior counts along the last axis; equal shares if all are zero."""
     if how == "map":
         alpha = alpha - 1.0
         if (counts + alpha < 0).any():
@@ -80,8 +81,8 @@ def imagined_counts(hyper: Hyper, how: How) -> np.ndarray:
 class Categorical(Family, Struct, frozen=True):
     """One of several levels.
 
-    Statistics are the number of rows at each level. A level never seen has the prior's reserved mass
-    a / (N + a (m + 1)); under `ml` it is no evidence.
+    Statistics are the number of rows at each level. An unseen level has the prior's reserved mass a / (N + a (m + 1));
+    under `ml` it is not evidence.
     """
 
     name = "categorical"
@@ -110,17 +111,17 @@ class Categorical(Family, Struct, frozen=True):
         counts, alpha = np.maximum(stats.value, 0.0), hyper["alpha"]
         reserve = 0.0 if how == "ml" else alpha.sum(axis=-1) / max(alpha.shape[-1], 1)
         unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, 1e-300)
-        return {"probability": estimated(counts, alpha, how, self.name), "unseen": unseen}
+        return {"probability": estimate_shares(counts, alpha, how, self.name), "unseen": unseen}
 
     def is_product(self, params: Params) -> bool:
-        """Never: probabilities are looked up, or nothing would be multiplied by minus infinity."""
+        """Never: probabilities are looked up, because 0 times minus infinity is not a number."""
         return False
 
     def given(self, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
         return {"probability": given_shares(self, said, setting, groups), "unseen": np.zeros(groups)}
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        return moved_levels(stats, self.node_key(old), old.levels, new.levels)
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        return move_levels(stats, self.node_key(old), old.levels, new.levels)
 
     def natural(self, params: Params) -> np.ndarray:
         with np.errstate(divide="ignore"):
@@ -151,7 +152,7 @@ class Categorical(Family, Struct, frozen=True):
         return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Where nothing is imagined of any level, one row shared by all of them."""
+        """If no level has prior counts, one row shared by all levels."""
         alpha = hyper["alpha"]
         nothing = alpha.sum(axis=-1, keepdims=True) <= 0
         return hyper | {"alpha": np.where(nothing, 1.0 / max(alpha.shape[-1], 1), alpha)}
@@ -220,7 +221,7 @@ class Categorical(Family, Struct, frozen=True):
         return {"form": "levels", "table": np.pad(weights, ((0, 0), (1, 1)))}
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """A level never seen is evidence only where some mass is kept for it."""
+        """An unseen level is evidence only if some mass is reserved for it."""
         kept = (params["unseen"] > 0).any()
         return column > 0 if kept else (column > 0) & (column <= len(setting.levels))
 
@@ -257,8 +258,8 @@ class Bernoulli(Categorical, frozen=True):
         return Categorical.set_up(self, key, fields, groups, floor)
 
 
-def moved_levels(stats: Twofold, key: Key, old: Sequence[object], new: Sequence[object]) -> Twofold:
-    """Counts of levels (or columns) among others; refused where one of them has no place there."""
+def move_levels(stats: Twofold, key: Key, old: Sequence[object], new: Sequence[object]) -> Twofold:
+    """Counts of levels (or columns) in another list. Raises an error if one of them is not in it."""
     where = {level: i for i, level in enumerate(new)}
     if not where.keys() >= set(old):
         raise DataError(
@@ -290,13 +291,130 @@ def _beside_share(level: object) -> str:
     >>> _beside_share("red"), _beside_share("10115"), _beside_share(4)
     ('red', '10115:', '4:')
     """
+    text = " and ".join(map(str, level)) if isinstance(level, tuple) else str(level)
     plain = isinstance(level, str) and not any(char.isdigit() for char in level)
-    return _spoken(level) if plain else f"{_spoken(level)}:"
+    return text if plain else f"{text}:"
 
 
-def _spoken(level: object) -> str:
-    """A level in words: a combination of levels is its parts."""
-    return " and ".join(map(str, level)) if isinstance(level, tuple) else str(level)
+MOST_NAMED = 4
+"""Levels that a group is named by."""
+MOST_GROUPS = 3
+"""Groups that a note names."""
+
+
+@register
+class Grouped(Categorical, frozen=True):
+    """One of many levels in a few groups, by Boullé's rule: the most probable groups given the classes.
+
+    A class has a share of every group; within a group each level has its share of all rows, whatever the class. A prior
+    of `a` adds `a` rows to every group. Levels are counted one by one, so groups are decided by counts that add:
+    learning in parts gives the same fit, and the groups of a fold are decided by the other folds alone.
+    """
+
+    name = "grouped"
+    side_by_side = False
+    needs_classes = True
+    slope = Family.slope
+
+    def for_key(self, key: Key) -> Family:
+        return Family.for_key(self, key)
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        counts = np.maximum(stats.value, 0.0).astype(np.float32).astype(np.float64)
+        counts = counts.reshape(stats.shape[0], stats.shape[-1])
+        group = level_groups(counts.T)
+        groups = int(group.max(initial=-1)) + 1
+        rows = scalar_prior(prior, self, max(groups, 1), setting.groups)
+        size = np.bincount(group, minlength=groups)
+        seen = counts.sum(axis=0)
+        return {"alpha": rows / size[group], "group": group.astype(np.float64), "seen": seen}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        """The share of a level is that of its group in the class, times its share in the group in all classes."""
+        member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
+        alpha = hyper["alpha"] @ member
+        groups = estimate_shares(counts @ member, alpha, how, self.name)
+        reserve = 0.0 if how == "ml" else alpha.sum(axis=-1) / max(alpha.shape[-1], 1)
+        unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, SMALLEST)
+        shares = (groups @ member.T) * _within(counts, hyper, how)
+        return {"probability": shares, "unseen": unseen, "group": np.broadcast_to(hyper["group"], shares.shape).copy()}
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        member = _members(hyper["group"])
+        imagined = imagined_counts({"alpha": hyper["alpha"] @ member}, how)
+        return np.asarray(xlogy(imagined, params["probability"] @ member).sum(axis=-1))
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        """Of the groups as they are: their shares unknown, those of levels within them known."""
+        member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
+        held = counts @ member
+        alpha = np.broadcast_to(hyper["alpha"] @ member, held.shape)
+        seen = np.asarray(log_rising(alpha.sum(axis=-1), held.sum(axis=-1))).sum()
+        levels = xlogy(counts, _within(counts, hyper, "mean")).sum()
+        return float(np.asarray(log_rising(alpha, held)).sum() - seen + levels)
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
+        return Family.posterior(self, stats, hyper, setting)
+
+    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
+        if not hyper:
+            return self.free(setting, groups, columns)
+        found = int(hyper["group"].max(initial=-1)) + 1
+        return columns * (groups * max(found - 1, 0) + len(setting.levels) - found)
+
+    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
+        names = group_names(hyper["group"], setting.levels, hyper["seen"])
+        if len(names) in (0, len(setting.levels)):
+            return None
+        if len(names) == 1:
+            return "its levels tell no class from another: they are one group and say nothing"
+        more = f" and {len(names) - MOST_GROUPS} more" if len(names) > MOST_GROUPS else ""
+        named = ", ".join(f"({name})" for name in names[:MOST_GROUPS])
+        return f"{len(setting.levels)} levels in {len(names)} groups: {named}{more}"
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        group = params["group"][0]
+        names = [f"({name})" for name in group_names(group, setting.levels, params["probability"].sum(axis=0))]
+        return [top_levels(row, names) for row in params["probability"] @ _members(group)]
+
+    def check_params(self, params: Params) -> str | None:
+        return _no_groups(params["group"]) or Categorical.check_params(self, params)
+
+    def check_hyper(self, hyper: Hyper) -> str | None:
+        return _no_groups(hyper["group"]) or Categorical.check_hyper(self, hyper)
+
+
+def _members(group: np.ndarray) -> np.ndarray:
+    """(levels x groups) 1 if a level is in a group; numbers from a file are not checked yet."""
+    own = np.clip(np.nan_to_num(group.reshape(-1)[: group.shape[-1]]), 0, group.shape[-1]).astype(np.int64)
+    return np.asarray(own[:, None] == np.arange(own.max(initial=-1) + 1), dtype=np.float64)
+
+
+def _within(counts: np.ndarray, hyper: Hyper, how: How) -> np.ndarray:
+    """The share of every level in its group, in all classes together."""
+    member = _members(hyper["group"])
+    pooled = counts.sum(axis=0) + (0.0 if how == "ml" else hyper["alpha"])
+    held, size = (pooled @ member) @ member.T, member.sum(axis=0) @ member.T
+    return np.asarray(np.where(held > 0, pooled / np.where(held > 0, held, 1.0), 1.0 / size))
+
+
+def group_names(group: np.ndarray, levels: Sequence[object], weights: np.ndarray) -> list[str]:
+    """The names of the groups: their most frequent levels."""
+    found, order = [], np.argsort(-weights, kind="stable")
+    for number in range(int(group.max(initial=-1)) + 1):
+        own = [str(levels[place]) for place in order if group[place] == number]
+        more = f" and {len(own) - MOST_NAMED} more" if len(own) > MOST_NAMED else ""
+        found.append(", ".join(own[:MOST_NAMED]) + more)
+    return found
+
+
+def _no_groups(group: np.ndarray) -> str | None:
+    """A description of what is wrong with the groups of levels, or None."""
+    lines = group.reshape(-1, group.shape[-1]) if group.size else np.zeros((1, 0))
+    numbers = np.unique(lines)
+    if not (lines == lines[:1]).all() or not np.array_equal(numbers, np.arange(len(numbers))):
+        return "its levels are in no groups"
+    return None
 
 
 EXAMPLES = (
@@ -307,4 +425,10 @@ EXAMPLES = (
         Cells("levels", ("red", "green", "blue")),
     ),
     example(Bernoulli(), "smoker", ["no", "yes", None, "no", "no", "yes"], Cells("levels", ("no", "yes"))),
+    example(
+        Grouped(),
+        "town",
+        ["york", "bath", None, "york", "hull", "bath", "york", "deal"],
+        Cells("levels", ("york", "bath", "hull", "deal")),
+    ),
 )

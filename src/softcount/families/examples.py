@@ -1,4 +1,7 @@
-"""Examples of families: a few rows of the columns each models, and what other cells may be. Laws run over them all."""
+"""Examples of families: a few rows of the columns each models, and the range of other cells.
+
+Contract tests run over all.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ SCALES: Units = (1.0, 1.0, 3e-7, 1e-100, 1e100)
 
 
 class Cells(Struct, frozen=True):
-    """What the cells of a column may be.
+    """The range of the cells of a column.
 
-    "levels" are some of `among`, "documents" are made of the words `among` and "sequences" of the characters,
-    "counts" are whole numbers up to `most`.
-    "reals" lie around one of `offsets`, "positives" are above zero, "waits" 0 or more, all in units of one of `scales`.
+    "levels" are some of `among`, "documents" are made of the words `among` and "sequences" of the characters, "counts"
+    are whole numbers up to `most`. "reals" lie around one of `offsets`, "positives" are above zero, "waits" 0 or more,
+    all in units of one of `scales`.
     """
 
     what: Literal["levels", "documents", "sequences", "counts", "reals", "positives", "waits"]
@@ -30,7 +33,7 @@ class Cells(Struct, frozen=True):
 
 
 class Example(Struct, frozen=True):
-    """A family, the columns of a table it models, rows of that table (None is missing), and what its cells may be.
+    """A family, the columns of a table it models, rows of that table (None is missing), and the range of its cells.
 
     With `one_unit` all columns have the same offset and scale; with `rising` no cell of a row is below the one before.
     """

@@ -19,7 +19,7 @@ from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Set
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12
-"""The largest shape: a relative deviation of one in a million, beyond which rows are taken to be all alike."""
+"""The largest shape: a relative deviation of one in a million, beyond which rows are taken as equal."""
 
 
 @register
@@ -59,9 +59,9 @@ class GammaFamily(Family, Struct, frozen=True):
         return np.stack([present, np.where(present, y, 0.0), np.log(y)], axis=1)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) statistics, each group counted around its own mean before that is put back.
+        """(groups x width) statistics, each group counted around its own mean, which is then added.
 
-        A group with a shape of 1e12 far from the others would otherwise keep no digit of it.
+        A group with a shape of 1e12 far from the others would otherwise lose all digits of it.
         """
         present = ~np.isnan(column)
         y = np.where(present, np.ldexp(column, -_power(setting)), 1.0)
@@ -76,14 +76,14 @@ class GammaFamily(Family, Struct, frozen=True):
             logs = log_twofold(centre) * rows + moved - beyond
             return stack([rows, (rows + moved) * centre, logs], axis=1)
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rows, total, logs = (stats[..., j] for j in range(3))
         by = _power(old) - _power(new)
         total = Twofold(np.ldexp(total.hi, by), np.ldexp(total.lo, by))
         return stack([rows, total, logs + LOG_2 * float(by) * rows], axis=-1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """Rows or totals below nothing, or a mean of logarithms above the logarithm of the mean."""
+        """Negative rows or totals, or a mean of logarithms above the logarithm of the mean."""
         below = Family.overdrawn(self, before[..., :2], after[..., :2], slack)
         return below or bool((after[..., 0].value * _apart(after).value < -slack).any())
 
@@ -100,7 +100,7 @@ class GammaFamily(Family, Struct, frozen=True):
         }
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """There is no closed form under `predictive`: parameters are plugged in."""
+        """Without a closed form under `predictive`, parameters are plugged in."""
         return self.held(stats, hyper, how, {})
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
@@ -151,7 +151,7 @@ class GammaFamily(Family, Struct, frozen=True):
         return np.asarray(hyper["rows"] * (height(params["shape"]) - params["shape"] * hyper["apart"]))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """The shape integrated by quadrature, the mean approximately (Laplace); improper without imagined rows."""
+        """The shape integrated by quadrature, the mean approximately (Laplace); improper without prior rows."""
         rows, mean, apart = _moments(stats)
         kappa, extra = np.broadcast_to(hyper["kappa"], rows.shape), np.maximum(hyper["rows"], 1e-12)
         both = np.where(rows + kappa > 0, rows + kappa, 1.0)
@@ -164,7 +164,7 @@ class GammaFamily(Family, Struct, frozen=True):
         return float(np.where(rows > 0, means + shapes - rows * HALF_LOG_2PI, 0.0).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Where nothing is imagined: a row's worth of shape, and a mean that may lie anywhere in the column."""
+        """Without prior rows: one row for the shape, and a mean anywhere in the column."""
         return hyper | {
             "kappa": np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE),
             "rows": np.where(hyper["rows"] > 0, hyper["rows"], 1.0),

@@ -16,7 +16,7 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one
 from softcount.families.base import Family, register
-from softcount.families.categorical import Categorical, concentration, estimated, imagined_counts
+from softcount.families.categorical import Categorical, concentration, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
@@ -52,7 +52,7 @@ class Joint(Categorical, frozen=True):
         family, levels = joint_of([spec.levels for spec in fields], groups)
         return family, replace(setting, groups=groups, levels=levels, blank=None)
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         axes = []
         for before, after in zip(_axes(old), _axes(new), strict=True):
             axes.append(np.array([0, *(after.index(level) + 1 for level in before)]))
@@ -70,7 +70,7 @@ class Joint(Categorical, frozen=True):
         return None
 
     def combine(self, codes: np.ndarray) -> np.ndarray:
-        """One code for each row's pattern of levels; 0 where every cell is missing, a new level being missing."""
+        """One code for each row's pattern of levels; 0 if every cell is missing. An unseen level counts as missing."""
         combined = np.zeros(len(codes), dtype=np.int32)
         for column, m in zip(codes.T, self.shape, strict=True):
             combined = combined * np.int32(m + 1) + np.where(column > m, 0, column).astype(np.int32)
@@ -96,12 +96,12 @@ class Joint(Categorical, frozen=True):
         if partial.any():
             shares = SharedOut(whole, partial, hyper["alpha"], how, len(self.shape)).shares()
         else:
-            shares = estimated(flat, hyper["alpha"], how, self.name)
+            shares = estimate_shares(flat, hyper["alpha"], how, self.name)
         return {"probability": shares, "unseen": np.zeros(shares.shape[:-1])}
 
     def table(self, params: Params) -> np.ndarray:
         shares = params["probability"]
-        full = extended(shares.reshape(*shares.shape[:-1], *self.shape), len(self.shape))
+        full = add_missing_level(shares.reshape(*shares.shape[:-1], *self.shape), len(self.shape))
         full = full.reshape(*shares.shape[:-1], -1)
         full[..., 0] = 1.0
         with np.errstate(divide="ignore"):
@@ -124,14 +124,14 @@ class Joint(Categorical, frozen=True):
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         whole, partial = self._split(stats)
         shares = params["probability"]
-        patterns, there = extended(shares.reshape(whole.shape), len(self.shape)), partial > 0
+        patterns, there = add_missing_level(shares.reshape(whole.shape), len(self.shape)), partial > 0
         ratio = np.divide(partial, patterns, out=np.zeros_like(partial), where=there)
         counts = whole.reshape(shares.shape) + imagined_counts(hyper, how)
         behind = spread_back(ratio, len(self.shape)).reshape(shares.shape)
         return {"probability": counts / np.maximum(shares, SMALLEST) + behind}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Exact where no row has a hole in the block; others are completed as expected (Cheeseman and Stutz)."""
+        """Exact if no row has missing cells in the block; others are completed in expectation (Cheeseman and Stutz)."""
         whole, partial = self._split(stats)
         if not partial.any():
             return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
@@ -220,9 +220,9 @@ def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[
 
 
 class SharedOut(Struct, frozen=True):
-    """Rows of a joint table with some cells missing, shared out over the combinations they could be.
+    """Rows of a joint table with missing cells, divided over the combinations they could be.
 
-    Counts of whole combinations (groups x ...), counts of patterns with holes, and imagined counts.
+    Counts of complete combinations (groups x ...), counts of patterns with missing cells, and prior counts.
     """
 
     whole: np.ndarray
@@ -232,12 +232,13 @@ class SharedOut(Struct, frozen=True):
     columns: int
 
     def shares(self) -> np.ndarray:
-        """The best shares of the combinations, to convergence.
+        """The most probable shares of the combinations, to convergence.
 
-        Two steps and a leap: where the best share is nothing, it would still be near 1/200 after 200 plain steps.
+        Two EM steps and an extrapolation: a share whose best value is 0 would still be near 1/200 after 200 plain
+        steps.
         """
         flat = self.whole.reshape(self.whole.shape[0], -1)
-        shares = estimated(flat, np.ones(flat.shape[-1]), "mean", "joint")
+        shares = estimate_shares(flat, np.ones(flat.shape[-1]), "mean", "joint")
         for _ in range(STEPS):
             first = self.step(shares)
             second = self.step(first)
@@ -250,25 +251,28 @@ class SharedOut(Struct, frozen=True):
 
     def step(self, shares: np.ndarray) -> np.ndarray:
         """Shares that count a partly missing row towards every combination it could be, by the shares before."""
-        return estimated(self.filled(shares), self.alpha, self.how, "joint")
+        return estimate_shares(self.filled(shares), self.alpha, self.how, "joint")
 
     def filled(self, shares: np.ndarray) -> np.ndarray:
         """Expected counts of every combination, in a row for each group."""
         table = shares.reshape(self.whole.shape)
-        patterns, there = extended(table, self.columns), self.partial > 0
+        patterns, there = add_missing_level(table, self.columns), self.partial > 0
         ratio = np.divide(self.partial, patterns, out=np.zeros_like(self.partial), where=there)
         return np.asarray((self.whole + table * spread_back(ratio, self.columns)).reshape(shares.shape))
 
     def height(self, shares: np.ndarray) -> np.ndarray:
         """Each group's log-likelihood and log-prior, which no step lowers."""
-        patterns = extended(shares.reshape(self.whole.shape), self.columns)
+        patterns = add_missing_level(shares.reshape(self.whole.shape), self.columns)
         imagined = {"ml": 0.0 * self.alpha, "map": self.alpha - 1.0}.get(self.how, self.alpha)
         own = xlogy(self.whole.reshape(shares.shape) + imagined, shares)
         return np.asarray(own.sum(axis=1) + xlogy(self.partial, patterns).reshape(len(shares), -1).sum(axis=1))
 
 
 def leap(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Where two steps point to, group by group; a share that would be nothing becomes a hundredth of what it was."""
+    """The extrapolation of two steps, group by group.
+
+    A share that would be negative becomes a hundredth of its value.
+    """
     step, bend = first - start, second - 2 * first + start
     turn = np.sqrt((bend * bend).sum(axis=-1, keepdims=True))
     far = np.maximum(np.sqrt((step * step).sum(axis=-1, keepdims=True)) / np.where(turn > 0, turn, np.inf), 1.0)
@@ -277,7 +281,7 @@ def leap(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray
     return np.asarray(inside / inside.sum(axis=-1, keepdims=True))
 
 
-def extended(table: np.ndarray, columns: int) -> np.ndarray:
+def add_missing_level(table: np.ndarray, columns: int) -> np.ndarray:
     """The table with a 'missing' level first in each column, holding the sum over that column."""
     for axis in range(table.ndim - columns, table.ndim):
         table = np.concatenate([table.sum(axis=axis, keepdims=True), table], axis=axis)
@@ -285,7 +289,7 @@ def extended(table: np.ndarray, columns: int) -> np.ndarray:
 
 
 def spread_back(ratio: np.ndarray, columns: int) -> np.ndarray:
-    """For every full combination, the sum over the patterns it could stand behind."""
+    """For every complete combination, the sum over the patterns it matches."""
     for axis in range(ratio.ndim - columns, ratio.ndim):
         ratio = np.take(ratio, [0], axis) + np.take(ratio, range(1, ratio.shape[axis]), axis)
     return ratio

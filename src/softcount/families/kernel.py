@@ -23,34 +23,35 @@ AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
 """Of Silverman's bandwidth, those that `auto` tries."""
 FEW_POINTS = 96
-"""Points up to which all pairs of them are looked at in two classes; where there are more, neighbours are joined."""
+"""Points up to which all pairs are compared in two classes; beyond, neighbours are joined."""
 ROOT_TWO_PI = sqrt(2 * np.pi)
 FINEST = 1 / 6
 """Of the smallest bandwidth, how wide cells are near the points."""
 FAR = 4.0
 """Bandwidths from any point beyond which cells may be wide."""
 WIDEST = 7.0
-"""Bandwidths beyond which a bump has nothing that a number could tell."""
+"""Bandwidths beyond which a kernel is zero in double precision."""
 MOST_CELLS = 1024
 ROUNDED = 0.5
-"""Of the smallest gap between points, the least bandwidth: rounded numbers are no spikes."""
+"""The least bandwidth, as a share of the smallest gap between points: rounded numbers are not spikes."""
 
 
 @register
 class KernelFamily(PointCounts, Struct, frozen=True):
-    """Numbers of any shape: in every class a bump on each of its numbers, `bandwidth` wide by a rule of its own.
+    """Numbers of any shape: in every class a kernel on each of its numbers, with its own bandwidth.
 
     Rules and kernels are those of `sc.KernelDensity`; "auto" is Silverman's bandwidth of every class times the factor,
-    from 2 down to 1/128, under which rows tell their own class best when each is left out. Where no number is below
-    zero, what a bump has there is put back above. The density is averaged over cells of a sixth of the smallest
-    bandwidth, wider where that would take more than 1,024. A prior of `a` imagines `a` rows, half of them where all
-    rows together lie and half anywhere between the ends. There is no likelihood to climb: classes must be known.
+    from 2 down to 1/128, with the best leave-one-out classification. If no number is below zero, the mass of kernels
+    there is reflected. The density is averaged over cells of a sixth of the smallest bandwidth, wider if that would
+    take more than 1,024. A prior of `a` adds `a` rows, half of them distributed as all rows together and half
+    uniformly. There is no likelihood for EM: classes must be known.
     """
 
     bandwidth: Any = AUTO
     kernel: str = "gaussian"
 
     name = "kde"
+    needs_classes = True
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
@@ -60,10 +61,6 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         if self.bandwidth != AUTO:
             force_setattr(self, "bandwidth", checked_rule(self.bandwidth))
         named_kernel(self.kernel)
-
-    @property
-    def needs_classes(self) -> bool:
-        return True
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         points, seen = seen_points(stats, setting)
@@ -81,7 +78,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         whole, widths = max(float(hyper["whole"] * hyper["factor"]), least), self._widths(counts, hyper)
         edges = _cells(points[seen], float(min(whole, *widths)), float(max(whole, *widths)))
         hyper |= {"edges": edges, "place": place_of(points, edges)}
-        shares = self._smoothed(pooled[None], hyper, np.array([whole]))[0]
+        shares = self._smooth(pooled[None], hyper, np.array([whole]))[0]
         return hyper | {"alpha": rows * (shares + np.diff(edges) / (edges[-1] - edges[0])) / 2.0}
 
     def _widths(self, counts: np.ndarray, hyper: Hyper) -> np.ndarray:
@@ -100,18 +97,21 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         return max(bandwidth_of(rule, own, named_kernel(self.kernel)), least)
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Kernels are what they are under `ml`, `map` and `mean` alike; only `ml` imagines nothing."""
+        """The same under `ml`, `map` and `mean`, except that `ml` has no prior rows."""
         counts, edges = np.maximum(stats.value, 0.0), hyper["edges"]
         widths = self._widths(steady(stats.value), hyper)
-        raw = self._smoothed(counts, hyper, widths) * counts.sum(axis=1, keepdims=True)
+        raw = self._smooth(counts, hyper, widths) * counts.sum(axis=1, keepdims=True)
         raw += 0.0 if how == "ml" else hyper["alpha"]
         total = raw.sum(axis=1, keepdims=True)
         even = np.diff(edges) / (edges[-1] - edges[0]) if len(edges) > 1 else np.zeros(0)
         shares = np.where(total > 0, raw / np.where(total > 0, total, 1.0), even)
         return self.with_cells(shares, hyper, how) | {"bandwidth": widths}
 
-    def _smoothed(self, counts: np.ndarray, hyper: Hyper, widths: np.ndarray) -> np.ndarray:
-        """(groups x cells) shares of the cells under a bump on every point; they sum to one where there is any."""
+    def _smooth(self, counts: np.ndarray, hyper: Hyper, widths: np.ndarray) -> np.ndarray:
+        """(groups x cells) shares of the cells under a kernel on every point.
+
+        They sum to one unless there are no points.
+        """
         points, edges = hyper["points"], hyper["edges"]
         kernel, shares = named_kernel(self.kernel), np.zeros((len(counts), len(edges) - 1))
         for group, (own, h) in enumerate(zip(counts, widths, strict=True)):
@@ -145,7 +145,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
 
 
 def _least(points: np.ndarray, step: float) -> float:
-    """The least bandwidth: what rounding alone makes of numbers, or what a number's last digits are."""
+    """The least bandwidth: the effect of rounding, or of the last digits of a number."""
     if len(points) < 2:
         low, high = ends_of(points, step) if len(points) else (0.0, 1.0)
         return (high - low) / 2
@@ -154,7 +154,7 @@ def _least(points: np.ndarray, step: float) -> float:
 
 
 def _bumps(values: np.ndarray, rows: np.ndarray, edges: np.ndarray, h: float, kernel: SmoothingKernel) -> np.ndarray:
-    """Rows in each cell when each value is a bump of this width; of cells far from a value nothing is asked."""
+    """Rows in each cell if each value is a kernel of this width; cells far from a value are skipped."""
     reach = h * min(kernel.support, WIDEST)
     first = np.maximum(np.searchsorted(edges, values - reach, side="right") - 1, 0)
     last = np.minimum(np.searchsorted(edges, values + reach), len(edges) - 1)
@@ -166,8 +166,12 @@ def _bumps(values: np.ndarray, rows: np.ndarray, edges: np.ndarray, h: float, ke
 
 
 def telling_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, least: float) -> float:
-    """The factor of all bandwidths under which rows tell their classes best, each left out of its own density."""
-    values, rows = _fewer(points, counts, max(32, int(FEW_POINTS * min(1.0, sqrt(2 / len(counts))))))
+    """The factor of all bandwidths with the best leave-one-out classification."""
+    values, rows, most = points, counts, max(32, int(FEW_POINTS * min(1.0, sqrt(2 / len(counts)))))
+    if len(values) > most:  # neighbours are joined
+        first, weight = np.unique(np.linspace(0, len(values), most, endpoint=False).astype(int)), rows.sum(axis=0)
+        values = np.add.reduceat(values * weight, first) / np.add.reduceat(weight, first)
+        rows = np.add.reduceat(rows, first, axis=1)
     if len(values) < 2 or len(rows) < 2:
         return 1.0
     # In units of all numbers together, whose squares are neither nothing nor infinite.
@@ -183,19 +187,8 @@ def telling_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, l
     return float(FACTORS[int(np.argmax(told))])
 
 
-def _fewer(values: np.ndarray, rows: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """(groups x points) rows at fewer points: neighbours in order are joined."""
-    if len(values) <= most:
-        return values, rows
-    first = np.unique(np.linspace(0, len(values), most, endpoint=False).astype(int))
-    weight = rows.sum(axis=0)
-    return np.add.reduceat(values * weight, first) / np.add.reduceat(weight, first), np.add.reduceat(
-        rows, first, axis=1
-    )
-
-
 def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:
-    """Edges of narrow cells near the points, and of wide ones where there is nothing; none below zero in vain."""
+    """Edges of narrow cells near the points and wide ones elsewhere; none below zero if no number is."""
     width = finest * FINEST
     while True:
         low, high = np.floor((points - FAR * widest) / width), np.ceil((points + FAR * widest) / width)

@@ -18,7 +18,7 @@ from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setti
 from softcount.table.schema import Field, Key, Kind
 
 FLAT = 1e-13
-"""Of what all directions vary together, below which numbers do not vary along one, so that it has no coefficient."""
+"""Share of the total variation below which numbers do not vary along a direction, so that it has no coefficient."""
 
 
 @register
@@ -47,20 +47,14 @@ class Linear(Family, Struct, frozen=True):
     exact = False
     has_products = False
     rows_first = True
+    alone = True
+    joins_numbers = True
     spread_parameters = ("variance",)
     chart: ClassVar[Mapping[str, Line]] = {"line": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
         if not isinstance(self.parents, tuple):
             raise DataError(f"the parents of a number are a tuple of columns, not {self.parents!r}.")
-
-    @property
-    def alone(self) -> bool:
-        return True
-
-    @property
-    def joins_numbers(self) -> bool:
-        return True
 
     @property
     def number_parents(self) -> tuple[Key, ...]:
@@ -82,12 +76,12 @@ class Linear(Family, Struct, frozen=True):
         d = 1 + len(self.parents)
         return 1 + d + d * d
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Also where the other named the same parents in another order."""
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        """Also if the other family names the same parents in another order."""
         d, order = 1 + len(self.parents), np.array([0, *(1 + was.parents.index(key) for key in self.parents)])
         picked = np.concatenate([[0], 1 + order, (1 + d + order[:, None] * d + order).ravel()])
         before = replace(old, anchor=old.anchor[order], scale=old.scale[order])
-        return Multinormal._moved(Multinormal(), stats[:, picked], Multinormal(), before, new)
+        return Multinormal._rebase(Multinormal(), stats[:, picked], Multinormal(), before, new)
 
     overdrawn = Multinormal.overdrawn
 
@@ -105,7 +99,7 @@ class Linear(Family, Struct, frozen=True):
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         rows, mean, scatter = block_moments(stats)
-        nu = _imagined(hyper, how)
+        nu = _prior_rows(hyper, how)
         slopes, squares, _ = _best_line(scatter, hyper["whole"], nu)
         mean = np.where(rows[:, None] > 0, mean, hyper["centre"])
         intercept = mean[:, 0] - (slopes * mean[:, 1:]).sum(axis=1)
@@ -129,15 +123,15 @@ class Linear(Family, Struct, frozen=True):
         return float((-0.5 * (squares / variance + rows * np.log(variance)) - rows * HALF_LOG_2PI).sum())
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        nu, whole, variance = _imagined(hyper, how), hyper["whole"], params["variance"]
+        nu, whole, variance = _prior_rows(hyper, how), hyper["whole"], params["variance"]
         squares = whole[0] + (params["line"][:, 1:] ** 2 * whole[1:]).sum(axis=1)
         return np.asarray(-0.5 * nu * (np.log(variance) + squares / variance))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Coefficients and variance integrated out; of the intercept only what its prior does not decide.
+        """Coefficients and variance integrated out; for the intercept only the part that does not depend on its prior.
 
-        The variance has a degree of freedom more for every parent, so that graphs that say the same of what is
-        independent of what have the same evidence. Coefficients without imagined rows are as the intercept.
+        The variance has one degree of freedom more for every parent, so that graphs with the same independences have
+        the same evidence. Coefficients without prior rows are treated like the intercept.
         """
         rows, _, scatter = block_moments(stats)
         nu, k = float(hyper["nu"]), len(self.parents)
@@ -199,15 +193,15 @@ class Linear(Family, Struct, frozen=True):
         return said
 
 
-def _imagined(hyper: Hyper, how: How) -> float:
+def _prior_rows(hyper: Hyper, how: How) -> float:
     """Imagined rows, as far as they are in the objective."""
     return 0.0 if how == "ml" else float(hyper["nu"])
 
 
 def _best_line(scatter: np.ndarray, whole: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coefficients of every group, squares around the line, and how the parents' log-determinant has grown from `nu`.
+    """Coefficients of every group, squares around the line, and the growth of the parents' log-determinant from `nu`.
 
-    Imagined rows are in all of them. Of a direction in which the parents do not vary there is no coefficient.
+    All include prior rows. A direction in which the parents do not vary has no coefficient.
     """
     unit = np.sqrt(whole)
     full = scatter / (unit[:, None] * unit) + nu * np.eye(len(unit))

@@ -14,10 +14,10 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import estimated, imagined_counts
+from softcount.families.categorical import estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.families.text import Text, evidence, marking, spoken
+from softcount.families.text import Text, evidence, marking, spoken, usual_lengths
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
@@ -27,17 +27,17 @@ LONGEST = 8
 MOST_STEPS = 1e7
 """Steps of a usual sequence, in a model file."""
 WORDS = r"\S+"
-"""What a step is where text is read as words."""
+"""The pattern of a step if text is read as words."""
 
 
 @register
 class Markov(Family, Struct, frozen=True):
-    """A sequence of steps, each drawn as the `order` steps before it tell; the beginning is a step of its own.
+    """A sequence of steps, each drawn given the `order` steps before it; the beginning is a step as well.
 
-    A cell is a list of steps, or text that is read as `characters` or as `words` apart by blanks. A column is a sparse
-    matrix: 1 for a sequence that is there, then how often it has each transition. Statistics are the number of
-    sequences and that of each transition; parameters are (groups x contexts x steps) shares of what comes next. A
-    missing step is no evidence, nor is one that was never met; how long sequences are is not modelled.
+    A cell is a list of steps, or text that is read as `characters` or as `words` separated by blanks. A column is a
+    sparse matrix: 1 for a sequence that is present, then the count of each transition. Statistics are the number of
+    sequences and that of each transition; parameters are (groups x contexts x steps) shares of the next step. A missing
+    or unseen step is not evidence; the length of sequences is not modelled.
     """
 
     order: int = 1
@@ -66,8 +66,11 @@ class Markov(Family, Struct, frozen=True):
     set_up = Text.set_up
     width = Text.width
     takes = Text.takes
+    is_product = Text.is_product
+    linear = Text.linear
+    linear_of = Text.linear_of
     _kept_levels = Text._kept_levels
-    _moved = Text._moved
+    _rebase = Text._rebase
     by_document = False
 
     def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...] | None:
@@ -89,11 +92,8 @@ class Markov(Family, Struct, frozen=True):
     def features(self, column: Any, setting: Setting) -> Any:
         return column
 
-    def base(self, column: Any) -> np.ndarray | float:
-        return 0.0
-
     def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """How many known transitions each sequence has: what `entropy` is of."""
+        """The number of known transitions in each sequence."""
         whole = np.ones(column.shape[1])
         whole[0] = 0.0
         return np.asarray(column @ whole)
@@ -107,12 +107,10 @@ class Markov(Family, Struct, frozen=True):
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         sequences, counts = self._split(stats)
         alpha = self._blocks(hyper["alpha"])
-        total, mass = counts.sum(axis=(1, 2)), sequences.sum()
-        usual = total.sum() / mass if mass > 0 else 0.0
-        length = np.where(sequences > 0, total / np.where(sequences > 0, sequences, 1.0), usual)
+        length = usual_lengths(sequences, counts.sum(axis=(1, 2)))
         more = {"alpha": counts + alpha} if how == "predictive" else {}
-        often = estimated(counts.sum(axis=-1), np.zeros(counts.shape[1]), "ml", self.name)
-        return {"probability": estimated(counts, alpha, how, self.name), "length": length, "often": often, **more}
+        often = estimate_shares(counts.sum(axis=-1), np.zeros(counts.shape[1]), "ml", self.name)
+        return {"probability": estimate_shares(counts, alpha, how, self.name), "length": length, "often": often, **more}
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
@@ -122,9 +120,6 @@ class Markov(Family, Struct, frozen=True):
         with np.errstate(divide="ignore"):
             logs = np.maximum(np.log(shares), CLAMPED)
         return np.concatenate([np.zeros((len(shares), 1)), logs], axis=1)
-
-    def is_product(self, params: Params) -> bool:
-        return "alpha" not in params
 
     def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:
         if "alpha" not in params:
@@ -188,7 +183,7 @@ class Markov(Family, Struct, frozen=True):
         return np.asarray((self._often(params) * entr(params["probability"]).sum(axis=-1)).sum(axis=-1))
 
     def _often(self, params: Params) -> np.ndarray:
-        """(groups x contexts) the share of each context; all alike where sequences were never counted."""
+        """(groups x contexts) the share of each context; equal shares if no sequences were counted."""
         table = params["probability"]
         return params.get("often", np.full(table.shape[:2], 1.0 / max(table.shape[1], 1)))
 
@@ -208,7 +203,7 @@ class Markov(Family, Struct, frozen=True):
         return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        """The transitions that most set each group apart from all of them."""
+        """The transitions that distinguish each group most from all groups."""
         flat = params["probability"].reshape(len(params["probability"]), -1)
         return [spoken(setting.levels, row) for row in marking(flat)]
 
@@ -225,30 +220,24 @@ class Markov(Family, Struct, frozen=True):
         symbols = symbols_in([str(word) for word in setting.levels])
         if not symbols:
             return [["" for _ in groups]]
-        after = _after(setting.levels, len(symbols))
+        steps, words = len(symbols), [str(word) for word in setting.levels]
+        after: dict[tuple[str, ...], tuple[int, list[str]]] = {}  # by context: its place, and the steps that may follow
+        for at in range(0, len(words), steps):
+            block = [word.split(TO) for word in words[at : at + steps]]
+            after[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])
         edges = np.cumsum(params["probability"], axis=-1)
         lengths = rng.poisson(params.get("length", np.ones(len(edges)))[groups])
         joint = "" if self.steps == "characters" and all(len(symbol) == 1 for symbol in symbols) else " "
-        return [[joint.join(self._drawn(edges[g], after, n, rng)) for g, n in zip(groups, lengths, strict=True)]]
-
-    def _drawn(
-        self, edges: np.ndarray, after: dict[tuple[str, ...], tuple[int, list[str]]], n: int, rng: Rng
-    ) -> list[str]:
-        context = ("",) * self.order
-        out: list[str] = []
-        for _ in range(n):
-            block, names = after[context[-self.order :]]
-            at = int(np.searchsorted(edges[block], rng.random() * edges[block, -1], "right"))
-            out.append(names[min(at, len(names) - 1)])
-            context = (*context, out[-1])
-        return out
-
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """One feature for each transition of a sequence that is there."""
-        return self.linear_of(self.natural(params), setting)
-
-    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        return natural[:, 1:], natural[:, 0]
+        lines = []
+        for g, length in zip(groups, lengths, strict=True):
+            drawn = [""] * self.order
+            for _ in range(length):
+                place, names = after[tuple(drawn[-self.order :])]
+                own = edges[g, place]
+                at = int(np.searchsorted(own, rng.random() * own[-1], "right"))
+                drawn.append(names[min(at, len(names) - 1)])
+            lines.append(joint.join(drawn[self.order :]))
+        return [lines]
 
     def words_of(self, setting: Setting) -> Any:
         return TransitionFigures(setting.levels, self)
@@ -257,7 +246,7 @@ class Markov(Family, Struct, frozen=True):
 
     @classmethod
     def spelt(cls, how: str) -> Markov:
-        """`markov:words`, `markov:2`, `markov:2,words`: the order, and what the steps of text are."""
+        """`markov:words`, `markov:2`, `markov:2,words`: the order, and the steps of text."""
         parts = [part.strip() for part in how.split(",")]
         orders, steps = ([x for x in parts if x.isdigit() is digits] for digits in (True, False))
         if len(orders) > 1 or len(steps) > 1 or not all(parts):
@@ -287,18 +276,8 @@ def _regular(levels: Words, contexts: int, steps: int) -> bool:
     return all(len({before for before, _, _ in block}) == 1 and [x[2] for x in block] == names for block in blocks)
 
 
-def _after(levels: Sequence[object], steps: int) -> dict[tuple[str, ...], tuple[int, list[str]]]:
-    """By context, its place among contexts and the steps that may follow."""
-    found = {}
-    words = [str(word) for word in levels]
-    for at in range(0, len(words), steps):
-        block = [word.split(TO) for word in words[at : at + steps]]
-        found[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])
-    return found
-
-
 class TransitionFigures(Struct, frozen=True):
-    """What there is to say of single transitions."""
+    """Statistics of single transitions."""
 
     words: Sequence[object]
     family: Markov
@@ -317,7 +296,7 @@ class TransitionFigures(Struct, frozen=True):
         return evidence(here[1:], there[1:], (float(here[1:].sum()), float(there[1:].sum())))
 
     def scores(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(groups x transitions) what each of a sequence adds to its log-probability, from private parameters."""
+        """(groups x transitions) contributions to the log-probability of a sequence, from private parameters."""
         if "alpha" not in params:
             return np.asarray(counts * self.family.natural(params)[:, places + 1])
         alpha, steps = params["alpha"], params["alpha"].shape[2]

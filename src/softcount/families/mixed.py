@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +13,12 @@ from softcount.core.lazy_scipy import ndtr
 from softcount.core.special import NARROW, least_share, softmax_rows
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
-from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one
+from softcount.families.answers import draw_block, fill_one_by_one
 from softcount.families.base import Family, register, scalar_prior, spoken
 from softcount.families.capabilities import FEW_ROWS, Labels, NumberFacts
-from softcount.families.categorical import Categorical, estimated, imagined_counts
+from softcount.families.categorical import Categorical, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardised
+from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardise
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Field, Key, Kind
@@ -27,62 +27,56 @@ MOST_ROWS = 1_000
 """Rows that a start is fitted to; of more, evenly spaced ones."""
 STEPS = 25
 ENOUGH = 1e-3
-"""Nats for every unit of weight that a step must gain to be worth another."""
+"""Nats per unit of weight that a step must gain for another step to follow."""
 WITHIN = 0.01
-"""Of a column's variance, that of the row imagined in each of several parts: a hump is narrower than all of them."""
+"""Share of a column's variance, for the prior row in each of several parts: a part is narrower than the whole."""
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Shares (parts,), means and variances (parts, columns)."""
 
 
-def fitted_parts(values: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
-    """So many normal parts of (rows x columns) numbers, NaN where missing; those with the smaller means come first."""
+def fit_parts(values: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
+    """Fit normal parts to (rows x columns) numbers, NaN if missing; parts with smaller means come first."""
     there = (weights > 0) & ~np.isnan(values).all(axis=1)
     values, weights = values[there], weights[there]
     if not len(values):
         return np.full(parts, 1.0 / parts), np.zeros((parts, values.shape[1])), np.ones((parts, values.shape[1]))
     every = -(-len(values) // MOST_ROWS)
     values, weights = values[::every], weights[::every]
-    centre, unit = _standard(values, weights)
-    moved = (values - centre) / unit
-    share, mean, variance = _likeliest(moved, weights, parts)
-    order = np.lexsort(np.round(mean, 6).T[::-1])
-    return share[order], mean[order] * unit + centre, variance[order] * unit * unit
-
-
-def _standard(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of every column; a column that does not vary, or has nothing, has the deviation one."""
+    # A column that does not vary, or has no value, has the deviation one.
     here = ~np.isnan(values)
     mass = np.maximum(weights @ here, 1e-300)
     centre = weights @ np.where(here, values, 0.0) / mass
     square = weights @ np.where(here, values - centre, 0.0) ** 2 / mass
-    return centre, np.where(square > 0, np.sqrt(square), 1.0)
+    unit = np.where(square > 0, np.sqrt(square), 1.0)
+    share, mean, variance = _best_start((values - centre) / unit, weights, parts)
+    order = np.lexsort(np.round(mean, 6).T[::-1])
+    return share[order], mean[order] * unit + centre, variance[order] * unit * unit
 
 
-def _likeliest(moved: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
-    """The best of the starts; an earlier one unless a later is clearly better."""
+def _best_start(moved: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
+    """The parts of the most likely EM run; an earlier run unless a later one is clearly better.
+
+    A run starts from rows that are sorted and cut: by each column, by the first principal axis, by the distance from 0.
+    """
     here = ~np.isnan(moved)
     filled = np.where(here, moved, 0.0)
     features = np.concatenate([here, filled, filled * filled], axis=1)
     found: tuple[float, Parts] | None = None
-    for order in _orders(filled, weights):
-        climbed = _climbed(features, weights, _cut(order, weights, parts))
-        if found is None or climbed[0] > found[0] + 1e-3 * weights.sum():
-            found = climbed
+    orders = [*filled.T]
+    if filled.shape[1] > 1:
+        _, axes = np.linalg.eigh((filled * weights[:, None]).T @ filled)
+        orders.append(np.round(filled @ axes[:, -1], 12))
+    orders.append(np.round((filled * filled).sum(axis=1), 12))
+    for order in orders:
+        run = _run_em(features, weights, _cut(order, weights, parts))
+        if found is None or run[0] > found[0] + 1e-3 * weights.sum():
+            found = run
     assert found is not None
     return found[1]
 
 
-def _orders(filled: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
-    """What rows are sorted by before they are cut: each column, the line along which they vary most, how far out."""
-    yield from filled.T
-    if filled.shape[1] > 1:
-        _, axes = np.linalg.eigh((filled * weights[:, None]).T @ filled)
-        yield np.round(filled @ axes[:, -1], 12)
-    yield np.round((filled * filled).sum(axis=1), 12)
-
-
 def _cut(order: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
-    """(rows x parts) memberships of equal weight along an order; rows that are alike are divided alike."""
+    """(rows x parts) memberships of equal weight along an order; equal rows have equal memberships."""
     _, which = np.unique(order, return_inverse=True)
     mass = np.bincount(which, weights)
     ends = np.cumsum(mass) / mass.sum() * parts
@@ -93,8 +87,8 @@ def _cut(order: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
     return np.asarray((inside / inside.sum(axis=1, keepdims=True))[which])
 
 
-def _climbed(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> tuple[float, Parts]:
-    """A few steps of EM, a row being imagined in every part; its height, and the parts."""
+def _run_em(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> tuple[float, Parts]:
+    """Log posterior and parts after at most 25 steps of EM, with a prior row in every part."""
     columns, height, parts = features.shape[1] // 3, -np.inf, None
     for _ in range(STEPS):
         sums = (members * weights[:, None]).T @ features
@@ -115,14 +109,12 @@ def _climbed(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> 
     return height, parts
 
 
-# Mixed columns: a few normals in every group, for numbers with more than one hump; alone, or a block of columns.
-
 NORMAL = Normal()
 MOST_PARTS = 20
 WORTH_TRYING = (2, 3, 4)
 """Numbers of parts of which the rows choose one."""
 USUAL_PARTS = 2
-"""Parts where nobody says how many and no rows could choose."""
+"""Default number of parts if no rows can choose."""
 
 
 @register
@@ -146,6 +138,7 @@ class Mixed(Family, Struct, frozen=True):
     exact = False
     mergeable = False
     has_products = False
+    alone = True
     spread_parameters = ("variance",)
     chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
 
@@ -159,10 +152,6 @@ class Mixed(Family, Struct, frozen=True):
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
         return () if cls.block else cls().choices if facts.rows >= FEW_ROWS else ()
-
-    @property
-    def alone(self) -> bool:
-        return True
 
     @property
     def title(self) -> str:
@@ -210,7 +199,7 @@ class Mixed(Family, Struct, frozen=True):
         return params | {name: params[name][..., None] for name in params if name not in ("share", "unit")}
 
     def _narrow(self, params: Params) -> Params:
-        """Without the axis of the columns where there is one column."""
+        """Without the axis of the columns if there is one column."""
         return params if self.block else {k: v if k == "share" else v[..., 0] for k, v in params.items()}
 
     def _normals(self, params: Params) -> Params:
@@ -220,7 +209,7 @@ class Mixed(Family, Struct, frozen=True):
     # -- counting
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """Of rows that are of all parts alike."""
+        """Of rows with equal memberships of all parts."""
         rows = _rows(column)
         there = ~np.isnan(rows).all(axis=1)
         each = [NORMAL.features(rows[:, j], _unit(setting, j)) for j in range(rows.shape[1])]
@@ -230,13 +219,18 @@ class Mixed(Family, Struct, frozen=True):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Where parts start from, in all rows and in those of each group, and the least variances of the columns."""
+        """Initial parts, from all rows and from those of each group, and the least variances of the columns."""
         rows, mass = np.concatenate([_rows(column) for column in columns]), np.concatenate(weights)
         rows = (rows - setting.anchor) * setting.scale
         told = np.concatenate(labels) if labels else np.full(len(rows), -1)
-        alike = fitted_parts(rows, mass, self._parts)
-        own = [_own_parts(rows, mass * (told == g), alike, self._parts) for g in range(setting.groups if labels else 0)]
-        floors = [_floor(column, mass) for column in rows.T]
+        alike = fit_parts(rows, mass, self._parts)
+        own, floors = [], []
+        for g in range(setting.groups if labels else 0):
+            heavy = mass * (told == g)
+            own.append(fit_parts(rows, heavy, self._parts) if (heavy > 0).any() else alike)
+        for column in rows.T:
+            there = ~np.isnan(column) & (mass > 0)
+            floors.append(least_share(column[there], mass[there]).share if there.any() else NARROW)
         return *(np.stack(found) for found in zip(alike, *own, strict=True)), np.array(floors)
 
     def _start(self, setting: Setting, groups: int) -> Params | None:
@@ -257,7 +251,7 @@ class Mixed(Family, Struct, frozen=True):
         parts = [Twofold.of((members * there.any(axis=1)[:, None, None]).sum(axis=0)).spread(2)]
         for j in range(rows.shape[1]):
             own = members * there[:, j, None, None]
-            parts.append(_centred(np.where(there[:, j], rows[:, j], setting.anchor[j]), own, start, setting, j))
+            parts.append(_part_sums(np.where(there[:, j], rows[:, j], setting.anchor[j]), own, start, setting, j))
         flat = concatenate(parts, axis=2)
         return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
 
@@ -272,7 +266,9 @@ class Mixed(Family, Struct, frozen=True):
             joint = np.tile(np.log(params["share"]), (len(rows), 1, 1))
         for j in range(rows.shape[1]):
             flat = {name: params[name][..., j].ravel() for name in params if name not in ("share", "unit")}
-            z, log_deviation = standardised(rows[:, j], flat | _one_unit(params, j), "variance")
+            if "unit" in params:
+                flat["unit"] = params["unit"][j]
+            z, log_deviation = standardise(rows[:, j], flat, "variance")
             scored = np.where(np.isnan(rows[:, j])[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
             joint += scored.reshape(joint.shape)
         return joint
@@ -299,7 +295,7 @@ class Mixed(Family, Struct, frozen=True):
     def observed(self, stats: np.ndarray) -> float | None:
         return None if self.block else float(self._split(Twofold.of(stats))[0].value.sum())
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rows, inner = was._split(stats)
         moved = [NORMAL.moved(inner[:, :, j], NORMAL, _unit(old, j), _unit(new, j)) for j in range(len(new.anchor))]
         flat = concatenate([rows.spread(2), *moved], axis=2)
@@ -308,7 +304,7 @@ class Mixed(Family, Struct, frozen=True):
     # -- learning
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """Of every part what a normal column imagines, but a tenth as wide; and so many rows of it."""
+        """The prior of a normal column with a hundredth of the variance, and the prior rows of every part."""
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a {self.name} column cannot take {prior!r} as its prior.")
         told = NORMAL.hyper(prior, self._split(stats.sum(0))[1].sum(0).spread(0), setting)
@@ -321,7 +317,7 @@ class Mixed(Family, Struct, frozen=True):
         return told | {"s2": spread, "alpha": np.full(self._parts, plain)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """There is no closed form under `predictive`: parameters are plugged in."""
+        """Without a closed form under `predictive`, parameters are plugged in."""
         return self.held(stats, hyper, how, {})
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
@@ -329,7 +325,7 @@ class Mixed(Family, Struct, frozen=True):
         rows, inner = self._split(stats)
         around = {name: value if self.block else value[..., None] for name, value in fixed.items() if name != "share"}
         normals = NORMAL.held(inner, hyper, plugged, around)
-        share = estimated(rows.value, hyper["alpha"], plugged, self.name)
+        share = estimate_shares(rows.value, hyper["alpha"], plugged, self.name)
         return self._narrow({"share": fixed.get("share", share)} | normals)
 
     def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
@@ -344,7 +340,7 @@ class Mixed(Family, Struct, frozen=True):
         return np.sqrt(np.maximum(params["variance"], SMALLEST))
 
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Where every part is as narrow as can be."""
+        """Groups in which every part is at the floor."""
         narrow = self._wide(params)["variance"] <= hyper["floor"] * (1 + SLACK)
         return np.asarray(narrow.all(axis=-2).any(axis=-1))
 
@@ -369,7 +365,7 @@ class Mixed(Family, Struct, frozen=True):
         return Categorical().evidence(rows, {"alpha": hyper["alpha"]}) + NORMAL.evidence(inner, hyper)
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Where nothing is imagined: a row of every part, and what a normal column takes."""
+        """Without prior rows: one row for every part, and the proper prior of a normal column."""
         told = NORMAL.proper(hyper)
         narrow = np.where(hyper["s2"] > 0, hyper["s2"], told["s2"] * (WITHIN if self._parts > 1 else 1.0))
         return told | {"s2": narrow, "alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
@@ -404,7 +400,14 @@ class Mixed(Family, Struct, frozen=True):
         return self, {"share": wide["share"], "mean": wide["mean"][..., 0], "variance": wide["variance"][..., 0]}
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        return ["; ".join(_said(*part) for part in zip(*group, strict=True)) for group in _by_group(self._wide(params))]
+        wide, lines = self._wide(params), []
+        for shares, means, deviations in zip(wide["share"], wide["mean"], np.sqrt(wide["variance"]), strict=True):
+            parts = []
+            for share, *around in zip(shares, means, deviations, strict=True):
+                each = (f"{spoken(m, 4, beside=s)} sd {spoken(s, 3)}" for m, s in zip(*around, strict=True))
+                parts.append(f"{share:.0%} around {', '.join(each)}")
+            lines.append("; ".join(parts))
+        return lines
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         share, mean = params["share"], params["mean"]
@@ -454,19 +457,13 @@ class MixedBlock(Mixed, frozen=True):
         return [tuple(row) for row in middle.tolist()]
 
     def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        """The wanted column's mixture, its parts as likely as the other cells make them."""
+        """The mixture of the wanted column, with the shares of parts given the other cells."""
         others = np.where(np.arange(len(cells)) == want, np.nan, cells)
         share = self._members(others[None], params)[0]
         own = {"share": share, "mean": params["mean"][..., want], "variance": params["variance"][..., want]}
         return Mixed(self.of, self.parts), own
 
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        if cells is None:
-            return Family.draw_columns(self, params, setting, groups, rng)
-        return list(draw_one_by_one(self, params, setting, groups, rng, cells).T)
-
+    draw_columns = draw_block
     fill = fill_one_by_one
 
 
@@ -479,37 +476,13 @@ def _unit(setting: Setting, j: int) -> Setting:
     return replace(setting, anchor=setting.anchor[j : j + 1], scale=setting.scale[j : j + 1])
 
 
-def _one_unit(params: Params, j: int) -> Params:
-    return {"unit": params["unit"][j]} if "unit" in params else {}
-
-
-def _own_parts(rows: np.ndarray, mass: np.ndarray, alike: Any, parts: int) -> Any:
-    """The parts of one group's rows; those of all rows where it has none."""
-    return fitted_parts(rows, mass, parts) if (mass > 0).any() else alike
-
-
-def _floor(column: np.ndarray, weights: np.ndarray) -> float:
-    """The least variance of a part, as a share of the column's."""
-    there = ~np.isnan(column) & (weights > 0)
-    return least_share(column[there], weights[there]).share if there.any() else NARROW
-
-
-def _centred(column: np.ndarray, members: np.ndarray, params: Params, setting: Setting, j: int) -> Twofold:
-    """(groups x parts x 3) rows, sums and squares of one column without holes, around each part's own rows."""
+def _part_sums(column: np.ndarray, members: np.ndarray, params: Params, setting: Setting, j: int) -> Twofold:
+    """(groups x parts x 3) rows, sums and squares of one complete column, around each part's own rows."""
     here = {"mean": params["mean"][..., j], "variance": params["variance"][..., j]}
     sharp = NORMAL.scorable({name: value.ravel() for name, value in here.items()}, _unit(setting, j))
-    z, _ = standardised(column, sharp, "variance")
+    z, _ = standardise(column, sharp, "variance")
     off = (z * np.sqrt(here["variance"].ravel())).reshape(members.shape)
     return centred_sums(off, members, here["mean"])
-
-
-def _by_group(wide: Params) -> Any:
-    return zip(wide["share"], wide["mean"], np.sqrt(wide["variance"]), strict=True)
-
-
-def _said(share: float, mean: np.ndarray, deviation: np.ndarray) -> str:
-    each = (f"{spoken(m, 4, beside=s)} sd {spoken(s, 3)}" for m, s in zip(mean, deviation, strict=True))
-    return f"{share:.0%} around {', '.join(each)}"
 
 
 _HUMPS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5, 1.75, 9.25]

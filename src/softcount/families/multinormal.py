@@ -14,11 +14,20 @@ from softcount.core.lazy_scipy import gammaln, psi
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
-from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one, patterns
+from softcount.families.answers import draw_block, fill_one_by_one, patterns
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.capabilities import Labels
 from softcount.families.examples import Cells, example
-from softcount.families.normal import HALF_LOG_2PI, LOOSE, PAIRS, Normal, known_rows, moments, scale_evidence, shifted
+from softcount.families.normal import (
+    HALF_LOG_2PI,
+    LOOSE,
+    PAIRS,
+    Normal,
+    known_rows,
+    moments,
+    scale_evidence,
+    shift_anchor,
+)
 from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Field, Key, Kind
@@ -75,7 +84,7 @@ class Multinormal(Family, Struct, frozen=True):
         return 1 + d + d * d
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """For complete rows; one with holes counts with its conditional expectations, which its plate knows."""
+        """For complete rows; the stack counts incomplete rows by their conditional expectations."""
         moved = (column - setting.anchor) * setting.scale
         moved = np.where(np.isnan(moved).any(axis=1, keepdims=True), 0.0, moved)
         whole = ~np.isnan(column).any(axis=1, keepdims=True)
@@ -88,7 +97,10 @@ class Multinormal(Family, Struct, frozen=True):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Means and variances of the columns' own cells, and correlations of complete rows; None if all rows are."""
+        """Means and variances of the columns' present cells, and correlations of complete rows.
+
+        None if all rows are complete.
+        """
         if not any(np.isnan(block).any() for block in columns):
             return None
         total = Twofold.of(np.zeros((len(setting.anchor), 3)))
@@ -103,10 +115,10 @@ class Multinormal(Family, Struct, frozen=True):
         complete, _, scatter = _moments_of(Twofold.of(np.sum(whole, axis=0)))
         return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0), _correlation(scatter, float(complete))
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Rows, sums and products about other anchors, in twofold arithmetic."""
         d, groups = len(new.anchor), stats.shape[0]
-        ratio, delta, shape = new.scale / old.scale, shifted(old.anchor, new), (groups, d, d)
+        ratio, delta, shape = new.scale / old.scale, shift_anchor(old.anchor, new), (groups, d, d)
         rows, total, flat = stats[:, :1], stats[:, 1 : d + 1] * ratio, stats[:, d + 1 :]
         products = Twofold(flat.hi.reshape(shape), flat.lo.reshape(shape)) * np.outer(ratio, ratio)
         left = total.spread(2).broadcast(shape) * delta.spread(0).broadcast(shape)
@@ -118,7 +130,7 @@ class Multinormal(Family, Struct, frozen=True):
         return concatenate([rows, moved, back], axis=1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """As each of its columns by itself would say."""
+        """As for each of its columns."""
         d = int((np.sqrt(4 * (after.shape[-1] - 1) + 1) - 1) / 2)
         parts = [[0, 1 + j, 1 + d + j * (d + 1)] for j in range(d)]
         return any(Normal().overdrawn(before[:, part], after[:, part], slack) for part in parts)
@@ -157,7 +169,7 @@ class Multinormal(Family, Struct, frozen=True):
         if how != "ml":
             scatter = scatter + hyper["scatter"] + products(pull * rows, off)
         mean = np.where(weight[..., None] > 0, mean - pull[..., None] * off, hyper["centre"])
-        covariance = self._shaped(scatter, rows + nu, hyper)
+        covariance = self._estimate_covariance(scatter, rows + nu, hyper)
         params = {"mean": mean, "covariance": covariance}
         if how == "predictive":
             known = rows + nu if self.covariance != "tied" else np.broadcast_to((rows + nu).sum(0), rows.shape)
@@ -171,17 +183,17 @@ class Multinormal(Family, Struct, frozen=True):
         params = Family.held(self, stats, hyper, how, fixed)
         if "mean" in fixed and "covariance" not in fixed:
             rows = block_moments(stats)[0] + (0.0 if how == "ml" else hyper["nu"])
-            params["covariance"] = self._shaped(_around(fixed["mean"], stats, hyper, how), rows, hyper)
+            params["covariance"] = self._estimate_covariance(_around(fixed["mean"], stats, hyper, how), rows, hyper)
         return params
 
     held_free = Normal.held_free
     log_unit = Normal.log_unit
 
     def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"covariance": floored(params["covariance"], self._unit(hyper), float(hyper["floor"]))}
+        return params | {"covariance": apply_floor(params["covariance"], self._unit(hyper), float(hyper["floor"]))}
 
     def _unit(self, hyper: Hyper) -> np.ndarray:
-        """The columns' variances that spread is told by: their mean where all columns have one."""
+        """The columns' variances, in whose units spread is measured: their mean if all columns share one variance."""
         whole = hyper["whole"]
         return np.full(whole.shape, whole.mean()) if self.covariance == "spherical" else whole
 
@@ -204,7 +216,7 @@ class Multinormal(Family, Struct, frozen=True):
     def _narrow(self, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
         """How many directions of each covariance are as narrow as the floor.
 
-        Worked out once for the same covariances: a look at a race's spikes asks four times.
+        Cached for the same covariances, because a check for spikes asks four times.
         """
         if getattr(_last, "covariance", None) is not covariance or _last.hyper is not hyper:
             _last.narrow = _narrow_directions(covariance, self._unit(hyper), float(hyper["floor"]))
@@ -222,17 +234,17 @@ class Multinormal(Family, Struct, frozen=True):
         private = {"mean": np.zeros((groups, len(whole))), "covariance": spread} | fixed
         return {"covariance": self.public(private, setting)["covariance"]}
 
-    def _shaped(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
+    def _estimate_covariance(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         d, shape = scatter.shape[-1], scatter.shape
         if self.covariance == "tied":
             scatter, rows = scatter.sum(axis=0, keepdims=True), rows.sum(axis=0, keepdims=True)
         safe = np.where(rows > 0, rows, 1.0)[..., None, None]
         empty = hyper["whole"][..., None] * np.eye(d)
         covariance = np.where(rows[..., None, None] > 0, scatter / safe, empty)
-        found = floored(self._limited(covariance), self._unit(hyper), float(hyper["floor"]))
+        found = apply_floor(self._restrict(covariance), self._unit(hyper), float(hyper["floor"]))
         return np.array(np.broadcast_to(found, shape)) if self.covariance == "tied" else found
 
-    def _limited(self, matrices: np.ndarray) -> np.ndarray:
+    def _restrict(self, matrices: np.ndarray) -> np.ndarray:
         """Those parts of covariances, or of their slopes, that the form of a covariance has."""
         d = matrices.shape[-1]
         if self.covariance == "spherical":
@@ -284,7 +296,7 @@ class Multinormal(Family, Struct, frozen=True):
         lift = np.einsum("...ij,...j->...i", inverse, rows[..., None] * off + kappa * pull)
         if self.covariance == "tied":
             spread = np.broadcast_to(spread.mean(axis=0), spread.shape)
-        return {"mean": lift, "covariance": self._limited(spread)}
+        return {"mean": lift, "covariance": self._restrict(spread)}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         if how == "ml":
@@ -299,10 +311,12 @@ class Multinormal(Family, Struct, frozen=True):
         return np.asarray(-0.5 * (spread + pull))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of means without imagined rows only what their prior does not decide; a tied covariance is integrated once.
+        """For means without prior rows only the part that does not depend on their prior.
 
-        Imagined rows are those of an inverse Wishart of nu + d - 1 degrees of freedom: with one column, of nu. A prior
-        given as an inverse Wishart is that one.
+        A tied covariance is integrated once.
+
+        Prior rows are those of an inverse Wishart with nu + d - 1 degrees of freedom, nu with one column. A prior given
+        as an inverse Wishart is used as it is.
         """
         rows, mean, scatter = block_moments(stats)
         kappa, off = np.broadcast_to(hyper["kappa"], rows.shape), mean - hyper["mu"]
@@ -329,7 +343,7 @@ class Multinormal(Family, Struct, frozen=True):
         return float(_wishart_evidence(rows, scatter, nu + freedom, before).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Where nothing is imagined: a row's worth of the columns' variances, and means anywhere in the columns."""
+        """Without prior rows: one row with the columns' variances, and means anywhere in the columns."""
         nothing = hyper["nu"] <= 0
         loose = np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE)
         scatter = np.where(nothing, hyper["whole"][..., None] * np.eye(len(hyper["whole"])), hyper["scatter"])
@@ -414,20 +428,14 @@ class Multinormal(Family, Struct, frozen=True):
         centre = mean[:, want] + ((cells[seen] - mean[:, seen]) * gain).sum(axis=1)
         return Normal(), {"mean": centre, "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1)}
 
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        if cells is None:
-            return Family.draw_columns(self, params, setting, groups, rng)
-        return list(draw_one_by_one(self, params, setting, groups, rng, cells).T)
-
+    draw_columns = draw_block
     fill = fill_one_by_one
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         return [tuple(row) for row in params["mean"].tolist()]
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """In counting units first: a determinant of 1e-400 is no float, but its logarithm is."""
+        """In counting units first: a determinant of 1e-400 underflows, but its logarithm does not."""
         keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
         part = params | {"mean": params["mean"][:, keep], "covariance": params["covariance"][:, keep][:, :, keep]}
         return np.asarray(self.entropy(part) - np.log(setting.scale[keep]).sum())
@@ -447,8 +455,7 @@ class Multinormal(Family, Struct, frozen=True):
             if present.any():
                 cells = np.ix_(rows, present)
                 out[cells] = sum(
-                    members[rows, g, None] * _excess(_distances(moved[cells], params, g, present), params, g)
-                    for g in range(members.shape[1])
+                    members[rows, g, None] * _excess(moved[cells], params, g, present) for g in range(members.shape[1])
                 )
                 variances = np.diagonal(params["covariance"], axis1=1, axis2=2)[:, present]
                 wide = 0.5 * np.log(variances)
@@ -457,16 +464,12 @@ class Multinormal(Family, Struct, frozen=True):
         return out
 
 
-def _distances(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
-    """Each column's part of the squared distance from a group's mean, columns brought to one size first."""
+def _excess(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
+    """The contribution of each column's part of the squared distance to the surprise, less its expectation."""
     covariance = params["covariance"][g][np.ix_(present, present)]
     unit = np.sqrt(np.diagonal(covariance))
     off = (moved - params["mean"][g][present]) / unit
-    return np.asarray(off * np.linalg.solve(covariance / np.outer(unit, unit), off.T).T)
-
-
-def _excess(parts: np.ndarray, params: Params, g: int) -> np.ndarray:
-    """What the parts of a squared distance add to the surprise, less what is usual."""
+    parts = np.asarray(off * np.linalg.solve(covariance / np.outer(unit, unit), off.T).T)
     if "freedom" not in params:
         return 0.5 * (parts - 1.0)
     d, nu = parts.shape[1], min(float(params["freedom"][g]), 1e6)
@@ -477,7 +480,7 @@ def _excess(parts: np.ndarray, params: Params, g: int) -> np.ndarray:
 
 
 def is_symmetric(matrices: np.ndarray) -> bool:
-    """Whether each matrix is its own mirror image, to eight digits of its diagonal."""
+    """Whether each matrix is symmetric, to eight digits of its diagonal."""
     unit = np.sqrt(np.abs(np.diagonal(matrices, axis1=-2, axis2=-1)))
     uneven = np.abs(matrices - np.swapaxes(matrices, -1, -2))
     return bool((uneven <= 1e-8 * unit[..., :, None] * unit[..., None, :]).all())
@@ -486,7 +489,7 @@ def is_symmetric(matrices: np.ndarray) -> bool:
 def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Log evidence of products around a mean under an inverse Wishart of nu degrees of freedom.
 
-    Determinants are of columns scaled to one: products of columns with deviations of 1e-40 would be nothing.
+    Determinants are of columns scaled to one: products of columns with deviations of 1e-40 would underflow.
     """
     d = scatter.shape[-1]
     unit = np.sqrt(np.diagonal(before, axis1=-2, axis2=-1))
@@ -499,7 +502,7 @@ def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, bef
 
 
 def products(weight: Any, off: np.ndarray) -> np.ndarray:
-    """(..., d, d) products of how far a mean is off, by weight."""
+    """(..., d, d) weighted outer products of deviations of a mean."""
     return np.asarray(np.asarray(weight)[..., None, None] * off[..., :, None] * off[..., None, :])
 
 
@@ -514,7 +517,7 @@ def _correlation(scatter: np.ndarray, rows: float) -> np.ndarray:
 
 
 def _around(middle: np.ndarray, stats: Twofold, hyper: Hyper, how: How) -> np.ndarray:
-    """Products around this mean, with the imagined ones as far as they are in the objective."""
+    """Products around this mean, with the prior ones as far as they are in the objective."""
     rows, mean, scatter = block_moments(stats)
     around: np.ndarray = scatter + products(rows, mean - middle)
     if how != "ml":
@@ -529,7 +532,7 @@ _last = local()
 def block_moments(stats: Twofold) -> Moments:
     """Rows, means and centred products (..., d, d) of a block's statistics.
 
-    Worked out once for the same statistics: an EM step asks three times, a quarter of its time on a small table.
+    Cached for the same statistics: an EM step asks three times, which took a quarter of its time on a small table.
     """
     if getattr(_last, "stats", None) is not stats:
         _last.found = _moments_of(stats)
@@ -549,7 +552,7 @@ def _moments_of(stats: Twofold) -> Moments:
     return rows.value[..., 0], mean.value, 0.5 * (scatter + np.swapaxes(scatter, -1, -2))
 
 
-def floored(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
+def apply_floor(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
     """Eigenvalues clipped from below in units of each column's whole spread: the exact constrained maximum."""
     unit = np.sqrt(whole)
     outer = unit[..., :, None] * unit[..., None, :]
@@ -581,34 +584,28 @@ def _narrow_directions(covariance: np.ndarray, whole: np.ndarray, floor: float) 
 
 
 def _below(matrices: np.ndarray, least: float) -> np.ndarray:
-    """Which matrices have an eigenvalue below this: a Cholesky factor tells in a tenth of the time.
+    """Which matrices have an eigenvalue below `least`: a Cholesky factor decides in a tenth of the time.
 
-    None is larger than the least number on the diagonal, which tells of a column that does not vary at once.
+    The least diagonal entry is an upper bound of the eigenvalues' minimum, which decides for a constant column.
     """
     low = np.diagonal(matrices, axis1=-2, axis2=-1).min(axis=-1) < least
-    low[~low] = _rootless(matrices[~low] - least * np.eye(matrices.shape[-1]))
+    low[~low] = _find_rootless(matrices[~low] - least * np.eye(matrices.shape[-1]))
     return np.asarray(low)
 
 
-def _rootless(matrices: np.ndarray) -> np.ndarray:
-    """Which matrices have no Cholesky factor: a quarter of them at a time where some have none."""
-    if _has_root(matrices):
-        return np.zeros(len(matrices), dtype=bool)
-    if len(matrices) == 1:
-        return np.ones(1, dtype=bool)
-    return np.concatenate([_rootless(part) for part in np.array_split(matrices, min(4, len(matrices)))])
-
-
-def _has_root(matrices: np.ndarray) -> bool:
+def _find_rootless(matrices: np.ndarray) -> np.ndarray:
+    """Which matrices have no Cholesky factor, by divisions into four if some have none."""
     try:
         np.linalg.cholesky(matrices)
-        return True
+        return np.zeros(len(matrices), dtype=bool)
     except np.linalg.LinAlgError:
-        return False
+        if len(matrices) == 1:
+            return np.ones(1, dtype=bool)
+    return np.concatenate([_find_rootless(part) for part in np.array_split(matrices, min(4, len(matrices)))])
 
 
 def _factors(covariance: np.ndarray) -> np.ndarray:
-    """Lower triangular factors of covariances, also of numbers whose squares are too small to be told from nothing."""
+    """Lower triangular factors of covariances, also of numbers whose squares underflow."""
     try:
         return np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:

@@ -21,16 +21,16 @@ from softcount.table.schema import Kind
 
 HALF_LOG_2PI = 0.9189385332046727
 LOOSE = 0.01
-"""Rows that a class's mean is taken to rest on before any is seen: ten of its own deviations around the column's."""
+"""Prior rows of a class's mean that make it proper: ten of its own deviations around the column's."""
 
 
 @register
 class Normal(Family, Struct, frozen=True):
     """Real numbers around a mean.
 
-    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of a imagined rows the
-    variance is (SS + a s2) / (n + a), where s2 is the column's variance over all rows. `tied` shares the variance
-    between classes, between the columns that hold equal instances, or both; `variance` fixes it.
+    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of a rows the variance is (SS +
+    a s2) / (n + a), where s2 is the column's variance over all rows. `tied` shares the variance between classes,
+    between the columns that hold equal instances, or both; `variance` fixes it.
     """
 
     tied: Literal["classes", "columns", "both"] | None = None
@@ -83,16 +83,16 @@ class Normal(Family, Struct, frozen=True):
         moved = (np.where(present, self.transform(column), setting.anchor) - setting.anchor) * setting.scale
         return centred_sums(moved[:, None], memberships * present[:, None])
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Rows, sum and squares about another anchor, in twofold arithmetic."""
         ratio = new.scale / old.scale
         rows, total, squares = stats[..., 0], stats[..., 1] * ratio, stats[..., 2] * (ratio * ratio)
-        moved = shifted(old.anchor, new).broadcast(rows.shape)
+        moved = shift_anchor(old.anchor, new).broadcast(rows.shape)
         squares = squares + moved * total * 2.0 + moved * moved * rows
         return stack([rows, total + moved * rows, squares], axis=-1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """Rows below nothing, or rows that leave less than no variance behind."""
+        """Negative rows, or a negative variance of the remaining rows."""
         rows, total, squares = (after[..., j] for j in range(3))
         room = slack * np.maximum(before.value[..., 0] * before.value[..., 2], 1e-300)
         return bool((rows.value < -slack).any() or ((rows * squares - total * total).value < -room).any())
@@ -141,15 +141,18 @@ class Normal(Family, Struct, frozen=True):
         variance = self._variance(squares, rows + nu, hyper)
         params = {"mean": mean, "variance": variance}
         if how == "predictive":
-            params |= self._student(variance, rows, weight, nu, hyper)
+            # The rows of the posterior are the freedom, whatever the prior; a known variance loses none.
+            freedom = self._pool(rows + nu)
+            params["freedom"] = np.where(hyper["known"] > 0, np.inf, np.where(freedom > 0, freedom, 1.0))
+            params["spread"] = variance * (1.0 + 1.0 / known_rows(weight))
         return params
 
     def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
-        squares, rows = self._pooled(squares), self._pooled(rows)
+        squares, rows = self._pool(squares), self._pool(rows)
         raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
-        return self._floored(raw, hyper)
+        return self._clip_variance(raw, hyper)
 
-    def _floored(self, variance: np.ndarray, hyper: Hyper) -> np.ndarray:
+    def _clip_variance(self, variance: np.ndarray, hyper: Hyper) -> np.ndarray:
         variance = np.maximum(variance, np.max(hyper["floor"]) if self.shared_by_columns else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
@@ -175,7 +178,7 @@ class Normal(Family, Struct, frozen=True):
         return spreads + (means if "mean" in names else 0)
 
     def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"variance": self._floored(params["variance"], hyper)}
+        return params | {"variance": self._clip_variance(params["variance"], hyper)}
 
     def deviation(self, params: Params) -> np.ndarray | float:
         return np.sqrt(np.maximum(params[self.spread_parameters[0]], SMALLEST))
@@ -200,7 +203,7 @@ class Normal(Family, Struct, frozen=True):
         private = {"mean": np.zeros(groups), "variance": np.broadcast_to(whole[0], groups)} | fixed
         return {"variance": self.public(private, setting)["variance"]}
 
-    def _pooled(self, parts: np.ndarray) -> np.ndarray:
+    def _pool(self, parts: np.ndarray) -> np.ndarray:
         """Totals over the groups and columns that share a variance, at each of them."""
         return np.broadcast_to(self._totals(parts), parts.shape)
 
@@ -210,14 +213,8 @@ class Normal(Family, Struct, frozen=True):
         axes = tuple(axis for axis in axes if axis < parts.ndim)
         return parts.sum(axis=axes, keepdims=True) if axes else parts
 
-    def _student(self, variance: np.ndarray, rows: np.ndarray, weight: np.ndarray, nu: Any, hyper: Hyper) -> Params:
-        # What the posterior predicts: its rows are the freedom, whatever the prior; a known variance loses none.
-        freedom = self._pooled(rows + nu)
-        freedom = np.where(hyper["known"] > 0, np.inf, np.where(freedom > 0, freedom, 1.0))
-        return {"freedom": freedom, "spread": variance * (1.0 + 1.0 / known_rows(weight))}
-
     def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Means, inverse deviations and constants in the user's units; None for what the posterior predicts."""
+        """Means, inverse deviations and constants in the user's units; None for the posterior predictive."""
         if "freedom" in params:
             return None
         # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
@@ -228,11 +225,13 @@ class Normal(Family, Struct, frozen=True):
         return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
 
     def scorable(self, params: Params, setting: Setting) -> Params:
-        """Also around the mean as a float of the user's, what that rounding lost, and the deviation, both in counting
-        units: a deviation of 1e-200 has no square."""
+        """Adds the rounded mean in the user's units, its rounding error and the deviation, both in counting units.
+
+        The square of a deviation of 1e-200 underflows.
+        """
         scale, spread = setting.scale, params["spread" if "freedom" in params else "variance"]
         centre = params["mean"] / scale + setting.anchor
-        lost = (shifted(centre, setting) - Twofold.of(params["mean"])).value
+        lost = (shift_anchor(centre, setting) - Twofold.of(params["mean"])).value
         own = {"centre": centre, "lost": lost, "unit": scale, "deviation": np.sqrt(spread)}
         return self.public(params, setting) | own
 
@@ -246,7 +245,7 @@ class Normal(Family, Struct, frozen=True):
         column = self.transform(column)
         if "freedom" in params:
             return student_score(column, params)
-        z, log_deviation = standardised(column, params, "variance")
+        z, log_deviation = standardise(column, params, "variance")
         return np.where(np.isnan(column)[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
 
     def completed(self, stats: Twofold, params: Params) -> float:
@@ -261,12 +260,9 @@ class Normal(Family, Struct, frozen=True):
         off, pull, variance = mean - params["mean"], hyper["mu"] - params["mean"], params["variance"]
         around = squares + rows * off**2 + kappa * pull**2 + nu * hyper["s2"]
         spread = 0.5 * (around / variance - (rows + nu)) / variance
-        spread = np.where(hyper["known"] > 0, 0.0, self._pooled(spread) / self._sharing(spread))
+        sharing = float(self._pool(np.ones_like(spread)).max(initial=1.0))  # groups and columns that share a variance
+        spread = np.where(hyper["known"] > 0, 0.0, self._pool(spread) / sharing)
         return {"mean": (rows * off + kappa * pull) / variance, "variance": spread}
-
-    def _sharing(self, parts: np.ndarray) -> float:
-        """How many groups and columns share a variance."""
-        return float(self._pooled(np.ones_like(parts)).max(initial=1.0))
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         if how == "ml" or (self.variance is not None and not hyper["kappa"].any()):
@@ -276,7 +272,10 @@ class Normal(Family, Struct, frozen=True):
         return np.asarray(-0.5 * (hyper["nu"] * (np.log(variance) + hyper["s2"] / variance) + off / variance))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of a mean without imagined rows only what its prior does not decide; a shared variance is integrated once."""
+        """For a mean without prior rows only the part that does not depend on its prior.
+
+        A shared variance is integrated once.
+        """
         rows, mean, squares = moments(stats)
         kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
         weight = np.where(rows > 0, rows + kappa, 1.0)
@@ -289,7 +288,7 @@ class Normal(Family, Struct, frozen=True):
         return float((means + given).sum() + scale_evidence(*map(self._totals, parts)).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Where nothing is imagined: a row's worth of variance, and a mean that may lie anywhere in the column."""
+        """Without prior rows: one row with the column's variance, and a mean anywhere in the column."""
         whole = np.maximum(hyper["whole"], hyper["floor"])
         wide = np.where(hyper["known"] > 0, hyper["known"] / whole, LOOSE)
         return hyper | {
@@ -311,7 +310,7 @@ class Normal(Family, Struct, frozen=True):
         if self.variance is not None:
             loose = np.where(kappa > 0, variance / np.maximum(kappa, 1e-300), np.inf)
             return NormalKnownVariance(mean, loose, variance)
-        return NormalInverseChi2(mean, kappa, self._pooled(rows + hyper["nu"]), variance)
+        return NormalInverseChi2(mean, kappa, self._pool(rows + hyper["nu"]), variance)
 
     def public(self, params: Params, setting: Setting) -> Params:
         scale, squares = setting.scale, params.keys() & {"variance", "spread"}
@@ -348,7 +347,10 @@ class Normal(Family, Struct, frozen=True):
 
     def entropy(self, params: Params) -> np.ndarray:
         if "freedom" in params:
-            return student_entropy(params["freedom"], params["spread"])
+            freedom = params["freedom"]
+            nu = np.minimum(freedom, 1e6)
+            shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
+            return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(params["spread"]))
         return HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"])
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
@@ -366,8 +368,8 @@ class Normal(Family, Struct, frozen=True):
         return self._below(params, x, -1.0)
 
     def _below(self, params: Params, x: float, sign: float) -> np.ndarray:
-        """The probability of a value below x or, where the sign is -1, above it: the two sides are alike."""
-        z = sign * standardised(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
+        """The probability of a value below x or, if the sign is -1, above it: the density is symmetric."""
+        z = sign * standardise(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
         if "freedom" in params:
             return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
         return np.asarray(ndtr(z))
@@ -384,7 +386,7 @@ class Normal(Family, Struct, frozen=True):
     # -- what it says
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """In counting units first: a variance of 1e-400 is no float, but its logarithm is."""
+        """In counting units first: a variance of 1e-400 underflows, but its logarithm does not."""
         return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
 
     in_units = True
@@ -409,14 +411,14 @@ class Normal(Family, Struct, frozen=True):
         return params["mean"][:, None], params["variance"][:, None, None]
 
 
-def shifted(anchor: np.ndarray, setting: Setting) -> Twofold:
-    """Another anchor seen from a setting's own, in its units, exactly."""
+def shift_anchor(anchor: np.ndarray, setting: Setting) -> Twofold:
+    """The difference of another anchor from that of a setting, in its units, exactly."""
     total, lost = two_sum(np.asarray(anchor), -setting.anchor)
     return Twofold(total * setting.scale, lost * setting.scale)
 
 
 def centred_sums(off: np.ndarray, members: np.ndarray, around: np.ndarray | float = 0.0) -> Twofold:
-    """(..., 3) rows, sums and squares of numbers given as how far they are off a place, by (rows x ...) memberships.
+    """(..., 3) rows, sums and squares of deviations from a place, by (rows x ...) memberships.
 
     Squares are taken around each group's own rows first: about a place a million deviations away they lose all digits.
     """
@@ -445,18 +447,11 @@ def scale_evidence(rows: np.ndarray, squares: np.ndarray, nu: np.ndarray, whole:
 
 
 def known_rows(weight: np.ndarray) -> np.ndarray:
-    """Rows that a mean rests on; a group nobody was seen in is taken to have one."""
+    """Rows of a mean; 1 for a group without rows."""
     return np.where(weight > 0, np.maximum(weight, 1e-12), 1.0)
 
 
-def student_entropy(freedom: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """How surprising a value of Student's t is on average; from a freedom of 1e6 on, as of a normal."""
-    nu = np.minimum(freedom, 1e6)
-    shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
-    return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(spread))
-
-
-def standardised(column: np.ndarray, params: Params, spread: str) -> tuple[np.ndarray, np.ndarray]:
+def standardise(column: np.ndarray, params: Params, spread: str) -> tuple[np.ndarray, np.ndarray]:
     """(rows x groups) deviations from the mean, and the logarithm of a deviation, which may be too small for a float.
 
     Parameters are public, or those that `scorable` makes.
@@ -472,7 +467,7 @@ def standardised(column: np.ndarray, params: Params, spread: str) -> tuple[np.nd
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:
     """(rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
     freedom = params["freedom"]
-    z, log_deviation = standardised(column, params, "spread")
+    z, log_deviation = standardise(column, params, "spread")
     with np.errstate(invalid="ignore", over="ignore"):
         z2 = z * z
         tail = np.where(np.isinf(freedom), 0.5 * z2, 0.5 * (freedom + 1) * np.log1p(z2 / freedom))
@@ -482,7 +477,7 @@ def student_score(column: np.ndarray, params: Params) -> np.ndarray:
 
 
 def student_form(params: Params) -> ClosedForm:
-    """Student's t as a formula; where the freedom is endless it is normal."""
+    """Student's t as a formula; normal if the freedom is infinite."""
     numbers = {name: params[name] for name in ("mean", "freedom")}
     top = student_score(params["mean"], params).diagonal()  # at the middle of every group
     return {"form": "student", **numbers, "deviation": np.sqrt(params["spread"]), "top": top}

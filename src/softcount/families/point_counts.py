@@ -1,7 +1,7 @@
-"""Numbers counted at each different value: what densities of any shape are made of.
+"""Numbers counted at each distinct value, for densities of any shape.
 
-Statistics are the rows at every point of the column (`table.counted_points`), so whatever is made of them (bins, cuts,
-kernels) is decided by counts that add, subtract and save. The density is constant within cells, which all groups share.
+Statistics are the rows at every point of the column (`table.counted_points`), so bins, cuts and kernels are decided by
+counts that add, subtract and save. The density is constant within cells, which all groups share.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import Family, said, spoken
-from softcount.families.categorical import divergence_of_shares, imagined_counts
+from softcount.families.categorical import Categorical, imagined_counts
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key, Kind
 
 LARGEST = 1e300
 FORGOTTEN = 1e-12
-"""Of all rows, so few at a point are what rounding left of rows that were forgotten."""
+"""Share of all rows below which the rows at a point are the rounding error of removed rows."""
 
 
 class PointSetting(Setting, frozen=True):
@@ -38,22 +38,28 @@ class PointSetting(Setting, frozen=True):
 class PointCounts(Family):
     """A density that is constant within cells: `probability` of each cell between two of its `edges`, in every group.
 
-    Outside the edges it falls off by the same law in every group, as slowly as Cauchy's, with the share `beyond` of the
-    outermost cell, so that a number far away keeps the odds of that cell; nothing is drawn from there.
+    Outside the edges it decays by the same law in every group, as slowly as Cauchy's, with the share `beyond` of the
+    outermost cell. A number far away therefore keeps the odds of that cell; draws are never from there.
     """
 
     kind = Kind.REAL
     stack = "points"
     has_products = False
     counts_points = True
+    alone = True
+    signed = False
     setting_type = PointSetting
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    observed = Categorical.observed
+    divergence = Categorical.divergence
+
+    def width(self, setting: Setting) -> int:
+        return len(setting.levels)
+
+    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
+        return groups * columns * max(self.width(setting) - 1, 0)
 
     # -- setting up
-
-    @property
-    def alone(self) -> bool:
-        return True
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         points = fields[0].points or CountedPoints()
@@ -62,9 +68,6 @@ class PointCounts(Family):
     def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
         points = fields[0].points or CountedPoints()
         return self, PointSetting(setting.keys, groups, points.values, floor=setting.floor, step=points.step)
-
-    def width(self, setting: Setting) -> int:
-        return len(setting.levels)
 
     # -- counting
 
@@ -92,14 +95,7 @@ class PointCounts(Family):
         there = np.flatnonzero(~np.isnan(column)) if self.width(setting) else np.zeros(0, dtype=np.int64)
         return there, _points(setting).places(column[there])
 
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats.sum())
-
-    @property
-    def signed(self) -> bool:
-        return False
-
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Counts at other points: those of a finer grid are added up."""
         if old.levels == new.levels:
             return stats
@@ -115,11 +111,8 @@ class PointCounts(Family):
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
         return groups * columns * max(len(hyper["edges"]) - 2, 0) if hyper else self.free(setting, groups, columns)
 
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * max(self.width(setting) - 1, 0)
-
     def meant(self, how: How) -> How:
-        """Under `map` what is imagined is what the mode itself rests on, so that it is as under `mean`."""
+        """The estimate that is used: under `map` the prior is relative to the mode, so that it is as `mean`."""
         return "mean" if how == "map" else how
 
     def with_cells(self, shares: np.ndarray, hyper: Hyper, how: How) -> Params:
@@ -147,7 +140,7 @@ class PointCounts(Family):
         return np.asarray(xlogy(imagined_counts(hyper, self.meant(how)), params["probability"]).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of the cells as they are: shares unknown, where they begin and end known."""
+        """For these cells: their shares unknown, their edges known."""
         params = self.with_cells(np.ones((stats.shape[0], len(hyper["edges"]) - 1)), hyper, "mean")
         held = _per_cell(np.maximum(stats.value, 0.0), params)
         alpha = np.broadcast_to(hyper["alpha"], held.shape)
@@ -232,7 +225,7 @@ class PointCounts(Family):
         return np.array([np.interp(x, edges, row) for row in above])
 
     def quantiles(self, params: Params, wanted: Sequence[float]) -> np.ndarray:
-        """(groups x wanted) numbers below which these shares lie."""
+        """(groups x wanted) quantiles."""
         below = np.cumsum(params["probability"], axis=1)
         ends = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
         return np.array([np.interp(wanted, row, params["edges"][0]) for row in ends])
@@ -240,9 +233,6 @@ class PointCounts(Family):
     def entropy(self, params: Params) -> np.ndarray:
         shares = params["probability"]
         return np.asarray(-(xlogy(shares, shares) + shares * _inside(params)).sum(axis=-1))
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        return divergence_of_shares(params["probability"], shares)
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         return np.asarray(~np.isnan(column))
@@ -289,7 +279,7 @@ class PointCounts(Family):
 
 
 def steady(counts: np.ndarray) -> np.ndarray:
-    """Rows to seven digits, for decisions: sums in another order, or without what was forgotten, end otherwise."""
+    """Rows to seven digits, for decisions: the last digits depend on the order of sums and on removed rows."""
     return np.asarray(np.maximum(counts, 0.0).astype(np.float32), dtype=np.float64)
 
 
@@ -305,7 +295,7 @@ def _points(setting: Setting) -> CountedPoints:
 
 
 def _inside(params: Params) -> np.ndarray:
-    """What a row's log-density in a cell is more than the cell's log-share; the outermost keep a part for beyond."""
+    """The log-density of a row in a cell minus the cell's log-share; the outermost cells reserve a part for beyond."""
     edges, beyond = params["edges"], params["beyond"]
     with np.errstate(divide="ignore"):
         logs = -np.log(np.diff(edges, axis=-1))
@@ -350,7 +340,7 @@ def place_of(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:
-    """Where the numbers begin and end: half the way to the next one further out, or half a cell of the grid."""
+    """The ends of the numbers: half the distance to the neighbour further out, or half a cell of the grid."""
     if len(points) == 1:
         half = step / 2 or max(abs(float(points[0])) * 2.0**-20, 2.0**-1000) if points[0] else 0.5
         low = float(points[0]) - half
@@ -363,7 +353,10 @@ def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:
 
 
 def between(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Where cells meet that are cut before these points: half-way, or at the point where no number is between."""
+    """Borders of cells that begin at these points.
+
+    Half-way to the point before, or the point if there is no number between.
+    """
     low, high = points[cuts - 1], points[cuts]
     middle = low + (high / 2 - low / 2)
     return np.asarray(np.where(middle > low, middle, high))

@@ -24,7 +24,7 @@ Hyper = dict[str, np.ndarray]
 HOWS: tuple[How, ...] = ("ml", "map", "mean", "predictive")
 
 IMPOSSIBLE = -1e199
-"""A log-density below this stands for probability zero where a product must stay finite."""
+"""A log-density below this stands for probability zero, because a product must stay finite."""
 CLAMPED = -1e200
 SMALLEST = 1e-300
 SLACK = 1e-6
@@ -32,14 +32,13 @@ SLACK = 1e-6
 
 
 class Setting(Struct, frozen=True):
-    """What a family is told of the columns it models: how many groups, which levels, which units.
+    """The columns that a family models: number of groups, levels, units.
 
-    A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` turn parameters into the user's units.
-    `blank` is what a hole is taken for while nothing is known of its group: the columns' means and variances, or
-    whatever else `Family.blank` found.
-    `floor` is the least variance of a group as a share of the column's; `rounded`, that it is how numbers are rounded.
-    `written` is how the cells of its one column are written.
-    A family that must know more has a subclass of its own (`Family.setting_type`).
+    A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` convert parameters into the user's units.
+    `blank` stands for missing cells while nothing is known about their group: the columns' means and variances, or the
+    result of `Family.blank`. `floor` is the least variance of a group as a share of the column's; `rounded` tells that
+    it is the rounding of the numbers. `written` is the format of the cells of a single column. A family that needs more
+    has its own subclass (`Family.setting_type`).
     """
 
     keys: tuple[Key, ...] = ()
@@ -53,12 +52,9 @@ class Setting(Struct, frozen=True):
     written: CellForm | None = None
 
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
-        """The width that a column needs even if it has no spread at all: how finely its numbers are told apart."""
+        """The least width of a column without spread: the resolution of its numbers."""
         finest = np.finfo(float).eps * np.maximum(np.abs(mean), np.abs(self.anchor * self.scale))
         return np.asarray(np.maximum(finest, least))
-
-
-# Parameters as a user writes them, in the shape of `params_`: to start from, or to be left alone.
 
 
 def given_numbers(family: Family, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
@@ -93,7 +89,10 @@ def given_shares(family: Family, said: Mapping[Any, Any], setting: Setting, grou
 
 
 def held_numbers(family: Family, said: Any, setting: Setting, groups: int) -> Params:
-    """Private parameters that a user wants fixed; what is given for one group, or as one number, is for all groups."""
+    """Private parameters to hold fixed, as a user wrote them.
+
+    A value for one group, or one number, is for all groups.
+    """
     key, names = family.node_key(setting), " and ".join(family.chart)
     if not isinstance(said, Mapping):
         raise DataError(f"fixed: column {key!r} takes a mapping with some of {names}, not {said!r}.")
@@ -103,7 +102,12 @@ def held_numbers(family: Family, said: Any, setting: Setting, groups: int) -> Pa
     if wrong:
         raise DataError(f"fixed: column {key!r} is {family.name} and has {names}, not {wrong[0]!r}.")
     given = {name: _for_groups(family, name, value, setting, groups) for name, value in said.items()}
-    others = {name: _stand_in(family, name, setting, groups) for name in family.chart if name not in given}
+    others = {}  # values in range in place of the parameters that are not fixed
+    for name, line in family.chart.items():
+        if name not in given:
+            inner = inner_shape(family, name, setting)
+            value = np.eye(inner[0]) if line == "covariance" else {"plain": 0.0, "share": 0.5}.get(line, 1.0)
+            others[name] = np.broadcast_to(value, (groups, *inner)) / (inner[0] if line == "shares" else 1)
     private = family.private(given | others, setting)
     senseless = family.check_params(private)
     if senseless:
@@ -151,15 +155,8 @@ def _for_groups(family: Family, name: str, said: Any, setting: Setting, groups: 
     return np.broadcast_to(value, (groups, *inner)).copy()
 
 
-def _stand_in(family: Family, name: str, setting: Setting, groups: int) -> np.ndarray:
-    """Something that makes sense in place of a parameter that is not fixed."""
-    line, inner = family.chart[name], inner_shape(family, name, setting)
-    value = {"covariance": np.eye(inner[0]) if line == "covariance" else 0.0, "plain": 0.0, "share": 0.5}.get(line, 1.0)
-    return np.broadcast_to(value, (groups, *inner)) / (inner[0] if line == "shares" else 1)
-
-
 def fixed_numbers(said: Any, where: Any) -> np.ndarray:
-    """Finite numbers that a user wants left alone."""
+    """Finite numbers to hold fixed."""
     try:
         value = np.asarray(said, dtype=float)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Spiked columns: one value that many rows hold, mostly zero, and a density of the numbers beside it."""
+"""Spiked columns: one value that many rows hold, mostly zero, and a density of the other numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, said, scalar_prior, spoken
 from softcount.families.capabilities import NumberFacts
-from softcount.families.categorical import estimated
+from softcount.families.categorical import estimate_shares
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Key, Kind
 
 BESIDE = ("lognormal", "gamma", "exponential", "normal")
-"""What the numbers beside a spike may be: densities, or the value of the spike would be counted twice."""
+"""Families of the other numbers: densities, because others would count the value of the spike twice."""
 
 
 @register
@@ -52,11 +52,17 @@ class Spiked(Family, Struct, frozen=True):
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return () if facts.spike is None else _beside_spike(facts)
+        """A spike beside each density that can hold the other numbers."""
+        if facts.spike is None:
+            return ()
+        at_zero = facts.least == facts.spike == 0
+        # What is written as 0 was from 0 to half a step above, where nothing is below.
+        step = facts.rounding / 2 if at_zero else facts.rounding
+        return [Spiked(of, facts.spike, step) for of in (BESIDE if at_zero or facts.least > 0 else ("normal",))]
 
     @property
     def inner(self) -> Family:
-        """The family of the numbers beside the spike."""
+        """The family of the other numbers."""
         return FAMILIES[self.of]()
 
     @property
@@ -82,7 +88,7 @@ class Spiked(Family, Struct, frozen=True):
         return np.where(column == self.at, np.nan, column)
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """Of the numbers beside the spike."""
+        """Of the numbers that are not at the spike."""
         beside = self._beside(values)
         return np.log(beside) if self.inner.logged else beside
 
@@ -110,7 +116,7 @@ class Spiked(Family, Struct, frozen=True):
     # -- learning
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """What the other family imagines, and as many rows at the spike as beside it."""
+        """The prior of the inner family, with as many prior rows at the spike as elsewhere."""
         plain = scalar_prior(prior, self, 2, setting.groups)
         told = self.inner.hyper(prior, stats[..., 1:], self._within(setting))
         return told | {"at_spike": np.full(stats.shape[1:-1], plain)}
@@ -126,7 +132,7 @@ class Spiked(Family, Struct, frozen=True):
 
     def _share(self, stats: Twofold, hyper: Hyper, how: How) -> np.ndarray:
         alpha = np.broadcast_to(np.asarray(hyper["at_spike"])[..., None], (*stats.shape[1:-1], 2))
-        return np.asarray(estimated(stats.value[..., :2], alpha, how, self.name)[..., 0])
+        return np.asarray(estimate_shares(stats.value[..., :2], alpha, how, self.name)[..., 0])
 
     def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
         inner = [name for name in names if name != "spike"]
@@ -157,22 +163,22 @@ class Spiked(Family, Struct, frozen=True):
         return float(chosen.sum()) + self.inner.completed(stats[..., 1:], params)
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        extra, spike = self._imagined(hyper, how), params["spike"]
+        extra, spike = self._prior_rows(hyper, how), params["spike"]
         return np.asarray(xlogy(extra, spike) + xlog1py(extra, -spike) + self.inner.log_prior(params, hyper, how))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        told, spike = stats.value[..., :2] + self._imagined(hyper, how)[..., None], params["spike"]
+        told, spike = stats.value[..., :2] + self._prior_rows(hyper, how)[..., None], params["spike"]
         steep = told[..., 0] / np.maximum(spike, SMALLEST) - told[..., 1] / np.maximum(1.0 - spike, SMALLEST)
         rest = {name: value for name, value in params.items() if name != "spike"}
         return {"spike": steep} | self.inner.slope(stats[..., 1:], rest, hyper, how)
 
-    def _imagined(self, hyper: Hyper, how: How) -> np.ndarray:
-        """Rows imagined at the spike, and as many beside it, as far as they are in the objective."""
+    def _prior_rows(self, hyper: Hyper, how: How) -> np.ndarray:
+        """Prior rows at the spike and elsewhere, as far as they are in the objective."""
         told = np.asarray(hyper["at_spike"])
         return np.zeros_like(told) if how == "ml" else told - 1.0 if how == "map" else told
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """The spike's share and the rest integrated apart."""
+        """The spike's share and the inner family integrated separately."""
         rows, told = stats.value, np.maximum(hyper["at_spike"], SMALLEST)
         chosen = betaln(rows[..., 0] + told, rows[..., 1] + told) - betaln(told, told)
         chosen = chosen - rows[..., 0] * np.log(self.rounding)
@@ -194,7 +200,7 @@ class Spiked(Family, Struct, frozen=True):
     def scorable(self, params: Params, setting: Setting) -> Params:
         return params | self.inner.scorable(params, self._within(setting))
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rest = self.inner.moved(stats[..., 1:], was.inner, was._within(old), self._within(new))
         return concatenate([stats[..., :1], rest], axis=-1)
 
@@ -209,7 +215,7 @@ class Spiked(Family, Struct, frozen=True):
         return self.inner.logged and self.inner.has_products
 
     def raced(self, params: Params, setting: Setting) -> np.ndarray:
-        """Of the spike, and of the logarithms beside it, which are counted in their own unit."""
+        """Of the spike, and of the logarithms of the other numbers, which are counted in their own unit."""
         with np.errstate(divide="ignore"):
             at, off = np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
         beside = self.inner.natural(params)
@@ -224,7 +230,7 @@ class Spiked(Family, Struct, frozen=True):
         return np.where(np.isnan(column)[:, None], 0.0, scored)
 
     def _logs(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """What a number at the spike scores, and what any other scores besides its own density."""
+        """The score of a number at the spike, and what any other scores in addition to its density."""
         with np.errstate(divide="ignore"):
             return np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
 
@@ -265,7 +271,7 @@ class Spiked(Family, Struct, frozen=True):
         return self._surprise(params["spike"], self.inner.entropy(params))
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """That of the shares at the spike, and of the other family among the rows beside it."""
+        """That of the shares at the spike, plus that of the inner family among the other rows."""
         spike, beside = params["spike"], shares * (1.0 - params["spike"])
         whole = float(shares @ spike)
         far = _times_log(spike, spike) - _times_log(spike, whole)
@@ -291,20 +297,11 @@ class Spiked(Family, Struct, frozen=True):
         return [self.at if spike >= 0.5 else other for spike, other in zip(params["spike"], beside, strict=True)]
 
 
-def _beside_spike(facts: NumberFacts) -> list[Family]:
-    """A spike beside each density that can hold the other numbers."""
-    kept = BESIDE if facts.least == facts.spike == 0 or facts.least > 0 else ("normal",)
-    assert facts.spike is not None
-    # What is written as 0 was from 0 to half a step above, where nothing is below.
-    step = facts.rounding / 2 if facts.least == facts.spike == 0 else facts.rounding
-    return [Spiked(of, facts.spike, step) for of in kept]
-
-
 _RAIN = [0.0, 0.0, None, 4.25, 6.5, 11.0, 0.5, 0.0, 30.5, 0.0, 2.0, 9.0]
 
 
 def _times_log(share: np.ndarray, of: Any) -> np.ndarray:
-    """Shares times logarithms, nothing where a share is nothing; SciPy's `xlogy` takes 0.15 s to load for a page."""
+    """Shares times logarithms, 0 if a share is 0; SciPy's `xlogy` takes 0.15 s to load for a page."""
     there = share > 0
     return np.where(there, share * np.log(np.where(there, of, 1.0)), 0.0)
 

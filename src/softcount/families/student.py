@@ -21,7 +21,7 @@ from softcount.families.normal import (
     Normal,
     moments,
     scale_evidence,
-    standardised,
+    standardise,
     student_form,
     student_score,
 )
@@ -34,19 +34,19 @@ LOWEST, HIGHEST = 1.0, 200.0
 FAR = 50.0
 """Deviations above zero from which on tails do not reach below it."""
 START = 4.0
-"""The freedom of rows about which nothing is known yet."""
+"""The initial freedom."""
 POINTS = 2048
 """Quantiles over which a divergence is averaged."""
 
 
 @register
 class Student(Family, Struct, frozen=True):
-    """Real numbers around a mean with heavy tails: a row far out pulls little. One column; blocks are not modelled.
+    """Real numbers around a mean with heavy tails: outliers have little influence. One column; blocks are not modelled.
 
-    `mean` is the centre, `spread` the square of the scale and `freedom` how light the tails are: 1 is Cauchy, 200 all
-    but normal. The freedom of every group is the likeliest between these, or `Student(freedom=4)` for all. Every row
-    has a hidden weight, small far out. Statistics are rows, and the expected weights, weighted sums and squares of
-    `(x - anchor) * scale` and logarithms of weights; so fitting takes EM even when every class is known.
+    `mean` is the centre, `spread` the square of the scale and `freedom` the lightness of the tails: 1 is Cauchy, 200
+    almost normal. The freedom of every group is estimated between these, or `Student(freedom=4)` for all. Every row has
+    a hidden weight, small for outliers. Statistics are rows, and the expected weights, weighted sums and squares of `(x
+    - anchor) * scale` and logarithms of weights; so fitting takes EM even when every class is known.
     """
 
     freedom: float | None = None
@@ -77,7 +77,7 @@ class Student(Family, Struct, frozen=True):
         return f"column {key!r} is student, whose rows have hidden weights"
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """Of rows that all weigh one."""
+        """For rows of weight one."""
         rows = Normal.features(self, column, setting)  # type: ignore[arg-type]
         return np.concatenate([rows[:, :1], rows, np.zeros((len(rows), 1))], axis=1)
 
@@ -86,7 +86,7 @@ class Student(Family, Struct, frozen=True):
         params = params or self._unknown(setting, memberships.shape[1])
         present = ~np.isnan(column)
         members = memberships * present[:, None]
-        z, _ = standardised(np.where(present, column, setting.anchor), Normal.scorable(self, params, setting), "spread")  # type: ignore[arg-type]
+        z, _ = standardise(np.where(present, column, setting.anchor), Normal.scorable(self, params, setting), "spread")  # type: ignore[arg-type]
         off = z * np.sqrt(params["spread"])
         weight = (params["freedom"] + 1.0) / (params["freedom"] + z * z)
         logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
@@ -109,9 +109,14 @@ class Student(Family, Struct, frozen=True):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Mean and spread of the whole column, fitted: rows far out have no say in what a prior's row looks like."""
+        """Mean and spread of the whole column, fitted: outliers have little influence on the prior."""
         params, before = self._unknown(setting, 1), None
-        least, alone = _plain_variance(columns, weights, setting) * 1e-6, [weight[:, None] for weight in weights]
+        alone = [weight[:, None] for weight in weights]
+        # A millionth of the column's variance with all rows alike.
+        both = zip(columns, weights, strict=True)
+        sums = (Twofold.of(weight @ Normal().features(column, setting)) for column, weight in both)
+        plain_rows, _, plain_squares = moments(sum(sums, Twofold.of(np.zeros(3))))
+        least = float(plain_squares / np.maximum(plain_rows, 1e-300)) * 1e-6
         for _ in range(200):
             counts = (self.count(*pair, params, setting) for pair in zip(columns, alone, strict=True))
             mass, mean, squares = moments(sum(counts, Twofold.of(np.zeros((1, 5))))[:, 1:4])
@@ -126,12 +131,12 @@ class Student(Family, Struct, frozen=True):
             before = now
         return params["mean"], params["spread"]
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         about = Normal().moved(stats[..., 1:4], Normal(), old, new)
         return concatenate([stats[..., :1], about, stats[..., 4:]], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """As of a normal column: imagined rows say how far rows lie from the mean, nothing of the freedom."""
+        """As for a normal column: prior rows are about mean and spread, not about the freedom."""
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a student column cannot take {prior!r} as its prior.")
         pooled = stats.sum(0)
@@ -144,7 +149,7 @@ class Student(Family, Struct, frozen=True):
         return Normal().hyper(prior, whole_rows.spread(0), setting)
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """There is no closed form under `predictive`: parameters are plugged in."""
+        """Without a closed form under `predictive`, parameters are plugged in."""
         return self.held(stats, hyper, how, {})
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
@@ -157,15 +162,13 @@ class Student(Family, Struct, frozen=True):
         squares = squares + mass * (mean - middle) ** 2 + kappa * (hyper["mu"] - middle) ** 2 + nu * hyper["s2"]
         worth = rows + nu
         spread = np.where(worth > 0, squares / np.where(worth > 0, worth, 1.0), hyper["whole"])
-        freedom = self._freedom(rows, mass, logs)
+        if self.freedom is None:
+            seen = rows > 0
+            spare = np.where(seen, (mass - logs) / np.where(seen, rows, 1.0) - 1.0, gap(np.array(START / 2)))
+            freedom = np.clip(2.0 * shape_of(spare), LOWEST, HIGHEST)
+        else:
+            freedom = np.full(rows.shape, float(self.freedom))
         return {"mean": middle, "spread": np.maximum(spread, hyper["floor"]), "freedom": freedom} | fixed
-
-    def _freedom(self, rows: np.ndarray, mass: np.ndarray, logs: np.ndarray) -> np.ndarray:
-        if self.freedom is not None:
-            return np.full(rows.shape, float(self.freedom))
-        seen = rows > 0
-        spare = np.where(seen, (mass - logs) / np.where(seen, rows, 1.0) - 1.0, gap(np.array(START / 2)))
-        return np.clip(2.0 * shape_of(spare), LOWEST, HIGHEST)
 
     def within(self, params: Params, hyper: Hyper) -> Params:
         freedom = np.clip(params["freedom"], LOWEST, HIGHEST)
@@ -180,7 +183,7 @@ class Student(Family, Struct, frozen=True):
         return student_form(params)
 
     def completed(self, stats: Twofold, params: Params) -> float:
-        """With the hidden weights: twice the half of the freedom is the shape of their own distribution."""
+        """With the hidden weights, which have a gamma distribution of shape freedom / 2."""
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         half, spread = params["freedom"] / 2.0, params["spread"]
@@ -206,7 +209,7 @@ class Student(Family, Struct, frozen=True):
         return Normal().log_prior({"mean": params["mean"], "variance": params["spread"]}, hyper, how)
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of rows whose weights are as expected: mean and spread exactly, the freedom by quadrature over its range."""
+        """For rows with their expected weights: mean and spread exactly, the freedom by quadrature over its range."""
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
@@ -257,14 +260,6 @@ class Student(Family, Struct, frozen=True):
         quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
         values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
         return from_mixture(student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
-
-
-def _plain_variance(columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting) -> float:
-    """The column's variance with all rows alike, in counting units."""
-    both = zip(columns, weights, strict=True)
-    parts = (Twofold.of(weight @ Normal().features(column, setting)) for column, weight in both)
-    rows, _, squares = moments(sum(parts, Twofold.of(np.zeros(3))))
-    return float(squares / np.maximum(rows, 1e-300))
 
 
 _DELAYS = [0.5, -1.25, None, 41.0, 0.75, 1.5, -0.25, 3.0, 0.0, -38.0]

@@ -17,7 +17,7 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import concentration, divergence_of_shares, estimated, imagined_counts
+from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
 from softcount.families.setting import CLAMPED, IMPOSSIBLE, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
@@ -28,7 +28,7 @@ from softcount.text import Reading, Words
 ROUNDING = 1e-9
 """By which expected counts of a word may exceed those of the documents."""
 DRAWN_AT_ONCE = 1_000_000
-"""Words that are asked whether they are there, at a time."""
+"""Words that are drawn at a time."""
 
 
 class MultinomialWords:
@@ -42,14 +42,14 @@ class MultinomialWords:
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         documents, words = _split(stats)
         more = {"alpha": words + hyper["alpha"]} if how == "predictive" else {}
-        lengths = _lengths(documents, words)  # while they are counts still
+        lengths = usual_lengths(documents, words.sum(axis=-1))  # while they are counts still
         return {"probability": _shares(words, hyper["alpha"], how), "length": lengths, **more}
 
     def natural(self, params: Params) -> np.ndarray:
         return _weights(params["probability"], 1.0)
 
     def lacking(self, params: Params) -> np.ndarray | None:
-        """Weights that count the certain words a document lacks; None where no word is certain."""
+        """Weights that count the certain words that a document does not hold; None if no word is certain."""
         return None
 
     def completed(self, stats: Twofold, params: Params) -> float:
@@ -137,7 +137,7 @@ class BernoulliWords(MultinomialWords):
         return {"probability": share, "length": share.sum(axis=-1)}
 
     def natural(self, params: Params) -> np.ndarray:
-        """Log-odds of each word, after what is said by none being there; words that are certain are left out."""
+        """Log-odds of each word, after the log-probability of a document without words; certain words are left out."""
         share = params["probability"]
         table = np.empty((share.shape[1] + 1, share.shape[0]))
         absent = np.log1p(-np.where(share < 1, share, 0.0))
@@ -210,7 +210,7 @@ class BernoulliWords(MultinomialWords):
 
 
 class ComplementWords(MultinomialWords):
-    """Complement: a word speaks for a class as far as it is rare in all the others together."""
+    """Complement: a word is evidence for a class if it is rare in all other classes together."""
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         """Shares of words in each class (`probability`) and in all others together (`others`)."""
@@ -239,7 +239,7 @@ MODELS: dict[str, MultinomialWords] = {
 }
 
 
-# These tables have millions of cells, and every pass over one is felt: they are written to in place where they can be.
+# Tables of words have millions of cells: they are changed in place wherever that is possible.
 
 
 def _split(stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
@@ -250,33 +250,33 @@ def _split(stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shares(words: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
-    """As `estimated`, in two passes where nothing is odd; the counts given become the shares then.
+    """As `estimate_shares`, in two passes in the usual case, in which the counts given become the shares.
 
-    Another array of 20 classes and 209,404 words was 34 MB more at the height of a fit.
+    Another array of 20 classes and 209,404 words took 34 MB more at the peak of a fit.
     """
     if how in ("ml", "map") or not (alpha > 0).all():
-        return estimated(words, alpha, how, "text")
+        return estimate_shares(words, alpha, how, "text")
     words += alpha
     words /= words.sum(axis=-1, keepdims=True)
     return words
 
 
 def _logs(shares: np.ndarray) -> np.ndarray:
-    """Logarithms, of nothing a finite number that stands for what is impossible: no count times it is not a number."""
+    """Logarithms; that of 0 is a finite number that stands for the impossible, so that 0 times it is 0."""
     with np.errstate(divide="ignore"):
         logs = np.log(shares)
     return np.asarray(np.maximum(logs, CLAMPED, out=logs))
 
 
-def _lengths(documents: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Words of a usual document; a group without documents has the whole table's."""
-    total, mass = words.sum(axis=-1), documents.sum()
+def usual_lengths(documents: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Words per document in every group; a group without documents has the average of the whole table."""
+    mass = documents.sum()
     whole = total.sum() / mass if mass > 0 else 0.0
     return np.where(documents > 0, total / np.where(documents > 0, documents, 1.0), whole)
 
 
 def _weights(shares: np.ndarray, sign: float) -> np.ndarray:
-    """(groups x (1 + words)) logarithms, nothing for the document itself; groups side by side in memory."""
+    """(groups x (1 + words)) logarithms, 0 for the document itself; groups are contiguous in memory."""
     table = np.empty((shares.shape[1] + 1, shares.shape[0]))
     table[0] = 0.0
     with np.errstate(divide="ignore"):
@@ -293,28 +293,26 @@ def _imagined_pair(hyper: Hyper, how: How) -> tuple[np.ndarray, np.ndarray]:
     return (np.zeros_like(with_it), np.zeros_like(without)) if how == "ml" else (with_it, without)
 
 
-# Text: documents as bags of words, each word's chance in every group.
-
 MANY_WORDS = 1_000
-"""Words from which on it is said that a prior drowns the labelled documents."""
+"""Words from which on a note warns of prior counts that exceed the labelled documents."""
 LONGEST = 1e7
 """Words of a class's usual document, in a model file: more than any book has."""
 MARKING = 5
-"""Words that say what a group is about."""
+"""Number of characteristic words of a group."""
 NOISE = 1e-14
-"""What rounding leaves of the evidence of a word that is equally likely everywhere."""
+"""Rounding error of the evidence of a word that is equally likely everywhere."""
 
 
 @register
 class Text(Family, Struct, frozen=True):
-    """Words of a document: drawn one by one (`multinomial`), each there or not (`bernoulli`), or `complement`.
+    """Words of a document: drawn one by one (`multinomial`), each present or not (`bernoulli`), or `complement`.
 
-    The last tells a class by what the others hold, and is for known classes only; where it is all there is, classes
-    are equally likely before unless `class_prior` says otherwise. The other settings say how
-    documents are read, as `Reading` does; its limits (`min_count`, `min_df`, `max_df`, `drop_top`, `max_words`) count
-    documents and words, whatever rows weigh. A column is a sparse matrix: 1 for a document that is there, then how
-    often it holds each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the
-    documents that hold it.
+    `complement` scores a class by the words of the others, and is for known classes only; if a model has no other
+    columns, classes are equally likely a priori unless `class_prior` is given. The other settings control how documents
+    are read, as in `Reading`; its limits (`min_count`, `min_df`, `max_df`, `drop_top`, `max_words`) count documents and
+    words, whatever the weights of rows. A column is a sparse matrix: 1 for a document that is present, then the count
+    of each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the documents that
+    hold it.
     """
 
     model: Literal["multinomial", "bernoulli", "complement"] = "multinomial"
@@ -392,13 +390,13 @@ class Text(Family, Struct, frozen=True):
         return there
 
     def base(self, column: Any) -> np.ndarray | float:
-        """The ways to order a document's words; none where it only counts which are there."""
+        """The logarithm of the number of orders of a document's words; 0 unless the model is `multinomial`."""
         if self.model != "multinomial":
             return 0.0
         return log_ways(column, first=1)
 
     def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """How many words each document has, or for `bernoulli` whether it is there: what `entropy` is of."""
+        """The number of words in each document, or for `bernoulli` whether it is present."""
         whole = np.zeros(column.shape[1])
         whole[0 if self.by_document else slice(1, None)] = 1.0
         return np.asarray(column @ whole)
@@ -411,7 +409,7 @@ class Text(Family, Struct, frozen=True):
         return np.asarray(stats.value[:, 1:].sum(axis=0) > 0)
 
     def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """What a fit that knew only the seen words would give; the others get nothing, and are not to be scored."""
+        """The estimate of a fit that knows only the seen words; the others are not to be scored."""
         places = np.flatnonzero(seen)
         known = stats[:, np.concatenate([[0], places + 1])]
         part = self.estimate(known, {name: value[..., places] for name, value in hyper.items()}, how)
@@ -436,10 +434,10 @@ class Text(Family, Struct, frozen=True):
         return params
 
     def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
-        """Where the prior imagines more words in a class than its labelled documents have, EM learns less.
+        """A note if the prior counts of words exceed those of the labelled documents, because EM then learns less.
 
-        With a prior of 1, 300 messages of 20 Newsgroups gained a point or two less by 10,000 unlabelled ones than
-        with 0.1.
+        With a prior of 1, 300 messages of 20 Newsgroups gained a point or two less by 10,000 unlabelled ones than with
+        0.1.
         """
         if self.model != "multinomial" or len(setting.levels) < MANY_WORDS:
             return None
@@ -451,7 +449,7 @@ class Text(Family, Struct, frozen=True):
             f"documents have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
         )
 
-    def _moved(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Counts of documents and words in another vocabulary; words it does not have are left out."""
         mine, theirs = old.levels, new.levels
         assert isinstance(mine, Words) and isinstance(theirs, Words)
@@ -471,7 +469,7 @@ class Text(Family, Struct, frozen=True):
         return Twofold(hi, lo)
 
     def is_product(self, params: Params) -> bool:
-        """But for words that are certain, which `lacking` counts."""
+        """Except for certain words, which `lacking` counts."""
         return "alpha" not in params
 
     def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:
@@ -498,7 +496,7 @@ class Text(Family, Struct, frozen=True):
         return sparse.csr_matrix((np.ones(len(rows)), (rows, places)), shape=shape)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        """The words that most set each group apart from all of them."""
+        """The words that distinguish each group most from all groups."""
         return [spoken(setting.levels, row) for row in marking(params["probability"])]
 
     def check_params(self, params: Params) -> str | None:
@@ -541,7 +539,7 @@ class Text(Family, Struct, frozen=True):
         return natural[:, 1:], natural[:, 0]
 
     def closed_form(self, params: Params) -> ClosedForm | None:
-        """None where words are drawn one after another, or some are certain: such are no sums."""
+        """None if words are drawn one after another, or if some are certain: these are not sums."""
         if "alpha" in params or self.lacking(params) is not None:
             return None
         return self.weighted_form(self.natural(params), Setting())
@@ -578,7 +576,7 @@ BY_MODEL = (
     "estimate", "natural", "lacking", "completed", "slope", "log_prior", "evidence", "proper", "posterior",
     "divergence", "entropy",
 )  # fmt: skip
-"""What of a column of text is as the model of its words has it."""
+"""The methods that the model of words implements."""
 
 
 def _of_words_model(name: str) -> Any:
@@ -590,7 +588,7 @@ for _name in BY_MODEL:
 
 
 class WordFigures(Struct, frozen=True):
-    """What there is to say of single words. With `once` it counts only that a word is there, not how often."""
+    """Statistics of single words. With `once` only the presence of a word counts, not its frequency."""
 
     words: Sequence[object]
     words_model: MultinomialWords
@@ -606,12 +604,12 @@ class WordFigures(Struct, frozen=True):
         return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
     def evidence(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Every word's: among all documents where it counts only that a word is there, else among all words."""
+        """The evidence of every word: among all documents if only presence counts, else among all words."""
         own, rest = (float(part[0] if self.once else part[1:].sum()) for part in (here, there))
         return evidence(here[1:], there[1:], (own, rest))
 
     def scores(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(groups x words) what each word of a document adds to its log-density, from private parameters."""
+        """(groups x words) the contribution of each word to the log-density of a document, from private parameters."""
         if self.once:
             with np.errstate(divide="ignore"):
                 return np.log(params["probability"][:, places])
@@ -627,22 +625,22 @@ def evidence(here: np.ndarray, there: np.ndarray, sizes: tuple[float, float]) ->
     """Nats by which two rates, one here and one there, explain how often words occur better than one rate does.
 
     `sizes` are all words here and there (or all documents). Half of Dunning's G2: a name that one document repeats has
-    little of it and a word used everywhere next to none.
+    little of it, and a word used everywhere almost none.
     """
     apart = sum(_likelihood(part, size) for part, size in zip((here, there), sizes, strict=True))
     return np.asarray(np.maximum(apart - _likelihood(here + there, sum(sizes)), 0.0))
 
 
 def _likelihood(count: np.ndarray, size: float) -> np.ndarray:
-    """Log-likelihood, at its best rate, of a word met so often among so many."""
+    """Log-likelihood, at the best rate, of a word with this count among `size` words."""
     rest = np.maximum(size - count, 0.0)
     return np.asarray(xlogy(count, count) + xlogy(rest, rest) - xlogy(size, size))
 
 
 def marking(probability: np.ndarray) -> np.ndarray:
-    """(groups x words) how well each word marks each group: its evidence, were all groups of one size.
+    """(groups x words) how characteristic each word is of each group: its evidence, if all groups had one size.
 
-    0 where a word is no likelier than in the others together; a single group has its words by their probability.
+    0 if a word is not more frequent than in the others together; a single group has its words by their probability.
     """
     others = len(probability) - 1
     if others <= 0:

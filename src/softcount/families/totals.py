@@ -1,49 +1,53 @@
-"""Families of one number a row, of which rows and their total say everything: Poisson, geometric, exponential.
-
-The conjugate prior of each is imagined rows with an imagined total.
-"""
+"""Columns whose statistics are rows and a total: waiting times, failures before a success, Poisson counts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.lazy_scipy import betainc, betaln, gammaln, pdtr, pdtrc, xlog1py
+from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.families.base import Family, scalar_prior
-from softcount.families.setting import ClosedForm, How, Hyper, Params, Setting
-from softcount.table.schema import Kind
+from softcount.families.base import Family, register, scalar_prior, where_first
+from softcount.families.capabilities import NumberFacts
+from softcount.families.examples import Cells, example
+from softcount.families.setting import CLAMPED, SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.priors import Beta, Gamma
+from softcount.table.schema import Key, Kind
 
 Pair = tuple[np.ndarray, np.ndarray]
 LEAST = 1e-12
-"""Rows that a predictive form rests on where nothing was seen or imagined."""
+"""Rows of a predictive form without observed or prior rows."""
 
 
 class Totals(Family):
-    """Statistics are rows and total; a prior of a imagined rows adds a rows like the whole column's.
+    """Statistics are rows and total; a prior of a rows adds a rows like the whole column's.
 
-    A family says `fitted`, its parameters from rows and total; `natural`; its conjugate prior and `log_mass`; `draw`
-    and `moments`. `predicted` follows from `log_mass`, unless it can be said with more digits.
+    A family implements `fitted`, its parameters from rows and total; `natural`; its conjugate prior and `log_mass`;
+    `draw` and `moments`. `predicted` follows from `log_mass`, unless a family computes it with more digits.
     """
 
     rows_first = True
     imagined: ClassVar[tuple[str, str]] = ("rows", "total")
-    """What imagined rows and their total are called in the prior, and in the parameters of the predictive form."""
+    """The names of prior rows and their total, in the prior and in the parameters of the predictive form."""
     conjugate: ClassVar[Any] = None
     """The prior that can be given as an object, and that posteriors are."""
     conjugate_parts: ClassVar[tuple[str, str]] = ("", "")
-    """Which parts of it are imagined rows and their total."""
+    """The parameters of it that are prior rows and their total."""
     beyond_mode: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    """By how much such a prior imagines more rows and total than its mode rests on."""
+    """By how much such a prior has more rows and total than its mode."""
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
-        """The likeliest parameters of so many rows with this total."""
+        """The maximum-likelihood parameters for these rows and this total."""
         raise NotImplementedError
 
     def log_mass(self, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Logarithm of the integral, over the parameter, of what so many rows with this total make likely."""
+        """Logarithm of the integral of the likelihood of these rows and this total over the parameter."""
         raise NotImplementedError
 
     def width(self, setting: Setting) -> int:
@@ -99,7 +103,7 @@ class Totals(Family):
         return float(np.where(rows > 0, grown, 0.0).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Where nothing is imagined, one row like the whole column's."""
+        """Without prior rows, one row like the whole column's."""
         rows, total = (hyper[name] for name in self.imagined)
         nothing = (rows <= 0) | (total <= 0)
         one = np.where(nothing, 1.0, rows), np.where(nothing, hyper["whole"], total)
@@ -114,11 +118,11 @@ class Totals(Family):
         return self.conjugate(**dict(zip(self.conjugate_parts, after, strict=True)))
 
     def after(self, params: Params) -> Pair | None:
-        """Rows and total that a predictive form rests on; None where parameters are plugged in."""
+        """Rows and total of a predictive form; None for plugged-in parameters."""
         return (params[self.imagined[0]], params[self.imagined[1]]) if self.imagined[0] in params else None
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Log-density of values after so many rows with this total, without `base`."""
+        """Log-density of values after these rows with this total, without `base`."""
         return np.asarray(self.log_mass(rows + 1.0, total + x) - self.log_mass(rows, total))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
@@ -137,3 +141,239 @@ class Totals(Family):
     def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
         start, slope = weights.T
         return {"form": "line", "start": start, "slope": slope}
+
+
+LEAST_MEAN = 1e-294
+"""Least mean of the whole column: the largest rate of a group, and its totals, must be finite."""
+SHORTEST = 1e-6
+"""Of the whole column's mean wait, the least of a group: below it scores of the others' rows keep no digits."""
+
+
+@register
+class Exponential(Totals, Struct, frozen=True):
+    """Waiting times of 0 or more at a rate; `sc.Gamma(shape, rate)` is a prior of `shape` rows with a total of `rate`.
+
+    Predictions are Lomax's. A rate has a largest value, because rows of zeros would be infinitely likely.
+    """
+
+    name = "exponential"
+    chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
+    spread_parameters = ("rate",)
+    conjugate = Gamma
+    conjugate_parts = ("shape", "rate")
+    beyond_mode = (1.0, 0.0)
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        """Not for whole numbers: geometric is the same, without a density that peaks at its end."""
+        return (cls(),) if facts.least >= 0 and not facts.countable else ()
+
+    def check(self, column: np.ndarray, key: Key, start: int) -> None:
+        if (bad := column < 0).any():
+            row = where_first(bad, start)
+            held = f"column {key!r} is a waiting time (exponential), but row {row} holds {column[row - start - 1]:g}"
+            raise DataError(f"{held}. Waiting times are 0 or more. Declare it real: {remedies.kind(key, 'normal')}")
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        told = Totals.hyper(self, prior, stats, setting)
+        if (small := told["whole"] < LEAST_MEAN).any():
+            key = setting.keys[int(np.argmax(small))]
+            mean = float(np.min(told["whole"]))
+            raise DataError(
+                f"column {key!r} has waiting times of {mean:.3g} on average, whose rate is beyond all numbers."
+                " Count them in a smaller unit: multiply the column, by 1e100 say."
+            )
+        return told | {"top": 1.0 / (told["whole"] * np.maximum(np.sqrt(setting.floor), SHORTEST))}
+
+    def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
+        return self.within({"rate": rows / np.maximum(total, SMALLEST)}, hyper)
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        return params | {"rate": np.minimum(params["rate"], hyper["top"])}
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        return np.asarray(params["rate"] >= hyper["top"] * (1 - SLACK))
+
+    def natural(self, params: Params) -> np.ndarray:
+        return np.stack([np.log(params["rate"]), -params["rate"]], axis=-1)
+
+    def log_mass(self, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
+        return np.asarray(gammaln(rows) - rows * np.log(total))
+
+    def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(rows) - np.log(total) - (rows + 1.0) * np.log1p(x / total))
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        after, rate = self.after(params), params["rate"][groups]
+        rate = rate if after is None else rng.gamma(after[0][groups], 1.0 / after[1][groups])
+        return np.asarray(rng.standard_exponential(len(groups)) / rate)
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        after = self.after(params)
+        if after is None:
+            return 1.0 / params["rate"], params["rate"] ** -2
+        with np.errstate(divide="ignore", over="ignore"):  # infinite where so few rows were seen
+            mean = after[1] / np.maximum(after[0] - 1.0, 0.0)
+            return mean, mean**2 * after[0] / np.maximum(after[0] - 2.0, 0.0)
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(-np.expm1(-self._hazard(params, x)))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(np.exp(-self._hazard(params, x)))
+
+    def _hazard(self, params: Params, x: float) -> np.ndarray:
+        after, x = self.after(params), max(x, 0.0)
+        return np.asarray(params["rate"] * x if after is None else after[0] * np.log1p(x / after[1]))
+
+
+@register
+class Geometric(Totals, Struct, frozen=True):
+    """Failures before the first success: 0, 1, 2, ...
+
+    Every row is one success, and the total is that of failures: `sc.Beta(successes, failures)` is the conjugate prior.
+
+    >>> Geometric().fitted(np.array([4.0]), np.array([12.0]), {})["success"]
+    array([0.25])
+    """
+
+    name = "geometric"
+    kind = Kind.COUNT
+    chart: ClassVar[Mapping[str, Line]] = {"success": "share"}
+    imagined = ("successes", "failures")
+    conjugate = Beta
+    conjugate_parts = ("alpha", "beta")
+    beyond_mode = (1.0, 1.0)
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),) if facts.countable else ()
+
+    def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
+        return {"success": rows / (rows + total)}
+
+    def natural(self, params: Params) -> np.ndarray:
+        p = params["success"]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.maximum(np.stack([np.log(p), np.log1p(-p)], axis=-1), CLAMPED))
+
+    def log_mass(self, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
+        return np.asarray(betaln(rows, total))
+
+    def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(rows) + log_rising(total, x) - log_rising(rows + total, x + 1.0))
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        after, p = self.after(params), params["success"][groups]
+        p = p if after is None else rng.beta(after[0][groups], after[1][groups])
+        return np.asarray(rng.geometric(np.maximum(p, np.finfo(float).tiny)) - 1.0)  # a drawn p may underflow to 0
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        after, p = self.after(params), params["success"]
+        if after is None:
+            return (1.0 - p) / p, (1.0 - p) / p**2
+        a, b = after
+        with np.errstate(divide="ignore"):  # infinite where so few rows were seen
+            mean = b / np.maximum(a - 1.0, 0.0)
+            return mean, mean * (a + b - 1.0) * a / (np.maximum(a - 1.0, 0.0) * np.maximum(a - 2.0, 0.0))
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(-np.expm1(self._log_survival(params, x)))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        return np.asarray(np.exp(self._log_survival(params, x)))
+
+    def _log_survival(self, params: Params, x: float) -> np.ndarray:
+        after, more = self.after(params), max(np.floor(x) + 1.0, 0.0)
+        if after is not None:
+            return np.asarray(log_rising(after[1], more) - log_rising(sum(after), more))
+        with np.errstate(divide="ignore"):
+            return np.asarray(xlog1py(more, -params["success"]))
+
+
+@register
+class Poisson(Totals, Struct, frozen=True):
+    """Counts 0, 1, 2, ... at a rate.
+
+    Statistics are rows and their total. A prior of a rows has the whole column's rate; `sc.Gamma(shape, rate)` is a
+    prior of `rate` rows with a total of `shape`.
+    """
+
+    name = "poisson"
+    kind = Kind.COUNT
+    chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
+    imagined = ("rows", "shape")
+    conjugate = Gamma
+    conjugate_parts = ("rate", "shape")
+    beyond_mode = (0.0, 1.0)
+
+    def base(self, column: np.ndarray) -> np.ndarray | float:
+        return np.where(np.isnan(column), 0.0, -gammaln(column + 1.0))
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls(),) if facts.countable else ()
+
+    def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
+        return {"rate": total / rows}
+
+    def natural(self, params: Params) -> np.ndarray:
+        rate = params["rate"]
+        with np.errstate(divide="ignore"):
+            return np.stack([-rate, np.maximum(np.log(rate), CLAMPED)], axis=-1)
+
+    def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
+        """Negative binomial."""
+        grown = gammaln(total + x) - gammaln(total)
+        return np.asarray(grown + total * np.log(rows) - (total + x) * np.log1p(rows))
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        known = stats.value + self.imagined_stats(hyper, how)
+        return {"rate": known[..., 1] / np.maximum(params["rate"], 1e-300) - known[..., 0]}
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        rows, total = stats.value[..., 0], stats.value[..., 1]
+        shape, extra = np.broadcast_arrays(np.maximum(hyper["shape"], 1e-300), hyper["rows"], rows)[:2]
+        with np.errstate(divide="ignore"):
+            spread = shape * np.log1p(rows / extra) + total * np.log(rows + extra)
+        return float(np.where(rows > 0, np.asarray(log_rising(shape, total)) - spread, 0.0).sum())
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        rate = params["rate"][groups]
+        if "shape" in params:
+            rate = rng.gamma(params["shape"][groups], 1.0 / params["rows"][groups])
+        return np.asarray(rng.poisson(rate).astype(np.float64))
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        rate = params["rate"]
+        whole = shares @ rate
+        logs = np.log(np.where(rate > 0, rate, 1.0)) - np.log(whole if whole > 0 else 1.0)
+        return np.asarray(rate * logs - rate + whole)
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        rate = params["rate"]
+        return rate, rate + (rate / params["rows"] if "rows" in params else 0.0)
+
+    def cdf(self, params: Params, x: float) -> np.ndarray:
+        if x < 0:
+            return np.zeros(len(params["rate"]))
+        if "shape" in params:
+            return np.asarray(betainc(params["shape"], np.floor(x) + 1.0, params["rows"] / (1.0 + params["rows"])))
+        return np.asarray(pdtr(np.floor(x), params["rate"]))
+
+    def survival(self, params: Params, x: float) -> np.ndarray:
+        if x < 0:
+            return np.ones(len(params["rate"]))
+        if "shape" in params:
+            return np.asarray(betainc(np.floor(x) + 1.0, params["shape"], 1.0 / (1.0 + params["rows"])))
+        return np.asarray(pdtrc(np.floor(x), params["rate"]))
+
+    def check_params(self, params: Params) -> str | None:
+        return None if (params["rate"] >= 0).all() else "its rates are not all 0 or more"
+
+
+EXAMPLES = (
+    example(Exponential(), "pause", [0.5, 3.25, None, 0.0, 7.5, 2.0, 40.0], Cells("waits")),
+    example(Geometric(), "tries", [0, 3, None, 1, 7, 2, 4], Cells("counts")),
+    example(Poisson(), "visits", [0, 3, None, 1, 7, 2, 4], Cells("counts")),
+)

@@ -22,7 +22,7 @@ CHAIN = 256
 """Plain additions in a row before a sum is moved to its pair."""
 
 MOST_LANES = 1 << 16
-"""Groups times features up to which every lane has sums of its own; those of more would take too much memory."""
+"""Groups times features up to which every lane has its own sums; more would take too much memory."""
 
 FAINTEST = -640.0
 """Log of the least membership that counts, against the row's largest: products of cells with smaller ones may be
@@ -43,7 +43,7 @@ def fused_rows(kernel: Kernel) -> Kernel:
 def expect_products(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     high, low, likelihood = _expect(rows, weights, units, eta)
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1]), likelihood
 
@@ -51,7 +51,7 @@ def expect_products(
 def expect_squares(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     high, low, likelihood = _expect(rows, weights, units, eta)
     return by_column(high, rows.shape[1]), by_column(low, rows.shape[1]), likelihood
 
@@ -114,7 +114,7 @@ def folded(high: np.ndarray, low: np.ndarray, n_features: int, groups: int, lane
 
 @register_jitable
 def room_for(columns: int, n_features: int) -> Any:
-    """A tile of rows turned over, and its features."""
+    """A transposed tile of rows, and its features."""
     tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)
     features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
     features[0] = 1.0
@@ -127,7 +127,7 @@ def put_features(
 ) -> bool:
     """The features of rows `start` to `stop` after the first, which is 1: the columns, products of columns i <= j.
 
-    Where there is room for squares only, those; whether a cell is missing comes back.
+    If there is only room for squares, those. Returns whether a cell is missing.
     """
     columns = rows.shape[1]
     put_turned(rows, start, stop, tile)
@@ -155,7 +155,7 @@ def put_features(
 
 @register_jitable
 def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
-    """Turn a tile's log joint (groups, rows) into weighted memberships; its weighted log evidence comes back."""
+    """Turn a tile's log joint (groups, rows) into weighted memberships; returns its weighted log evidence."""
     zero = fill(0.0)
     likelihood = zero
     for i in range(0, TILE, WIDTH):
@@ -169,7 +169,7 @@ def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
 
 @fused_rows
 def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     groups, n_features = eta.shape
     tile, features = room_for(rows.shape[1], n_features)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
@@ -183,7 +183,7 @@ def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np
 
 
 def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray) -> Sums:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     high, low = _count_products(rows, memberships, units, feature_count(rows.shape[1]))
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1])
 
@@ -215,7 +215,7 @@ def score_centred(
     constants: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     columns = rows.shape[1]
     tile = aligned_zeros(columns * TILE).reshape(columns, TILE)
     moved = aligned_zeros(columns * TILE).reshape(columns, TILE)
@@ -227,14 +227,19 @@ def score_centred(
         for g in range(centres.shape[0]):
             put_moved(tile, centres[g, 0], scales, centres[g, 1], moved)
             np.dot(roots[g], moved, turned)
-            put_squares(turned, squares)
+            for i in range(0, TILE, WIDTH):  # the sum of squares of each row
+                total = fill(0.0)
+                for j in range(turned.shape[0]):
+                    z = load(turned, j * TILE + i)
+                    total = z * z + total
+                store(squares, i, total)
             for i in range(stop - start):
                 out[start + i, g] += constants[g] - 0.5 * squares[i]
 
 
 @register_jitable
 def put_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> None:
-    """Rows `start` to `stop` with one row of memory to a column; what was there before stays after them."""
+    """Rows `start` to `stop` with one row of memory per column; the memory after them is unchanged."""
     for j in range(rows.shape[1]):
         for i in range(stop - start):
             tile[j, i] = rows[start + i, j]
@@ -249,21 +254,10 @@ def put_moved(tile: np.ndarray, centre: np.ndarray, scales: np.ndarray, rest: np
             store(moved, i, (load(tile, i) - at) * scale - less)
 
 
-@register_jitable
-def put_squares(turned: np.ndarray, squares: np.ndarray) -> None:
-    """The sum of squares of each row."""
-    for i in range(0, TILE, WIDTH):
-        total = fill(0.0)
-        for j in range(turned.shape[0]):
-            z = load(turned, j * TILE + i)
-            total = z * z + total
-        store(squares, i, total)
-
-
 def count_centred(
     rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     high, low = _count_centred(rows, memberships, centres, scales)
     return anchored(high, low, centres, anchors, scales)
 
@@ -284,7 +278,9 @@ def _count_centred(rows: np.ndarray, memberships: np.ndarray, centres: np.ndarra
             put_moved(tile, centres[g], scales, none, moved[1:])
             for i in range(TILE):
                 heavy[0, i] = memberships[start + i, g] if start + i < stop else 0.0
-            put_heavy(moved, heavy)
+            for j in range(1, moved.shape[0]):
+                for i in range(0, TILE, WIDTH):
+                    store(heavy, j * TILE + i, load(moved, j * TILE + i) * load(heavy, i))
             np.dot(heavy, moved.T, part[: wide * wide].reshape(wide, wide))
             for at in range(0, size, WIDTH):
                 add_to_pair(high, low, g * size + at, load(part, at))
@@ -292,25 +288,17 @@ def _count_centred(rows: np.ndarray, memberships: np.ndarray, centres: np.ndarra
     return high.reshape(shape)[:, : wide * wide].copy(), low.reshape(shape)[:, : wide * wide].copy()
 
 
-@register_jitable
-def put_heavy(moved: np.ndarray, heavy: np.ndarray) -> None:
-    """Every row of `moved` times the first of `heavy`."""
-    for j in range(1, moved.shape[0]):
-        for i in range(0, TILE, WIDTH):
-            store(heavy, j * TILE + i, load(moved, j * TILE + i) * load(heavy, i))
-
-
-# Scoring and counting rows of a correlated block that have holes, pattern by pattern.
+# -- rows with missing cells, pattern by pattern
 
 PATTERN_TILE = 64
-"""Rows of one pattern taken at once."""
+"""Rows of one pattern in a tile."""
 
 
 @fused_rows
 def score_patterns(
     rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     groups, columns = centres.shape[0], rows.shape[1]
     distances = np.zeros((rows.shape[0], groups))
     dets = np.zeros((starts.size - 1, groups))
@@ -376,7 +364,10 @@ def put_pattern_turned(
 
 @register_jitable
 def turn(root: np.ndarray, seen: int, room: int, turned: np.ndarray) -> None:
-    """Solve for what is there, in place; the rest of `room` becomes minus its conditional mean off the group's."""
+    """Solve for the present columns, in place.
+
+    The rest of `room` becomes minus its conditional mean off the group's.
+    """
     for j in range(seen, room):
         turned[j] = 0.0
     for j in range(seen):
@@ -396,7 +387,7 @@ def count_patterns(
     centres: np.ndarray,
     covariances: np.ndarray,
 ) -> Sums:
-    """As in `reference_blocks`."""
+    """As in `reference`."""
     high, low = _count_patterns(rows, starts, memberships, units, centres, covariances)
     high, low = (np.triu(part) + np.triu(part, 1).swapaxes(1, 2) for part in (high, low))
     return anchored(high, low, np.ascontiguousarray(centres[:, 0]), units[0], units[1])
@@ -429,7 +420,13 @@ def _count_patterns(
                     turn(root, seen, columns, turned[:, : part.stop - start])
                     add_left(root, order, seen, mass, sums[g])
                     for i in range(start, part.stop):
-                        put_full(rows[i], turned[seen:, i - start], order[seen:], units[1], centres[g], full)
+                        # The row off the group's centre after a one, missing cells at their conditional means.
+                        row, off, holes = rows[i], turned[seen:, i - start], order[seen:]
+                        scales, centre = units[1], centres[g]
+                        for j in range(row.size):
+                            full[1 + j] = (row[j] - centre[0, j]) * scales[j]
+                        for j in range(holes.size):
+                            full[1 + holes[j]] = centre[1, holes[j]] - off[j]
                         add_outer(full, memberships[i, g], sums[g])
             since += part.stop - start
             if since >= CHAIN:
@@ -441,21 +438,10 @@ def _count_patterns(
 
 @register_jitable
 def add_left(root: np.ndarray, order: np.ndarray, seen: int, mass: float, sums: np.ndarray) -> None:
-    """The conditional covariance of the holes, by mass; only products of columns i <= j are kept."""
+    """The conditional covariance of the missing columns, by mass; only products of columns i <= j are kept."""
     for j in range(seen, order.size):
         for k in range(j, order.size):
             sums[1 + order[j], 1 + order[k]] += mass * root[j, k]
-
-
-@register_jitable
-def put_full(
-    row: np.ndarray, off: np.ndarray, holes: np.ndarray, scales: np.ndarray, centre: np.ndarray, full: np.ndarray
-) -> None:
-    """The row off the group's centre after a one, holes at their conditional means."""
-    for j in range(row.size):
-        full[1 + j] = (row[j] - centre[0, j]) * scales[j]
-    for j in range(holes.size):
-        full[1 + holes[j]] = centre[1, holes[j]] - off[j]
 
 
 @register_jitable
@@ -469,7 +455,7 @@ def add_outer(full: np.ndarray, weight: float, sums: np.ndarray) -> None:
 
 @register_jitable
 def flush_sums(sums: np.ndarray, high: np.ndarray, low: np.ndarray) -> None:
-    """Move plain sums into the pairs, losing nothing."""
+    """Add plain sums to the pairs, without loss."""
     plain, upper, lower = sums.reshape(-1), high.reshape(-1), low.reshape(-1)
     for at in range(plain.size):
         total, lost = two_sum(upper[at], plain[at])

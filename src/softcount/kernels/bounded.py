@@ -1,10 +1,10 @@
-"""The nearest centre of every row, compiled: rows whose bounds rule every other centre out are passed over.
+"""The nearest centre of every row, compiled: rows whose bounds rule out every other centre are skipped.
 
 Each row keeps an upper bound on the distance to its own centre (`reach`) and, for every block of centres, a lower bound
-on the distance to the others there (`margins`). Centres move a little at a time; a row is looked at again only when the
-moves add up to its bounds' difference, and then only against the blocks in question. The bounds are stored with the
-drift of the centres taken out, so that rows left alone are not written. They include the rounding of float32 products.
-On 300,000 x 32 float32 rows and 64 centres a full pass took 18 ms (the bare matrix product 12), a late one 4 ms.
+on the distance to the others there (`margins`). Centres move a little at a time; a row is examined again only when the
+moves add up to its bounds' difference, and then only against the blocks in question. The bounds are stored without the
+drift of the centres, so that skipped rows are not written. They include the rounding of float32 products. On 300,000 x
+32 float32 rows and 64 centres a full pass took 18 ms (the matrix product alone 12), a late one 4 ms.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BLOCKED = True
 """Whether this kernel takes centres in blocks and keeps bounds."""
 
 BATCH = 256
-"""Rows compared with the centres at once: 32 columns of float32 fill most of the first cache."""
+"""Rows compared with the centres together: 32 columns of float32 fill most of the first-level cache."""
 
 
 class BatchRoom(NamedTuple):
-    """Room for a batch: its rows, what is queued for each block, what the blocks answered, and the best so far."""
+    """Memory for a batch: its rows, the queue and the answers of each block, and the best so far."""
 
     queued: np.ndarray
     places: np.ndarray
@@ -83,7 +83,7 @@ def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
 
 @register_jitable
 def place(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> int:
-    """Give each row its label; list those that changed, and say how many."""
+    """Give each row its label; list those that changed, and return their number."""
     changed = 0
     for p in range(len(batch)):
         i, after = batch[p], np.int64(desk.which[0, p])
@@ -203,7 +203,7 @@ def search(rows: np.ndarray, goal: Any, desk: Any) -> None:
 
 @register_jitable
 def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> int:
-    """Give each row its label and the bound to its own centre; list those that changed, and say how many."""
+    """Give each row its label and the bound to its own centre; list those that changed, and return their number."""
     changed = 0
     for p in range(len(batch)):
         i, after = batch[p], desk.choice[p]
@@ -245,9 +245,9 @@ def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndar
 
 @register_jitable
 def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed: int) -> None:
-    """Move so many listed rows from one centre's sums to another's.
+    """Move listed rows from one centre's sums to another's.
 
-    All at once, because a call with so many arrays counts references to each: 300 ns, more than the row itself.
+    In one call, because a call with this many arrays counts references to each: 300 ns, more than the row itself.
     """
     columns = rows.shape[1]
     for place in range(changed):
@@ -268,7 +268,7 @@ def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed
 
 @register_jitable
 def remember(state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
-    """Write the lower bounds of the blocks that were asked; a row's own centre is left out of its block's."""
+    """Write the lower bounds of the examined blocks; a row's own centre is left out of its block's."""
     width = goal.packed.shape[2]
     for g in range(goal.packed.shape[0]):
         for at in range(desk.length[g]):

@@ -14,13 +14,13 @@ from softcount.kernels.reference import check_labels
 from softcount.kernels.registers import put_turned
 
 PAIR_CELLS = 4096
-"""Pair up columns while all pair tables together have at most so many cells; larger ones fall out of the cache."""
+"""Pair up columns while all pair tables together have at most this many cells; larger ones do not fit the cache."""
 
 CHAIN = 4096
 """Rows added to a table of plain sums before it is moved to the total."""
 
 TILE = 64
-"""Rows whose scores are held before they are written: reading beside a fresh masked store stalls."""
+"""Rows whose scores are held before they are written: a read next to a new masked store stalls."""
 
 
 @register_jitable
@@ -94,7 +94,7 @@ def hold_scores(
 
 @register_jitable
 def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts: np.ndarray, g: int) -> np.ndarray:
-    """For eight groups from `g`, the sum of two columns' table rows for every pair of codes; nothing if too many."""
+    """For eight groups from `g`, the sum of two columns' table rows for every pair of codes; empty if too many."""
     n_groups = table.shape[1]
     if starts[-1] > PAIR_CELLS or sizes.size < 2:
         return aligned_zeros(0)
@@ -288,7 +288,7 @@ def gather_single(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarra
 
 @register_jitable
 def add_at(sums: np.ndarray, at: int, value: Any) -> None:
-    """Add eight numbers to those that stand at a place."""
+    """Add eight numbers at a place."""
     store(sums, at, load(sums, at) + value)
 
 
@@ -307,7 +307,7 @@ def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
                 at += WIDTH
 
 
-# Scoring and counting sparse rows, such as words of documents: one pass, all groups side by side.
+# -- sparse rows, such as words of documents
 
 
 @fused

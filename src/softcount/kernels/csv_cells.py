@@ -60,10 +60,10 @@ def columns_of(letters: Any, delimiter: Any, marks: Any, found: Any) -> Any:
                 found[column] = True
 
 
-# Whole-number columns to one-byte level codes, a block at a time.
+# -- whole-number columns as one-byte codes of levels
 
 ABREAST = 32
-"""Values packed into bytes at once. LLVM's own loop took 7.0 ms for 10,000,000 values, this 3.1; reading them, 2.8."""
+"""Values packed into bytes together. LLVM's own loop took 7.0 ms for 10,000,000 values, this 3.1; reading them, 2.8."""
 WIDE, NARROW = ir.VectorType(INT64, ABREAST), ir.VectorType(ir.IntType(8), ABREAST)
 
 
@@ -122,10 +122,10 @@ def recode_table(block: Any, columns: Any, low: Any, tables: Any, codes: Any) ->
     return least > 0
 
 
-# The plain cells of a text table read at once: numbers as numbers, words as the numbers of their first occurrence.
+# -- cells of a text table: numbers as numbers, words as the number of their first occurrence
 
 SKIP, NUMBER, PADDED, LEVEL = 0, 1, 2, 3
-"""What is wanted of a column: nothing, numbers, numbers that may begin with zeros such as 007, or levels."""
+"""How a column is read: not at all, as numbers, as numbers with leading zeros such as 007, or as levels."""
 
 NEWLINE, RETURN, QUOTE, MINUS, PLUS, POINT, NOUGHT, LETTER_E = 10, 13, 34, 45, 43, 46, 48, 101
 LOW, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
@@ -160,7 +160,7 @@ def equal_bits(builder: Any, at: Any, letter: Any) -> Any:
 
 @inlined
 def letter_bits(at: Any, left: Any, letter: Any) -> Any:
-    """The same of the bytes that are left, byte by byte where they are fewer than 64."""
+    """As `equal_bits` for the remaining bytes, byte by byte if they are fewer than 64."""
     if left >= WINDOW:
         return equal_bits(at, letter)
     bits = np.uint64(0)
@@ -169,19 +169,11 @@ def letter_bits(at: Any, left: Any, letter: Any) -> Any:
     return bits
 
 
-@inlined
-def parity(bits: Any) -> Any:
-    """A bit for each place up to which an odd number of bits is set."""
-    for step in (1, 2, 4, 8, 16, 32):
-        bits ^= bits << np.uint64(step)
-    return bits
-
-
 @compiled
 def mark_rows(letters: Any, delimiter: Any, ends: Any) -> Any:
-    """How many rows end, with the places just past them in `ends`, and whether a quote stays open.
+    """The number of rows, with the places just past them in `ends`, and whether a quote stays open.
 
-    -1 in place of their number where a carriage return stands alone, or a quote opens inside a cell.
+    -1 instead of the number if there is a lone carriage return, or a quote opens inside a cell.
     """
     start, size, found = address(letters), letters.size, 0
     inside, opens, returned = np.uint64(0), ONE, False
@@ -194,7 +186,10 @@ def mark_rows(letters: Any, delimiter: Any, ends: Any) -> Any:
             return -1, False
         returned = (returns >> LAST_BIT) != 0
         if quotes or inside:
-            within = parity(quotes) ^ inside
+            bits = quotes
+            for step in (1, 2, 4, 8, 16, 32):
+                bits ^= bits << np.uint64(step)
+            within = bits ^ inside
             before = letter_bits(start + at, left, delimiter) | lines | returns | quotes
             if quotes & within & ~((before << ONE) | opens):
                 return -1, False
@@ -218,7 +213,7 @@ def mark_rows(letters: Any, delimiter: Any, ends: Any) -> Any:
 
 @inlined
 def spelt(mantissa: Any, power: Any) -> Any:
-    """The float64 nearest to a whole number times a power of ten; NaN where it is hard to tell."""
+    """The float64 nearest to a whole number times a power of ten; NaN if that is uncertain."""
     if power < -MOST_POWER or power > MOST_POWER:
         return np.nan
     first = np.float64(mantissa)
@@ -261,7 +256,7 @@ def digits_at(at: Any, mantissa: Any) -> Any:
 
 @inlined
 def exponent_at(at: Any) -> Any:
-    """The power of ten that is written after an e, and where it ends; one too large where there are no digits."""
+    """The power of ten after an e, and its end; too large if there are no digits."""
     sign = byte(at)
     begun = at + (sign == MINUS or sign == PLUS)  # noqa: SIM109  # a tuple takes longer
     power, stop = digits_at(begun, np.uint64(0))
@@ -272,7 +267,7 @@ def exponent_at(at: Any) -> Any:
 
 @inlined
 def number_at(at: Any, padded: Any) -> Any:
-    """A plain number and where it ends; NaN where there is none."""
+    """A plain number and its end; NaN if there is none."""
     letter = byte(at)
     begun = at + (letter == MINUS or letter == PLUS)  # noqa: SIM109  # a tuple takes longer
     mantissa, stop = digits_at(begun, np.uint64(0))
@@ -304,7 +299,7 @@ def marked(read: Any, letter: Any) -> Any:
 
 @inlined
 def text_end(at: Any, limit: Any, delimiter: Any, quoted: Any) -> Any:
-    """Where the text of a cell ends: at its quote, or at a delimiter, a line end or a quote."""
+    """The end of the text of a cell: at its quote, or at a delimiter, a line end or a quote."""
     while at < limit:
         read = eight(at)
         hits = marked(read, QUOTE)
@@ -324,7 +319,7 @@ def first_bytes(at: Any, count: Any) -> Any:
 
 @compiled
 def missing_end(at: Any, limit: Any, delimiter: Any, quoted: Any, words: Any) -> Any:
-    """Where a cell ends that is one of the words for a missing one, each of seven bytes at most; 0 if it is none."""
+    """The end of a cell that is one of the words for a missing value, each of at most seven bytes; 0 if it is not."""
     stop = text_end(at, limit, delimiter, quoted)
     if stop - at < 8:
         read = first_bytes(at, stop - at)
@@ -349,7 +344,7 @@ def key_of(at: Any, size: Any) -> Any:
 
 @inlined
 def same_bytes(one: Any, other: Any, size: Any) -> Any:
-    """Whether so many bytes are alike."""
+    """Whether this many bytes are equal."""
     i = 0
     while i < size and byte(one + i) == byte(other + i):
         i += 1
@@ -358,7 +353,7 @@ def same_bytes(one: Any, other: Any, size: Any) -> Any:
 
 @inlined
 def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
-    """The number of a cell's text among those met before, or `met` where it is new.
+    """The number of a cell's text among the known ones, or `met` if it is new.
 
     `cells` is the address of a table (key, number + 1), `levels` of the address and length of each level.
     """
@@ -385,7 +380,7 @@ def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
 
 @inlined
 def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
-    """Where the cell after this one begins, whose text ends at `at`; 0 unless it ends with the wanted letter."""
+    """The start of the cell after this one, whose text ends at `at`; 0 unless it ends with the wanted letter."""
     if quoted:
         if at >= limit or byte(at) != QUOTE:
             return 0
@@ -397,7 +392,7 @@ def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
 
 @inlined
 def row_after(at: Any, row: Any, limit: Any, delimiter: Any, kinds: Any, words: Any, room: Any) -> Any:
-    """Read one row; where the next one begins, or 0 where this one is not plain."""
+    """Read one row; returns the start of the next one, or 0 if this one is not plain."""
     reals, codes, tables, levels, met = room
     real = coded = 0
     for column in range(kinds.size):

@@ -27,7 +27,7 @@ from softcount.kernels.lanes import (
 from softcount.kernels.posterior import SCRATCH, exp_lanes, log_lanes
 
 NOTHING = 1e-300
-"""What is foretold with less than this is taken as impossible."""
+"""Predicted probabilities below this are taken as zero."""
 
 
 @register_jitable
@@ -67,7 +67,7 @@ def row_times(shares: np.ndarray, at: int, states: int, table: np.ndarray, base:
 
 @register_jitable
 def log_row_times(logs: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
-    """The same of logarithms: each of eight sums around its own largest term, so that none is lost."""
+    """As `row_times` for logarithms: each of eight sums around its own largest term, so that no term is lost."""
     room = padded(states)
     top = fill(-np.inf)
     for i in range(states):
@@ -81,7 +81,7 @@ def log_row_times(logs: np.ndarray, at: int, states: int, table: np.ndarray, bas
 
 @register_jitable
 def where_finite(top: Any, value: Any) -> Any:
-    """The value, or minus infinity where the largest term was."""
+    """The value, or minus infinity if the largest term is."""
     return where_above(top, fill(-np.inf), value) + where_above(fill(-1e300), top, fill(-np.inf))
 
 
@@ -94,7 +94,7 @@ def sum_of_logs(sizes: np.ndarray, count: int) -> float:
     return float(sum_of(total))
 
 
-# Hidden paths in probabilities that are scaled at every step.
+# -- probabilities that are scaled at every step
 
 CALM = 32
 """Steps back after which probabilities are made to add up to one again."""
@@ -197,7 +197,13 @@ def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table:
             continue
         _step_back(rows, at, states, table, pairs, ahead)
         if t % CALM == 0:
-            _to_one(ahead, rows, at, room)
+            total = fill(0.0)
+            for g in range(0, room, WIDTH):
+                total = total + load(ahead, g)
+            factor = fill(1.0 / sum_of(total))
+            for g in range(0, room, WIDTH):
+                store(ahead, g, load(ahead, g) * factor)
+                store(rows, at + g, load(ahead, g))
     for t in range(start, stop):
         write_row(scores, t, rows, (t - start) * room, weight)
 
@@ -220,18 +226,6 @@ def _step_back(rows: np.ndarray, at: int, states: int, table: np.ndarray, pairs:
 
 
 @register_jitable
-def _to_one(ahead: np.ndarray, rows: np.ndarray, at: int, room: int) -> None:
-    """Make a row of probabilities add up to one again."""
-    total = fill(0.0)
-    for g in range(0, room, WIDTH):
-        total = total + load(ahead, g)
-    factor = fill(1.0 / sum_of(total))
-    for g in range(0, room, WIDTH):
-        store(ahead, g, load(ahead, g) * factor)
-        store(rows, at + g, load(ahead, g))
-
-
-@register_jitable
 def _add_pairs(nexts: np.ndarray, pairs: np.ndarray, table: np.ndarray, weight: float) -> None:
     """Add the expected transitions of a tile, and begin anew."""
     states, room = len(nexts), table.shape[1]
@@ -241,7 +235,7 @@ def _add_pairs(nexts: np.ndarray, pairs: np.ndarray, table: np.ndarray, weight: 
     pairs[:] = 0.0
 
 
-# Hidden paths in logarithms, each sum around its own largest term: nothing is lost, whatever the transitions.
+# -- logarithms, each sum around its own largest term: no digit is lost, whatever the transitions
 
 
 @register_jitable
@@ -328,7 +322,7 @@ def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.nda
         store(ahead, g, own)
 
 
-# Hidden paths of eight sequences abreast, one in each lane: a step of one need not wait for the step before it.
+# -- eight sequences in parallel, one in each lane: a step of one need not wait for the step before it
 
 MOST_ROOM = 1 << 18
 """Numbers of one kind that eight sequences may need: 2 MB."""
@@ -408,17 +402,20 @@ def expect_abreast(
             for t in range(stop - 1, start - 1, -1):
                 _backward(t, table, lengths, shown, beta, (t - start) * step)
             _add_pairs_of_lanes(nexts, table, alpha, shown, heavy, (start, stop))
-            _finished(alpha, beta, heavy, start, stop, states)
+            _finish(alpha, beta, heavy, start, stop, states)
         for k in range(states):
             firsts[k] += sum_of(load(alpha, k * WIDTH))
-        _scattered(scores, starts, lengths, steps, alpha)
+        _scatter(scores, starts, lengths, steps, alpha)
 
 
 @register_jitable
 def _forward(
     t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, alpha: np.ndarray, shown: np.ndarray
 ) -> None:
-    """One step on: `alpha` has the states' probabilities so far, `shown` what the step says, scaled alike."""
+    """One step forward.
+
+    `alpha` are the states' probabilities so far, `shown` the densities of the step, scaled alike.
+    """
     states = len(table)
     at = t * states * WIDTH
     before = at - states * WIDTH
@@ -450,9 +447,9 @@ def _forward(
 
 @register_jitable
 def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray, beta: np.ndarray, at: int) -> None:
-    """One step back: `beta` at `at` is what later steps say of each state, from what they say of the next.
+    """One step backward: `beta` at `at` are the densities of the later steps given each state.
 
-    `shown` of the next step becomes what it and all later ones say; nothing where a sequence ends.
+    `shown` of the next step becomes the densities of it and all later ones; 1 at the end of a sequence.
     """
     states = len(table)
     step = states * WIDTH
@@ -475,7 +472,7 @@ def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray,
 def _add_pairs_of_lanes(
     nexts: np.ndarray, table: np.ndarray, alpha: np.ndarray, shown: np.ndarray, heavy: np.ndarray, span: Any
 ) -> None:
-    """Add the expected transitions of some steps: from states up to each step to what all later ones say."""
+    """Add the expected transitions of some steps."""
     states = len(table)
     step, weight = states * WIDTH, load(heavy, 0)
     for i in range(states):
@@ -501,8 +498,8 @@ def _add_pairs_of_lanes(
 
 
 @register_jitable
-def _finished(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
-    """Some steps' probabilities given all others, times the weight; of the first, made to add up to one again."""
+def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
+    """The posterior probabilities of some steps, times the weight; those of the first are normalised again."""
     step, weight = states * WIDTH, load(heavy, 0)
     for t in range(start, stop):
         for k in range(states):
@@ -518,7 +515,7 @@ def _finished(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int
 
 
 @register_jitable
-def _scattered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
+def _scatter(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
     """Back from lanes to rows."""
     states = scores.shape[1]
     for t in range(steps):

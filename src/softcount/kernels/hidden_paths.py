@@ -26,7 +26,7 @@ from softcount.kernels.reference_paths import PathCounts
 
 @fused
 def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray) -> None:
-    """Forward by the best way to each state, then back along it; which way was best is told by the same sums again."""
+    """Forward by the best way to each state, then back along it; the backward pass computes the same sums again."""
     states, room = scores.shape[1], table.shape[1]
     tile = max(SCRATCH // room, 1)
     rows = aligned_zeros((tile + 1) * room)
@@ -77,7 +77,7 @@ def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows
 def likeliest_abreast(
     scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray, groups: np.ndarray
 ) -> None:
-    """The same of eight sequences at a time, one in each lane."""
+    """As `likeliest` for eight sequences at a time, one in each lane."""
     states = scores.shape[1]
     lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
     starts, longest = np.zeros(WIDTH, np.int64), 0
@@ -93,7 +93,7 @@ def likeliest_abreast(
         for lane in range(WIDTH):
             if group[lane] >= 0:
                 logs[group[lane]] = heights[lane]
-        _traced(best, turned, starts, lengths, path)
+        _trace(best, turned, starts, lengths, path)
 
 
 @register_jitable
@@ -121,10 +121,10 @@ def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.nd
 
 
 @register_jitable
-def _traced(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.ndarray, path: np.ndarray) -> None:
-    """The paths of a group, from their ends: which way was best is told by the same sums again, `table` being turned.
+def _trace(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.ndarray, path: np.ndarray) -> None:
+    """The paths of a group, from their ends, by computing the same sums again with the transposed `table`.
 
-    All lanes of a step together: each by itself would read all of the group's memory once more.
+    All lanes of a step together: one by one they would read the memory of the group eight times.
     """
     states, longest = len(table), 0
     here = np.zeros(WIDTH, np.int64)
@@ -146,10 +146,10 @@ def _traced(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np
                 path[starts[lane] + t] = found
 
 
-# Hidden paths compiled: forward in place, then backward in place, so that rows x states is held once.
+# -- kernels: forward in place, then backward in place, so that rows x states is held once
 
 STEADY = 1e-200
-"""Transition probabilities from which on scaled arithmetic loses nothing."""
+"""Transition probabilities from which on scaled arithmetic is exact enough."""
 
 
 def expect_paths(
@@ -203,7 +203,7 @@ def _begin(scores: np.ndarray, borders: np.ndarray, first: np.ndarray) -> None:
 
 
 def _square(following: np.ndarray, logs: bool) -> np.ndarray:
-    """Transitions to and from whole registers of states, and the same the other way round; zero beyond the states."""
+    """Transitions to and from whole registers of states, and their transpose; zero beyond the states."""
     states = len(following)
     room = -(-states // WIDTH) * WIDTH
     with np.errstate(divide="ignore"):

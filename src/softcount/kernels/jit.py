@@ -1,4 +1,4 @@
-"""Numba's decorators under types that keep a kernel's own; Numba's make every kernel, and all it gives, unknown."""
+"""Typed versions of Numba's decorators, which make every kernel and its results untyped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CompilingNotice(event.Listener):  # type: ignore[misc]  # Numba has no typ
     said = False
 
     def on_start(self, event: Any) -> None:
-        """A kernel that is not yet kept on disk is about to be compiled."""
+        """A kernel that is not cached on disk is about to be compiled."""
         ours = event.data["dispatcher"].py_func.__module__.startswith("softcount.")
         if ours and not CompilingNotice.said:
             CompilingNotice.said = True
@@ -29,7 +29,7 @@ class CompilingNotice(event.Listener):  # type: ignore[misc]  # Numba has no typ
             )
 
     def on_end(self, event: Any) -> None:
-        """Nothing more is said."""
+        """Required by Numba."""
 
 
 event.register("numba:compile", CompilingNotice())
@@ -41,17 +41,17 @@ def jit(**options: Any) -> Callable[[Kernel], Kernel]:
 
 
 def instruction(kinds: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: an instruction for kernels out of a function that is given LLVM's builder and values.
+    """A decorator: a kernel instruction from a function that takes LLVM's builder and values.
 
-    `kinds` are its Numba types, or a function from the types it is called with to them. Arrays come with `data` and
-    `shape`, tuples as lists; None stands for nothing to give back.
+    `kinds` are its Numba types, or a function from the types of the arguments to them. Arrays have `data` and `shape`,
+    tuples are lists; None is no result.
     """
 
     def instructed(emit: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(emit)
         def define(typing: Any, *called: Any) -> Any:
             def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                opened = (_opened(context, builder, *pair) for pair in zip(signature.args, values, strict=True))
+                opened = (_open(context, builder, *pair) for pair in zip(signature.args, values, strict=True))
                 found = emit(builder, *opened)
                 return context.get_dummy_value() if found is None else found
 
@@ -62,16 +62,16 @@ def instruction(kinds: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]
     return instructed
 
 
-def _opened(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _open(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.Array):
         return context.make_array(kind)(context, builder, value)
     if isinstance(kind, types.BaseTuple):
-        return [_opened(context, builder, each, builder.extract_value(value, at)) for at, each in enumerate(kind)]
+        return [_open(context, builder, each, builder.extract_value(value, at)) for at, each in enumerate(kind)]
     return value
 
 
 def overload(plain: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
-    """A decorator for what stands for a plain function inside kernels, chosen by the types it is called with."""
+    """A decorator for the implementation of a plain function inside kernels, chosen by the types of the arguments."""
     return cast(Callable[[Kernel], Kernel], extending.overload(plain, strict=False))
 
 

@@ -1,11 +1,11 @@
 """Eight float64 numbers in one register, for Numba kernels.
 
-LLVM's own vectoriser gives up on most of our loops (short ones, or ones that may alias) and prefers half registers
-where it does not: counting 1,000,000 x 50 reals took 52 ms in a plain loop and 31 ms here, the time of reading them.
-Every operation below is one LLVM vector instruction, split by LLVM on machines with narrower registers.
+LLVM's own vectoriser fails on most of our loops (short ones, or ones that may alias) and otherwise prefers half
+registers: counting 1,000,000 x 50 reals took 52 ms in a plain loop and 31 ms here, the time of reading them. Every
+operation below is one LLVM vector instruction, split by LLVM on machines with narrower registers.
 
 Arrays are C order float64 and are addressed by a flat index. Numba caches a kernel by its own file only: after a change
-here, in `pairs.py` or in `numerics.twofold`, delete the `__pycache__` of this package.
+here or in `kernels.twofold`, delete the `__pycache__` of this package.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LanesModel(models.PrimitiveModel):  # type: ignore[misc]  # as above
 
 
 def checked(array: Any) -> Any:
-    """The array's type, refused when a flat index would read something else than the numbers meant."""
+    """The array's type. Raises an error if a flat index would read other numbers."""
     if not isinstance(array, types.Array) or array.dtype != types.float64 or array.layout != "C":
         raise TypingError(f"lanes are loaded from C order float64 arrays, not {array}")
     return array
@@ -173,13 +173,13 @@ def larger(builder: Any, a: Any, b: Any) -> Any:
 
 @instruction(lanes(lanes, lanes))
 def where_present(builder: Any, cell: Any, value: Any) -> Any:
-    """The value, or zero where the cell is missing (NaN)."""
+    """The value, or zero if the cell is missing (NaN)."""
     return builder.select(builder.fcmp_ordered("ord", cell, cell), value, ZEROS)
 
 
 @instruction(lanes(lanes, lanes, lanes))
 def where_above(builder: Any, a: Any, b: Any, value: Any) -> Any:
-    """The value, or zero where a is not above b."""
+    """The value, or zero if a is not above b."""
     return builder.select(builder.fcmp_ordered(">", a, b), value, ZEROS)
 
 

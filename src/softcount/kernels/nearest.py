@@ -1,8 +1,8 @@
 """The nearest centre of every row, and the sums of the rows that changed theirs: plain NumPy, also for sparse rows.
 
 A row's label is the centre with the least squared distance, summed column by column in float64, the first of equals.
-Products of matrices only narrow the choice: where they leave two centres within their rounding, the distances decide.
-So every way of computing gives the same labels: this one, the compiled one with bounds, any chunk, any thread.
+Products of matrices only narrow the choice: if they leave two centres within their rounding, the distances decide. So
+every way of computing gives the same labels: this one, the compiled one with bounds, any chunk, any thread.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.core.lazy_scipy import sparse
+from softcount.core.special import mixed
 
 PointRows = Any
 """Rows x columns, dense in C order (float32 or float64) or compressed sparse rows."""
@@ -20,17 +21,15 @@ BLOCKED = False
 """Whether this kernel takes centres in blocks and keeps bounds."""
 
 TILE = 1 << 18
-"""Distances held at once."""
-
-
+"""Distances computed together."""
 WIDE = 256
 """Columns beyond which sparse rows stay sparse."""
 
 
 class State(NamedTuple):
-    """What is known of each row: its label (-1: none yet), its weight (an empty array: all one), and bounds.
+    """The state of each row: its label (-1: none yet), its weight (an empty array: all one), and bounds.
 
-    The plain kernel has no use for the norms and the bounds.
+    The plain kernel does not use the norms and the bounds.
     """
 
     labels: np.ndarray
@@ -65,7 +64,7 @@ class Goal(NamedTuple):
 
 
 class MovedCentres(NamedTuple):
-    """Sums, weights and numbers of rows that centres gained, how far the cost fell, and how many rows changed."""
+    """Sums, weights and numbers of rows that centres gained, the decrease of the cost, and changed rows."""
 
     sums: np.ndarray
     mass: np.ndarray
@@ -75,7 +74,7 @@ class MovedCentres(NamedTuple):
 
 
 def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: np.ndarray | None) -> State:
-    """Nothing known of so many rows."""
+    """The initial state of this many rows."""
     return State(
         np.full(rows, -1, np.int64),
         np.zeros(0) if weights is None else weights,
@@ -123,9 +122,9 @@ def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
 
 
 def advance(rows: PointRows, state: State, goal: Goal) -> MovedCentres:
-    """Give every row the label of its nearest centre; what changed comes back.
+    """Give every row the label of its nearest centre; returns the changes.
 
-    A row without a label lowers no cost: its squared distance counts as a rise.
+    A row without a label does not lower the cost: its squared distance counts as an increase.
     """
     count, columns = goal.centres.shape
     sums, mass, members = np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64)
@@ -138,7 +137,10 @@ def advance(rows: PointRows, state: State, goal: Goal) -> MovedCentres:
         if len(moved):
             before, now = part.labels[moved], after[moved]
             weights = part.weights[moved] if len(part.weights) else np.ones(len(moved))
-            fall += float(weights @ _falls(tile[moved], before, now, goal.centres))
+            falls = -spread(tile[moved], now, goal.centres)
+            if (before >= 0).any():
+                falls += np.where(before >= 0, spread(tile[moved], before, goal.centres), 0.0)
+            fall += float(weights @ falls)
             _count(tile[moved], before, now, weights, (sums, mass, members))
             part.labels[moved] = now
             changed += len(moved)
@@ -197,7 +199,10 @@ def densely(rows: PointRows) -> np.ndarray:
 def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Squared distance of each row from its own centre, by differences in float64."""
     if is_wide(rows):
-        return _sparse_spread(rows, labels, centres)
+        # Differences where a row has a cell; elsewhere what is left of its centre's square.
+        at = centres[np.repeat(labels, np.diff(rows.indptr)), rows.indices]
+        ends = np.einsum("kj,kj->k", centres, centres)[labels]
+        return np.asarray(np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0))
     out = np.empty(rows.shape[0])
     step = max(1, TILE // max(centres.shape[1], 1))
     for start in range(0, len(out), step):
@@ -206,24 +211,9 @@ def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarr
     return out
 
 
-def _sparse_spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """As `spread`: differences where a row has a cell; elsewhere what is left of its centre's square."""
-    own = np.repeat(labels, np.diff(rows.indptr))
-    at = centres[own, rows.indices]
-    ends = np.einsum("kj,kj->k", centres, centres)[labels]
-    return np.asarray(np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0))
-
-
 def _row_sums(cells: np.ndarray, like: PointRows) -> np.ndarray:
     """The sum of each row's cells, stored as those of a sparse matrix."""
     return np.asarray(sparse.csr_matrix((cells, like.indices, like.indptr), like.shape).sum(axis=1)).ravel()
-
-
-def _falls(rows: PointRows, before: np.ndarray, now: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    fall = -spread(rows, now, centres)
-    if (before >= 0).any():
-        fall += np.where(before >= 0, spread(rows, before, centres), 0.0)
-    return fall
 
 
 def recount(rows: PointRows, state: State, centres: np.ndarray) -> MovedCentres:
@@ -259,21 +249,18 @@ def _count(rows: PointRows, before: np.ndarray, now: np.ndarray, weights: np.nda
 def row_hashes(rows: PointRows) -> np.ndarray:
     """A number per row that depends on its cells alone, not on its place nor on how zeros are stored."""
     if sparse.issparse(rows):
-        cells = mixed(rows.data, rows.indices)
+        cells = hash_cells(rows.data, rows.indices)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
         return np.asarray(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]])
     out = np.zeros(len(rows), np.uint64)
     for column in range(rows.shape[1]):
-        out += mixed(rows[:, column], np.array([column]))
+        out += hash_cells(rows[:, column], np.array([column]))
     return out
 
 
-def mixed(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Bits of each cell and its column thoroughly mixed; zero for a zero."""
+def hash_cells(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """A number of 64 bits for each cell and its column; zero for a zero."""
     bits = cells.astype(np.float64).view(np.uint64)
     with np.errstate(over="ignore"):
-        mixed = bits ^ ((columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
-        for turn, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(turn))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(31)
-    return np.where(cells == 0, np.uint64(0), mixed)
+        numbers = bits ^ ((columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+    return np.where(cells == 0, np.uint64(0), mixed(numbers))

@@ -22,7 +22,7 @@ SMALLEST = 1e-290
 """Products below it begin to lose digits."""
 
 Steps = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Where the steps of shapes begin, levels of steps' own nodes, entries, inputs, sources."""
+"""The starts of the steps of shapes, the levels of the steps' nodes, entries, inputs and sources."""
 
 Offsets = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Places, sums, entry starts, entry offsets, input starts, input offsets."""
@@ -126,7 +126,7 @@ def multiply(values: np.ndarray, factors: np.ndarray, base: int, offsets: np.nda
 
 @register_jitable
 def sum_levels(values: np.ndarray, levels: int, sums: np.ndarray) -> None:
-    """Add up so many values at a time, and make them their shares of the sum."""
+    """Add up groups of values, and divide them by their sum."""
     for at in range(sums.size):
         total, first = 0.0, at * levels
         for level in range(levels):
@@ -139,7 +139,7 @@ def sum_levels(values: np.ndarray, levels: int, sums: np.ndarray) -> None:
 
 @register_jitable
 def is_lost(values: np.ndarray, factors: np.ndarray, base: int, offsets: np.ndarray, first: int) -> bool:
-    """Whether a product of what is not zero would be too small to be kept with all its digits."""
+    """Whether a product of nonzero factors is too small to keep all its digits."""
     for place in range(values.size):
         value, factor = values[place], factors[base + offsets[first + place]]
         if value != 0.0 and factor != 0.0 and value * factor < SMALLEST:
@@ -186,7 +186,7 @@ def share_out(
 
 @register_jitable
 def share_levels(values: np.ndarray, levels: int, sums: np.ndarray) -> None:
-    """Multiply so many values at a time by what they are shares of."""
+    """Multiply groups of values by the numbers that they are shares of."""
     for at in range(sums.size):
         for place in range(at * levels, (at + 1) * levels):
             values[place] *= sums[at]
@@ -194,14 +194,14 @@ def share_levels(values: np.ndarray, levels: int, sums: np.ndarray) -> None:
 
 @register_jitable
 def add_at(cells: np.ndarray, base: int, offsets: np.ndarray, first: int, values: np.ndarray, weight: float) -> None:
-    """Add weighted values to the cells that stand at offsets from a base."""
+    """Add weighted values to the cells at offsets from a base."""
     for place in range(values.size):
         cells[base + offsets[first + place]] += values[place] * weight
 
 
 @register_jitable
 def flush(chain: np.ndarray, high: np.ndarray, low: np.ndarray) -> None:
-    """Move plain sums into the pairs, losing nothing."""
+    """Add plain sums to the pairs, without loss."""
     for at in range(chain.size):
         total, lost = two_sum(high[at], chain[at])
         high[at] = total

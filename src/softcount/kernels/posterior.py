@@ -90,7 +90,7 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
 def powers_of(joint: np.ndarray, at: int, faintest: float) -> Any:
     """Turn log joint (groups, rows) of eight rows from `at` on into powers below each row's peak.
 
-    They are zero where the log is not above `faintest`. The peaks come back, and the sums of the powers.
+    They are zero if the log is not above `faintest`. Returns the peaks and the sums of the powers.
     """
     groups, rows = joint.shape
     lowest, total = fill(-np.inf), fill(0.0)

@@ -48,24 +48,27 @@ def weights_from(weights: Any, start: int) -> Any:
     return None if weights is None else weights[start:]
 
 
-# Counting real columns, eight columns at a time.
+# -- counting, eight columns at a time
 
 TILE = 64
-"""Rows taken at once: few enough that 50 columns stay in the first cache (copying 256 costs half as much again)."""
+"""Rows of a tile: few enough that 50 columns stay in the first-level cache (copying 256 costs half as much again)."""
 
 CHAIN = 256
 """Plain additions in a row before a sum is moved to its pair: 1,000 in a row already cost a digit and a half."""
 
 SORTED = 128
-"""Rows put in order of their groups at once: of 1,000,000 x 50 in ten groups, counting took 31 ms row by row, with sums
-in memory, 20 ms in order, with sums in registers (25 with 256 rows); of few rows each group has too few."""
+"""Rows sorted by group together.
+
+With 1,000,000 x 50 in ten groups, counting took 31 ms row by row with sums in memory, and 20 ms in order with sums in
+registers (25 with 256 rows); with few rows each group has too few.
+"""
 
 STATS = 3
 """Numbers kept per group and column: n, sum, sum of squares."""
 
 
 def tile_of(reals: Any, start: int, stop: int) -> Any:
-    """Rows `start` to `stop` in C order: a view where they are, else a copy."""
+    """Rows `start` to `stop` in C order: a view if they are, else a copy."""
     raise NotImplementedError
 
 
@@ -78,7 +81,7 @@ def _tile_of(reals: Any, start: Any, stop: Any) -> Any:
 
 @register_jitable
 def copied_tile(reals: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Column by column: row by row, columns a power of two apart push each other out of the cache."""
+    """Column by column: row by row, columns a power of two apart would evict each other from the cache."""
     tile = np.empty((stop - start, reals.shape[1]))
     for j in range(reals.shape[1]):
         for i in range(stop - start):
@@ -110,7 +113,7 @@ def _count_labelled(
     span = STATS * padded(columns)
     sums, high, low = aligned_zeros(n_groups * span), aligned_zeros(n_groups * span), aligned_zeros(n_groups * span)
     since, ends = np.zeros(n_groups, np.int64), np.zeros(n_groups + 1, np.int64)
-    order, heavy = np.zeros(SORTED, np.int64), sorted_weights(weights)
+    order, heavy = np.zeros(SORTED, np.int64), (None if weights is None else np.zeros(SORTED))
     for start in range(0, reals.shape[0], SORTED):
         stop = min(start + SORTED, reals.shape[0])
         tile = tile_of(reals, start, stop)
@@ -128,16 +131,10 @@ def _count_labelled(
 
 
 @register_jitable
-def sorted_weights(weights: Any) -> Any:
-    """Room for the weights of a tile's rows; None for all ones."""
-    return None if weights is None else np.zeros(SORTED)
-
-
-@register_jitable
 def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndarray, heavy: Any) -> None:
-    """Put a tile's rows in `order`, group after group, and their weights beside: group g from ends[g] to ends[g + 1].
+    """Sort a tile's rows by group in `order`, with their weights: group g from ends[g] to ends[g + 1].
 
-    Rows of no group or no weight are left out.
+    Rows without a group or a weight are left out.
     """
     ends[:] = 0
     for i in range(labels.size):
@@ -161,7 +158,7 @@ def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndar
 def add_rows(
     tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, steps: np.ndarray, group: int, sums: np.ndarray
 ) -> None:
-    """Add a group's rows of a tile, from its first on, to its sums; a missing cell adds nothing.
+    """Add a group's rows of a tile, from its first on, to its sums; a missing cell adds 0.
 
     The sums stay in registers meanwhile, of two registers of columns: one would wait for its own last addition.
     """
@@ -256,7 +253,7 @@ def steps_of(centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 @register_jitable
 def flush(sums: np.ndarray, high: np.ndarray, low: np.ndarray, start: int, span: int) -> None:
-    """Move a stretch of plain sums into the pairs, losing nothing."""
+    """Add a stretch of plain sums to the pairs, without loss."""
     zero = fill(0.0)
     for at in range(start, start + span, WIDTH):
         add_to_pair(high, low, at, load(sums, at))
@@ -324,7 +321,7 @@ def add_tile(
     add_to_pair(high, low, at * STATS + 2 * WIDTH, square)
 
 
-# Scoring real columns, eight rows at a time under one group after another.
+# -- scoring, eight rows at a time under one group after another
 
 SCORED_TILE = 32
 """Rows scored at a time: four registers, whose sums stay in registers while the columns pass by."""
@@ -382,7 +379,12 @@ def score_tile(
     groups, columns = means.shape
     stop = min(start + SCORED_TILE, reals.shape[0])
     put_turned(reals, start, stop, tile)
-    complete = is_complete(tile, columns)
+    zero = fill(0.0)
+    t0, t1, t2, t3 = zero, zero, zero, zero
+    for at in range(0, columns * SCORED_TILE, SCORED_TILE):
+        t0, t1 = load(tile, at) * zero + t0, load(tile, at + WIDTH) * zero + t1
+        t2, t3 = load(tile, at + 2 * WIDTH) * zero + t2, load(tile, at + 3 * WIDTH) * zero + t3
+    complete = bool(lanes.sum_of(t0 + t1 + (t2 + t3)) == 0.0)
     for g in range(groups):
         ask_ahead(reals, stop, stop + SCORED_TILE, g, groups)
         if complete:
@@ -393,7 +395,7 @@ def score_tile(
 
 @register_jitable
 def bases_of(constants: np.ndarray) -> np.ndarray:
-    """Per group, the constants of all columns, added in their order, as a row without holes adds them."""
+    """Per group, the constants of all columns, added in their order, as for a complete row."""
     bases = np.zeros(constants.shape[0])
     for g in range(constants.shape[0]):
         for j in range(constants.shape[1]):
@@ -402,21 +404,10 @@ def bases_of(constants: np.ndarray) -> np.ndarray:
 
 
 @register_jitable
-def is_complete(tile: np.ndarray, columns: int) -> bool:
-    """Whether no cell is missing; an infinite one counts as missing, which costs time only."""
-    zero = fill(0.0)
-    t0, t1, t2, t3 = zero, zero, zero, zero
-    for at in range(0, columns * SCORED_TILE, SCORED_TILE):
-        t0, t1 = load(tile, at) * zero + t0, load(tile, at + WIDTH) * zero + t1
-        t2, t3 = load(tile, at + 2 * WIDTH) * zero + t2, load(tile, at + 3 * WIDTH) * zero + t3
-    return bool(lanes.sum_of(t0 + t1 + (t2 + t3)) == 0.0)
-
-
-@register_jitable
 def score_complete(
     tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, base: float, scores: np.ndarray
 ) -> None:
-    """Scores of a tile's rows, none with a hole, under one group; the same bits as `score_with_holes` gives."""
+    """Scores of a tile's complete rows under one group; bit-for-bit identical to `score_with_holes`."""
     q0, q1, q2, q3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for j in range(means.size):
         mean, inverse, at = fill(means[j]), fill(inverse_sds[j]), j * SCORED_TILE
@@ -435,7 +426,7 @@ def score_complete(
 def score_with_holes(
     tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, scores: np.ndarray
 ) -> None:
-    """Scores of a tile's rows under one group; a missing cell adds nothing."""
+    """Scores of a tile's rows under one group; a missing cell adds 0."""
     for i in range(0, SCORED_TILE, 2 * WIDTH):
         q0, q1, c0, c1 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for j in range(means.size):

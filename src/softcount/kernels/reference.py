@@ -240,7 +240,8 @@ def count_patterns(
             shares = memberships[some.rows].transpose(2, 0, 1)
             spread = np.zeros((groups, wide, wide))
             heavy = left * shares.sum(axis=2)[:, :, None, None]
-            where = (slice(None), *_square(1 + some.holes))
+            places = 1 + some.holes
+            where = (slice(None), places[:, :, None], places[:, None, :])
             np.add.at(spread, where, heavy)  # type: ignore[arg-type]  # NumPy takes slices here, and its types do not
             total = total + Twofold.of(spread)
             total = total + _products(full.reshape(groups, -1, wide), shares.reshape(groups, -1))
@@ -254,10 +255,6 @@ def _products(full: np.ndarray, shares: np.ndarray) -> Twofold:
         heavy = full[:, piece] * shares[:, piece, None]
         total = total + Twofold.of(heavy.swapaxes(1, 2) @ full[:, piece])
     return total
-
-
-def _square(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return places[:, :, None], places[:, None, :]
 
 
 def filled_in(
@@ -289,7 +286,7 @@ def completed(
     return full[:, 0], left
 
 
-# The kernels in plain NumPy: what the compiled ones are held against, and what small tables really use.
+# -- numbers and codes
 
 SHORT = 64
 """Rows added plainly before their sum joins a pair."""
@@ -297,7 +294,6 @@ CACHED = 1 << 14
 """Cells whose sums are made at once: what comes between stays in the cache."""
 ROOM = 1 << 18
 """Cells times groups that are counted abreast."""
-
 BLOCK = 4096
 """Rows of codes counted at once: bounds the memory used and the rounding of long sums."""
 
@@ -342,7 +338,7 @@ def count_reals_labelled(
         rows = order[here[0] : starts[first + step] if first + step < len(starts) else None]
         heavy = np.ones((len(rows), 1)) if weights is None else weights[rows, None]
         parts.append(_stretches(reals[rows], heavy, centres[labels[rows]], scales, here - here[0]))
-    return _anchored(_joined(np.concatenate(parts), each), centres, anchors, scales)
+    return _anchor(_add_pairwise(np.concatenate(parts), each), centres, anchors, scales)
 
 
 def _stretches(
@@ -362,7 +358,7 @@ def _stretches(
     return found
 
 
-def _joined(parts: np.ndarray, each: np.ndarray) -> Twofold:
+def _add_pairwise(parts: np.ndarray, each: np.ndarray) -> Twofold:
     """Sums of as many parts as each group has, one group's after another's: two by two until one is left."""
     pair = Twofold.of(np.concatenate([parts, np.zeros((1, *parts.shape[1:]))]))  # the last one is nothing
     while each.max(initial=0) > 1:
@@ -385,7 +381,7 @@ def count_reals_soft(
         _around(reals, memberships[:, a : a + abreast], centres[a : a + abreast], scales)
         for a in range(0, len(centres), abreast)
     ]
-    return _anchored(concatenate(parts, axis=0), centres, anchors, scales)
+    return _anchor(concatenate(parts, axis=0), centres, anchors, scales)
 
 
 def _around(reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Twofold:
@@ -425,7 +421,7 @@ def _total(values: np.ndarray) -> Twofold:
     return pair[0]
 
 
-def _anchored(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
+def _anchor(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
     """The sums moved from each group's centre to the columns' anchors: d = t + shift."""
     count, total, square = (sums[:, k] for k in range(3))
     step, rest = two_sum(centres, -anchors)

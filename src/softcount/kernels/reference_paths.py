@@ -1,4 +1,4 @@
-"""Hidden paths in plain NumPy: all sequences one step on at a time, in logarithms, so that nothing underflows."""
+"""Hidden paths in plain NumPy: one step of all sequences at a time, in logarithms, so that nothing underflows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def expect_paths(
     minus infinity and counts for nothing.
     """
     logs = _by_sequence(filtered_logs(scores, borders, first, following), borders)
-    return logs, *_smoothed(scores, borders, _possible(logs, weights), following)
+    possible = np.where(np.isneginf(logs), 0.0, 1.0 if weights is None else weights)  # 0 if no path made a sequence
+    return logs, *_smooth(scores, borders, possible, following)
 
 
 def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
@@ -57,12 +58,12 @@ def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fo
     return heights
 
 
-def _smoothed(
+def _smooth(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, following: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """From the states up to each step to the states given all steps: backwards, without the scores again."""
     after, nexts = _logs(following), np.zeros_like(following)
-    ranks, _ = _ranked(borders)
+    ranks, _ = _rank(borders)
     for here, behind in _steps_back(borders):
         both = scores[here[: len(behind)]][:, :, None] + after
         ratio = scores[behind] - _finite(log_sum(both, 1))
@@ -76,7 +77,7 @@ def _smoothed(
 
 
 def log_sum(terms: np.ndarray, axis: int) -> np.ndarray:
-    """Logarithm of the sum of exponentials; minus infinity where there is nothing to add."""
+    """Logarithm of the sum of exponentials; minus infinity without terms."""
     top = _finite(terms.max(axis=axis, keepdims=True))
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(terms - top).sum(axis=axis)) + top.squeeze(axis))
@@ -92,16 +93,11 @@ def _logs(shares: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(shares))
 
 
-def _possible(logs: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The weights of sequences, and nothing for those that no path can have made."""
-    return np.where(np.isneginf(logs), 0.0, 1.0 if weights is None else weights)
-
-
 def _by_sequence(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
     return np.add.reduceat(values, borders[:-1]) if len(borders) > 1 else np.zeros(0)
 
 
-def _ranked(borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rank(borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sequences from the longest to the shortest, and how many have more than 0, 1, 2, ... steps."""
     lengths = np.diff(borders)
     ranks = np.argsort(-lengths, kind="stable")
@@ -110,15 +106,18 @@ def _ranked(borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _steps(borders: np.ndarray) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
     """The rows of step 0, 1, 2, ... of all sequences that have it, after those one step before."""
-    ranks, active = _ranked(borders)
+    ranks, active = _rank(borders)
     starts = borders[:-1][ranks]
     for t, count in enumerate(active.tolist()):
         yield (None if t == 0 else starts[:count] + t - 1), starts[:count] + t
 
 
 def _steps_back(borders: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The same from the last step to the first: the rows of a step, and those one step on of as many as have one."""
-    ranks, active = _ranked(borders)
+    """From the last step to the first.
+
+    The rows of a step, and the rows of the next step of the sequences that have one.
+    """
+    ranks, active = _rank(borders)
     starts, counts = borders[:-1][ranks], [*active.tolist(), 0]
     for t in range(len(active) - 1, -1, -1):
         yield starts[: counts[t]] + t, starts[: counts[t + 1]] + t + 1

@@ -73,7 +73,7 @@ def store(builder: Any, pointer: Any, value: Any, count: Any = None) -> None:
 
 
 def by_registers(builder: Any, columns: Any, width: int, step: Callable[[Any, Any], None]) -> None:
-    """Call `step(at, count)` once per register of columns; `count` is None where the register is full."""
+    """Call `step(at, count)` once per register of columns; `count` is None if the register is full."""
     whole = builder.mul(builder.sdiv(columns, ir.Constant(INT64, width)), ir.Constant(INT64, width))
     with cgutils.for_range_slice(builder, ir.Constant(INT64, 0), whole, ir.Constant(INT64, width)) as (at, _):
         step(at, None)
@@ -101,7 +101,7 @@ def loader(builder: Any, array: Any, start: Any, width: int) -> Callable[[Any, A
 
 
 def dot_kinds(left: Any, i: Any, right: Any, k: Any, columns: Any) -> Any:
-    """The types of `dot_rows`; rows and centres have the same."""
+    """The types of `dot_rows`: rows and centres have the same type."""
     if cell(left) is not cell(right):
         raise TypingError("rows and centres differ in type")
     return left.dtype(left, types.int64, right, types.int64, types.int64)
@@ -167,7 +167,7 @@ def add_row(builder: Any, sums: Any, k: Any, rows: Any, i: Any, weight: Any) -> 
 
 
 def transposed(builder: Any, lines: list[Any]) -> list[Any]:
-    """A square of registers turned over: swaps of halves, quarters and so on."""
+    """A transposed square of registers, by swaps of halves, quarters and so on."""
     width = len(lines)
     steps = 1
     while steps < width:
@@ -285,7 +285,7 @@ def nearest_of_all(builder: Any, rows: Any, listed: Any, at: Any, packed: Any, o
     emitter.put(builder.load(place) for place in kept)
 
 
-# Tiles of rows turned over, one line of memory to a column, so that eight rows make a register.
+# -- transposed tiles: one line of memory per column, so that eight rows make a register
 
 
 @instruction(lambda rows, i, j, out, at: types.void(checked(rows), types.intp, types.intp, checked(out), types.intp))
@@ -333,7 +333,7 @@ def turn_all(rows: np.ndarray, tile: np.ndarray) -> None:
 
 @register_jitable
 def copy_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> None:
-    """Column by column: row by row, columns a power of two apart push each other out of the cache."""
+    """Column by column: row by row, columns a power of two apart would evict each other from the cache."""
     for j in range(rows.shape[1]):
         for i in range(stop - start):
             tile[j, i] = rows[start + i, j]
@@ -342,10 +342,10 @@ def copy_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> N
 
 
 def ask_ahead(rows: Any, start: int, stop: int, part: int, parts: int) -> None:
-    """Ask for one of so many parts of the rows `start` to `stop`, which come next: all at once are too many.
+    """Prefetch one of several parts of the rows `start` to `stop`, which come next: all together are too many.
 
-    Scoring 1,000,000 x 50 under ten groups took 95 ms without, 64 ms with it. What is not in C order is left to the
-    machine, which foresees what is read column by column.
+    Scoring 1,000,000 x 50 under ten groups took 95 ms without, 64 ms with it. Arrays that are not in C order are left
+    to the machine, which predicts reads column by column.
     """
     raise NotImplementedError
 
@@ -365,28 +365,28 @@ def ask_cells(rows: np.ndarray, start: int, stop: int, part: int, parts: int) ->
         lanes.prefetch_far(rows, first + at * WIDTH)
 
 
-# The two products of an E-step on one tile of rows: parameters times features, features times memberships.
+# -- the two products of an E-step on a tile of rows: parameters x features, features x memberships
 
 SIDE = 4
 """Lines on each side of a block."""
 ABREAST = SIDE * WIDTH
-"""Rows scored at once; a tile has a multiple of it."""
+"""Rows scored together; a tile has a multiple of it."""
 
 
 def placed(builder: Any, array: Any, line: Any, step: int, at: Any) -> Any:
-    """A pointer to a place of the line so many after another."""
+    """A pointer to a place of a later line."""
     length = builder.extract_value(array.shape, 1)
     start = builder.mul(builder.add(line, ir.Constant(INT64, step)), length)
     return builder.gep(array.data, [builder.add(start, at)])
 
 
 def shifted(builder: Any, pointer: Any, numbers: int) -> Any:
-    """A pointer so many numbers on."""
+    """A pointer to a later number."""
     return builder.gep(pointer, [ir.Constant(INT64, numbers)])
 
 
 def scoring(height: int) -> Callable[..., None]:
-    """An instruction: scores of so many groups from `g` on for 32 rows from `i` on."""
+    """An instruction: scores of several groups from `g` on for 32 rows from `i` on."""
 
     @instruction(
         lambda eta, g, features, i, joint: types.void(
@@ -411,7 +411,7 @@ def scoring(height: int) -> Callable[..., None]:
 
 
 def counting(height: int, width: int) -> Callable[..., None]:
-    """An instruction: add so many features from `f` on times memberships of so many groups from `g` on."""
+    """An instruction: add several features from `f` on times memberships of several groups from `g` on."""
 
     @instruction(
         lambda features, f, joint, g, sums: types.void(

@@ -11,12 +11,12 @@ from softcount.kernels.tokenise import HALF, ONE, address, chunk, compiled, inli
 
 LOW = np.uint64(0xFFFFFFFF)
 PLAIN = np.uint64(0)
-"""Bytes as they stand: no capital is made small."""
+"""Bytes unchanged: capitals stay."""
 
 
 @compiled
 def tally(tokens: Any, ends: Any, seen: Any) -> Any:
-    """Each document's different words as they are met, and how often it holds them; `seen` has a -1 for every word."""
+    """Each document's different words in order of occurrence, and their counts; `seen` has a -1 for every word."""
     indptr = np.zeros(ends.size, np.int64)
     ids, counts = np.empty(tokens.size, np.int32), np.empty(tokens.size, np.int32)
     used = 0
@@ -248,12 +248,12 @@ def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any,
                 used += 1
         ends[i + 1] = used
     _by_row(cells, ends_of[1:], ends[:-1].copy(), target)
-    return _added_up(ends, target) if _shared(columns, ends_of.size - 2) else ends
+    return _added_up(ends, target) if _same_column(columns, ends_of.size - 2) else ends
 
 
 @compiled
 def _by_row(cells: Any, ends_of: Any, at: Any, target: Any) -> Any:
-    """Put cells that come in the order of their columns, each a row and a count, where `at` says the rows begin."""
+    """Sort cells that come by column, each a row and a count, by row; `at` are the starts of the rows."""
     indices, values = target
     j = 0
     for c in range(ends_of.size - 1):
@@ -265,7 +265,7 @@ def _by_row(cells: Any, ends_of: Any, at: Any, target: Any) -> Any:
 
 
 @compiled
-def _shared(columns: Any, width: Any) -> Any:
+def _same_column(columns: Any, width: Any) -> Any:
     """Whether two words have the same column."""
     met = np.zeros(width, np.bool_)
     for i in range(columns.size):

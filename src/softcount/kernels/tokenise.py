@@ -106,7 +106,7 @@ def lowest(builder: Any, bits: Any) -> Any:
 
 @inlined
 def address(array: Any) -> Any:
-    """Where an array's first entry is; the array has to outlive it."""
+    """The address of an array's first entry; the array must outlive it."""
     return np.int64(array.ctypes.data)
 
 
@@ -125,14 +125,14 @@ def chunk(at: Any, stop: Any, limit: Any) -> Any:
 
 @inlined
 def small(read: Any, fold: Any) -> Any:
-    """Eight ASCII bytes with capitals made small, where `fold` says so."""
+    """Eight ASCII bytes, in lower case if `fold` is set."""
     capital = ((read + BELOW_A) ^ (read + ABOVE_Z)) & HIGHEST
     return read | ((capital >> np.uint64(2)) & fold)
 
 
 @inlined
 def key_of(start: Any, stop: Any, limit: Any, fold: Any, spread: Any) -> Any:
-    """A word's key: its bytes where they fit, else a hash of them under a mark no short word has."""
+    """A word's key: its bytes if they fit, else a hash of them with a mark that no short word has."""
     size = stop - start
     if size <= 8:
         # Zero bytes may be part of a word: up to seven bytes the length stands on top of them.
@@ -207,7 +207,7 @@ def run_of(prefix: Any, token: Any, book: Any, words: Any, made: Any) -> Any:
 
 @compiled
 def copy_word(start: Any, stop: Any, fold: Any, to: Any) -> Any:
-    """Write the bytes of a word at an address, capitals made small where asked."""
+    """Write the bytes of a word at an address, in lower case if requested."""
     for i in range(stop - start):
         letter = byte(start + i)
         put(to + i, np.uint8(letter | 32 if fold and 65 <= letter <= 90 else letter))
@@ -215,7 +215,7 @@ def copy_word(start: Any, stop: Any, fold: Any, to: Any) -> Any:
 
 @compiled
 def spacious(cells: Any, number: Any, spread: Any) -> Any:
-    """The table with room for so many words: at most three quarters full."""
+    """The table with room for this many words: at most three quarters full."""
     size = cells.shape[0]
     while 4 * number > 3 * size:
         size *= 2
@@ -334,7 +334,7 @@ def _room(table: Any) -> Any:
     return book, address(tokens), words, store.size - WINDOW, tokens.size - 33
 
 
-# Documents in UTF-8 as numbers of their words or of their characters, with what Python knows about each character.
+# -- documents in UTF-8 as numbers of their words or characters
 
 CODES = 0x110000
 PAGE = 256
@@ -346,7 +346,7 @@ STUCK = -1
 
 @inlined
 def decoded(at: Any, stop: Any) -> Any:
-    """A code point and how many bytes it takes; -1 and one byte for what is no UTF-8."""
+    """A code point and its number of bytes; -1 and one byte for invalid UTF-8."""
     first = byte(at)
     if first < 0x80:
         return first, 1
@@ -365,7 +365,7 @@ def decoded(at: Any, stop: Any) -> Any:
 
 @inlined
 def encode(code: Any, to: Any) -> Any:
-    """Where the next character goes, after this one was written."""
+    """Write a character; returns the place of the next one."""
     if code < 0x80:
         put(to, np.uint8(code))
         return to + 1
@@ -403,7 +403,7 @@ def copy_stretch(at: Any, stop: Any, to: Any, fold: Any) -> Any:
 
 
 @compiled
-def respelled(span: Any, lower: Any, letters: Any, out: Any) -> Any:
+def respell(span: Any, lower: Any, letters: Any, out: Any) -> Any:
     """How many bytes the words of a document take, written small with spaces between; single characters left out.
 
     `span` is the addresses where the document begins, where it ends, and where memory ends. STUCK where a character
@@ -463,7 +463,7 @@ def read_words(data: Any, offsets: Any, hidden: Any, spoken: Any, letters: Any, 
         else:
             # No character's small letter takes more than half as many bytes again.
             scratch = longer(scratch, 0, 3 * (stop - start) // 2 + 2 * WINDOW)
-            used = respelled((first + start, first + stop, limit), lower, letters, scratch)
+            used = respell((first + start, first + stop, limit), lower, letters, scratch)
             if used == STUCK:
                 break
             text = address(scratch)

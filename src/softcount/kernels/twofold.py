@@ -1,6 +1,6 @@
-"""Sums kept as two doubles, `high + low`, for Numba kernels: about 32 digits where one double has 16.
+"""Sums kept as two doubles, `high + low`, for Numba kernels: about 32 digits instead of 16.
 
-Compiled without leave to fuse products and sums, on which the error terms below depend.
+Compiled without fused multiply-add, on which the error terms below depend.
 """
 
 from __future__ import annotations

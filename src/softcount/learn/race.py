@@ -329,7 +329,7 @@ class RaceSearch(Search, frozen=False, eq=False):
 
     def _run_of(self, race: Race, place: int, spoilt: bool) -> StartRun:
         """A set of a race as a run by itself."""
-        params, height = race.many.one(race.here, place), float(race.heights[place])
+        params, height = race.many.some(race.here, place), float(race.heights[place])
         counts = race.many.counts(race.statistics, place, height - self.ground.log_prior(params))
         trace = [float(heights[place]) for heights in race.traces if np.isfinite(heights[place])]
         reached = Climb(params, counts, trace, converged=False, units=race.units)

@@ -28,13 +28,13 @@ Fitted = Any
 SLACK = 1e-9
 """Counts below zero by no more than this are rounding."""
 WORDING = ("analyzer", "ngrams", "pattern", "lowercase", "stop_words")
-"""The parts of a reading that say what a word is; the others choose among the words of a whole table."""
+"""The fields of a reading that define a word; the other fields select words by their frequency in a table."""
 
 
 class Older(Struct, frozen=True):
-    """A prior made of an older model's counts, each worth `weight` of a row seen now.
+    """A prior made of an older model's counts, each worth `weight` new rows.
 
-    `prior` is what is imagined besides.
+    `prior` is added to it.
     """
 
     model: Any
@@ -49,9 +49,9 @@ class Older(Struct, frozen=True):
 
 
 def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> Counts:
-    """A fitted model's counts in another model's classes, levels and anchors; columns it lacks count nothing.
+    """A fitted model's counts in the classes, levels and anchors of another model; its additional columns count zero.
 
-    Words that the other model does not have are left out, as they are when its documents are read.
+    Words that the other model does not have are dropped, as when it reads documents.
     """
     order = np.arange(fitted.model.groups)
     if names is not None and fitted.classes is not None:
@@ -77,9 +77,9 @@ def sorted_levels(levels: set[Any] | Sequence[Any]) -> list[Any]:
 
 
 def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> tuple[ClassModel, list[Any]]:
-    """A model that holds the classes and levels of both models, counted about the left one's anchors.
+    """A model with the classes and levels of both models, counted about the left one's anchors.
 
-    Of the text columns only those in `grow` get new words, where that is given.
+    If `grow` is given, only the text columns in it get new words.
     """
     if left.classes is None or right.classes is None:
         raise DataError(
@@ -113,7 +113,7 @@ def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Co
 
 
 def widened(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassModel, Counts]:
-    """A model and its counts with room for the levels and words of a schema that has its own among them."""
+    """A model and its counts with room for the levels and words of a schema that contains its own."""
     if schema is model.schema:
         return model, counts
     leaves = tuple(united_leaf(leaf, schema, model.groups) for leaf in model.leaves)
@@ -148,7 +148,7 @@ def united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
 
 
 def refuse_overdrawn(model: ClassModel, before: Counts, after: Counts) -> None:
-    """Raise where more was taken out of the counts than was in them."""
+    """Raise an error if more was subtracted from the counts than they held."""
     remedy = "Give rows the model was fitted on."
     if (after[ROOT] < -SLACK).any():
         raise DataError(f"more rows of a class are to be forgotten than were learned. {remedy}")
@@ -159,15 +159,7 @@ def refuse_overdrawn(model: ClassModel, before: Counts, after: Counts) -> None:
             raise DataError(f"column {leaf.key!r}: more is to be forgotten than was learned. {remedy}")
 
 
-# -- vocabularies of two models of one text column
-
-
-def every_word(reading: Reading) -> Reading:
-    """The same reading without what chooses words by how often they occur.
-
-    That cannot be told from a part of the rows. `max_words` stays, which bounds memory.
-    """
-    return replace(reading.unlimited, max_words=reading.max_words)
+# -- vocabularies of text columns
 
 
 def is_choosy(reading: Reading | None) -> bool:
@@ -185,18 +177,8 @@ def text_fields(schema: Schema) -> list[Field]:
     return [spec for spec in schema.used if spec.reading is not None and isinstance(spec.levels, Words)]
 
 
-def united_words(left: Words, right: Words) -> Words:
-    """The words of both, in order; the left ones themselves where the right has no others."""
-    new = right.take(np.flatnonzero(left.columns(right) < 0))
-    if not len(new):
-        return left
-    offsets = np.concatenate([left.offsets, new.offsets[1:] + left.offsets[-1]])
-    both = Words(np.concatenate([left.data, new.data]), offsets)
-    return both.take(both.order())
-
-
 def with_united_words(spec: Field, other: Field) -> Field:
-    """A text column with the words of both models, which must mean the same by a word."""
+    """A text column with the words of both models, which must define words in the same way."""
     assert spec.reading is not None
     if not isinstance(spec.levels, Words) or not isinstance(other.levels, Words) or other.reading is None:
         return spec
@@ -207,7 +189,11 @@ def with_united_words(spec: Field, other: Field) -> Field:
                 f"column {spec.key!r} is read with {name}={mine!r} in one model and {name}={theirs!r} in the other. "
                 "Give both the same with kinds."
             )
-    words = united_words(spec.levels, other.levels)
+    words, new = spec.levels, other.levels.take(np.flatnonzero(spec.levels.columns(other.levels) < 0))
+    if len(new):
+        offsets = np.concatenate([words.offsets, new.offsets[1:] + words.offsets[-1]])
+        both = Words(np.concatenate([words.data, new.data]), offsets)
+        words = both.take(both.order())
     words = all_transitions(words, spec.reading.ngrams[0]) if spec.reading.analyzer == "steps" else words
     said, _, counted = spec.why.rpartition("; ")
     known = counted == counted_words(len(spec.levels), spec.reading)
@@ -216,7 +202,7 @@ def with_united_words(spec: Field, other: Field) -> Field:
 
 
 def refuse_unknown_words(schema: Schema, other: Schema) -> None:
-    """Raise at the first word of the other table that a model of every word has never met."""
+    """Raise an error at the first word of the other table that the model does not have."""
     for spec in text_fields(schema):
         theirs: Any = other.by_key[spec.key].levels if spec.key in other.by_key else ()
         if not isinstance(theirs, Words) or not isinstance(spec.levels, Words) or is_choosy(spec.reading):
@@ -230,9 +216,12 @@ def refuse_unknown_words(schema: Schema, other: Schema) -> None:
 
 
 def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
-    """Kinds under which every word of a text column is kept, and what that has to say."""
+    """Kinds that keep every word of the text columns, and notes about columns declared otherwise."""
     choosy = [key for key, said in kinds.items() if isinstance(said, Reading) and is_choosy(said)]
-    kept = {key: every_word(said) if isinstance(said, Reading) else said for key, said in kinds.items()}
+    kept = {
+        key: replace(said.unlimited, max_words=said.max_words) if isinstance(said, Reading) else said
+        for key, said in kinds.items()
+    }
     return kept, [
         f"column {key!r}: learned in parts, so every word is kept: how often one occurs in all rows is not known yet."
         for key in choosy
@@ -240,18 +229,18 @@ def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
 
 
 def growing(schema: Schema) -> set[Key]:
-    """Text columns that take new words: those that have every word met so far."""
+    """Text columns that accept new words: those without limits on word frequencies."""
     return {spec.key for spec in text_fields(schema) if not is_choosy(spec.reading)}
 
 
 def outgrown(notes: Sequence[str], leaves: Sequence[Node]) -> list[str]:
-    """Notes that say of a column that has words now that it has none."""
+    """Notes about missing words that no longer hold, because the column has words now."""
     worded = [leaf.key for leaf in leaves if isinstance(leaf.setting.levels, Words) and len(leaf.setting.levels)]
     return [note for note in notes if note.startswith(tuple(f"{wording.column(key)} {WORDLESS}" for key in worded))]
 
 
 def chosen_notes(schema: Schema, other: Schema, merged: bool) -> list[str]:
-    """What joining has to say of text columns whose words were chosen from one table by how often they occur."""
+    """Notes about text columns whose words were chosen by their frequency in one of the tables."""
     choosy = [spec.key for part in (schema, other) for spec in text_fields(part) if is_choosy(spec.reading)]
     said = (
         "its words were chosen in each model apart, so one that only one model kept is counted in that model alone."
@@ -261,11 +250,11 @@ def chosen_notes(schema: Schema, other: Schema, merged: bool) -> list[str]:
     return [f"column {key!r}: {said}" for key in dict.fromkeys(choosy)]
 
 
-# Counts of one network in the levels of another of the same edges: the step before `+` joins two fits.
+# -- networks
 
 
 def united_net(left: Net, right: Net) -> Net:
-    """A network that holds the levels of both, which must have the same edges."""
+    """A network with the levels of both networks, which must have the same edges."""
     if set(left.graph.names) != set(right.graph.names) or set(left.graph.edges) != set(right.graph.edges):
         odd = set(left.graph.edges) ^ set(right.graph.edges) or set(left.graph.names) ^ set(right.graph.names)
         raise DataError(
@@ -285,30 +274,27 @@ def united_net(left: Net, right: Net) -> Net:
             levels = tuple(sorted_levels([*node.setting.levels, *other.setting.levels]))
             nodes.append(replace(node, setting=replace(node.setting, levels=levels)))
         else:
-            _refuse_other_levels(left, right, node, other)
+            if node.key in left.cuts:
+                if not (node.key in right.cuts and np.array_equal(left.cuts[node.key], right.cuts[node.key])):
+                    raise DataError(
+                        f"{node.key!r} is cut at other numbers in one network. Fit both with the same "
+                        f"{remedies.either('cut={...}', '--cut')}."
+                    )
+            elif left is not right and tuple(node.setting.levels) != tuple(other.setting.levels):
+                raise DataError(f"{node.key!r} has other levels in one network than in the other.")
             nodes.append(node)
     return replace(left, schema=schema, each=tuple(nodes))
 
 
-def _refuse_other_levels(left: Net, right: Net, node: Node, other: Node) -> None:
-    if node.key in left.cuts:
-        same = node.key in right.cuts and np.array_equal(left.cuts[node.key], right.cuts[node.key])
-        if not same:
-            same_cut = remedies.either("cut={...}", "--cut")
-            raise DataError(f"{node.key!r} is cut at other numbers in one network. Fit both with the same {same_cut}.")
-    elif left is not right and tuple(node.setting.levels) != tuple(other.setting.levels):
-        raise DataError(f"{node.key!r} has other levels in one network than in the other.")
-
-
 def refuse_hidden(net: Net) -> None:
-    """Raise where two fits cannot mean the same by the levels of a node."""
+    """Raise an error if the network has hidden nodes: two fits do not agree on the meaning of their levels."""
     if net.hidden:
         name = net.discrete.names[net.hidden[0]]
         raise DataError(f"{name!r} is hidden: the levels that two fits give it are not the same. Use partial_fit.")
 
 
 def refuse_below_zero(net: Net, counts: Counts) -> None:
-    """Raise where more was taken out of the counts than was in them."""
+    """Raise an error if more was subtracted from the counts than they held."""
     for node in net.each:
         stats = counts.arrays[node.key].value
         rows = stats[..., :1] if node.family.signed else stats
@@ -323,34 +309,36 @@ def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
     arrays: dict[Hashable, Twofold] = {}
     for place, node in enumerate(new.each):
         was = old.nodes[node.key]
-        parents = _levels_above(new, place)
-        before = _levels_above(old, old.graph.number[node.key])
+        parents = _discrete_parents(new, place)
+        before = _discrete_parents(old, old.graph.number[node.key])
         if levels_of(node) is None:
             stats = node.family.moved(counts.arrays[node.key], was.family, was.setting, node.setting)
             own = None
         else:
             stats, own = counts.arrays[node.key], node.key
-        arrays[node.key] = Twofold(*(_laid(half, old, new, before, parents, own) for half in (stats.hi, stats.lo)))
+        arrays[node.key] = Twofold(*(_rearrange(half, old, new, before, parents, own) for half in (stats.hi, stats.lo)))
     return replace(counts, arrays=arrays)
 
 
 def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, Any]:
-    """The imagined counts that are tables of their own (an expert's, a file's), in the levels of another network."""
+    """Prior counts that were given as tables, by an expert or a file, in the levels of another network."""
     found = {}
     for place, node in enumerate(new.each):
         alpha = hypers[node.key].get("alpha", np.zeros(0))
         if levels_of(node) is not None and alpha.ndim == 2:
-            parents, before = _levels_above(new, place), _levels_above(old, old.graph.number[node.key])
-            found[node.key] = {"alpha": _laid(alpha, old, new, before, parents, node.key)}
+            parents, before = _discrete_parents(new, place), _discrete_parents(old, old.graph.number[node.key])
+            found[node.key] = {"alpha": _rearrange(alpha, old, new, before, parents, node.key)}
     return found
 
 
-def _levels_above(net: Net, place: int) -> list[Any]:
+def _discrete_parents(net: Net, place: int) -> list[Any]:
     """The discrete parents of a node, whose levels its groups are."""
     return [net.graph.names[parent] for parent in net.graph.parents[place] if parent in net.places]
 
 
-def _laid(half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Sequence[Any], own: Any) -> np.ndarray:
+def _rearrange(
+    half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Sequence[Any], own: Any
+) -> np.ndarray:
     """(configurations x rest) with the levels of the parents, and of the node itself, at their new places."""
     rest = half.shape[1:] if own is None else ()
     axes = [*before, *([] if own is None else [own])]
@@ -360,12 +348,10 @@ def _laid(half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Se
     turned = turned.transpose(*order, *range(len(before), turned.ndim))
     targets = [*after, *([] if own is None else [own])]
     wide = np.zeros((*(len(levels_of(new.nodes[name]) or ()) for name in targets), *rest))
-    moves = [_moves(old, new, name) for name in targets]
+    moves = []
+    for name in targets:
+        levels = list(levels_of(new.nodes[name]) or ())
+        moves.append([levels.index(level) for level in levels_of(old.nodes[name]) or ()])
     wide[np.ix_(*moves, *(range(size) for size in rest))] = turned
     groups = int(np.prod([len(levels_of(new.nodes[name]) or ()) for name in after], dtype=int))
     return wide.reshape(groups, *(rest or (-1,)))
-
-
-def _moves(old: Net, new: Net, name: Any) -> list[int]:
-    levels = list(levels_of(new.nodes[name]) or ())
-    return [levels.index(level) for level in levels_of(old.nodes[name]) or ()]

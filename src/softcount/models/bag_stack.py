@@ -14,12 +14,12 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.setting import IMPOSSIBLE
 from softcount.models.nodes import Name, Params
-from softcount.models.stacks import Stack, Tallies
+from softcount.models.stacks import SingleStack, Tallies
 from softcount.table.chunk import Chunk
 
 
 class SparseRows(Struct, frozen=True):
-    """Rows of a sparse matrix as the kernels want them; some of them are a view, which SciPy would copy."""
+    """Rows of a sparse matrix in the form of the kernels; a slice is a view, which SciPy would copy."""
 
     indptr: np.ndarray  # (rows + 1,) int64
     ids: np.ndarray  # int32
@@ -45,7 +45,7 @@ class SparseRows(Struct, frozen=True):
 
     @property
     def matrix(self) -> sparse.csr_matrix:
-        """The same rows as SciPy's."""
+        """The same rows as a SciPy matrix."""
         first, last = self.indptr[0], self.indptr[-1]
         cells = self.data[first:last], self.ids[first:last], self.indptr - first
         return sparse.csr_matrix(cells, shape=(len(self.indptr) - 1, self.width))
@@ -65,7 +65,7 @@ class SparseRows(Struct, frozen=True):
         return cls.of(sparse.vstack([part.matrix for part in parts], format="csr"))
 
 
-class Bag(Stack, frozen=True, eq=False):
+class Bag(SingleStack, frozen=True, eq=False):
     """One text column, or a sparse table of counts."""
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
@@ -89,7 +89,7 @@ class Bag(Stack, frozen=True, eq=False):
         return self.node.family.base(data.matrix)
 
     def compile(self, params: Params) -> Any:
-        """Log-weights with the groups side by side, and what counts certain words that a document lacks."""
+        """Log-weights with the groups side by side, and weights that count missing words that are certain."""
         family, own = self.node.family, params[self.node.key]
         if not family.is_product(own):
             return own
@@ -97,7 +97,7 @@ class Bag(Stack, frozen=True, eq=False):
         return _abreast(family.natural(own)), None if lacking is None else _abreast(lacking)
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
-        """None where some word is impossible, or words are drawn one after another."""
+        """None if some word is impossible, or if words are drawn one after another."""
         if isinstance(compiled, dict) or compiled[1] is not None or compiled[0].min(initial=0.0) < IMPOSSIBLE:
             return None
         return compiled[0] * weights[0], None
@@ -112,9 +112,6 @@ class Bag(Stack, frozen=True, eq=False):
             lack = np.zeros_like(out)
             self.kernels.score_bags(*data.parts, lacking, lack)
             out[lack > 0] = -np.inf
-
-    def score_node(self, data: SparseRows, compiled: Any, node: int, out: np.ndarray) -> None:
-        self.score(data, compiled, out)
 
     def score_linear(self, data: SparseRows, node: int, weights: np.ndarray, out: np.ndarray) -> None:
         self.kernels.score_bags(*data.parts, _abreast(weights), out)
@@ -134,16 +131,16 @@ class Bag(Stack, frozen=True, eq=False):
 def turned(counts: np.ndarray) -> Twofold:
     """Counts (columns x groups) as statistics, groups first.
 
-    In memory they stay as they are, from counting to scoring: turning a million cells round takes as long as a pass.
-    What rounding lost is zeros that take no memory until something is added.
+    The memory layout stays the same from counting to scoring: transposing a million cells takes as long as a pass. The
+    rounding errors are zeros that take no memory until something is added.
     """
     return Twofold(counts.T, np.zeros(counts.shape).T)
 
 
 class Plainly(Twofold):
-    """Expected counts of a stretch of rows, added without what rounding loses: a dozen stretches lose next to nothing.
+    """Expected counts of a few blocks of rows, added in plain doubles: a dozen blocks lose next to no precision.
 
-    Of a million cells that took 4 ms in place of 47, which was a third of a clustering.
+    With a million cells, exact addition took 47 ms instead of 4, a third of a clustering.
     """
 
     __slots__ = ()
@@ -193,7 +190,7 @@ class Pending(Twofold):
         return Pending(self.kernels, (), size, both.counted()) if waiting > size[0] * size[1] else both
 
     def counted(self, size: tuple[int, int] | None = None) -> np.ndarray:
-        """(columns x groups) counts, with room for more of either where a `size` says so."""
+        """(columns x groups) counts, with room for more of either if `size` is given."""
         out = np.zeros(size or self.size)
         if self.base is not None:
             out[: self.base.shape[0], : self.base.shape[1]] = self.base
@@ -202,9 +199,9 @@ class Pending(Twofold):
         return out
 
     def regrouped(self, order: np.ndarray, groups: int) -> Pending:
-        """Group g moved to `order[g]` among `groups`, a negative order dropping it: the rows are given new labels.
+        """Group g moved to `order[g]` among `groups`, a negative order dropping it: the rows get new labels.
 
-        Moving the counts of 20 classes and 209,404 words took 95 MB and a quarter of a fit, and left them turned round.
+        Moving the counts of 20 classes and 209,404 words took 95 MB and a quarter of a fit, and transposed them.
         """
         moved = np.full(self.size[1] + 1, -1, dtype=np.int32)  # the last is for rows without a label
         moved[: min(len(order), self.size[1])] = order[: self.size[1]]

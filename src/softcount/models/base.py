@@ -1,4 +1,4 @@
-"""What learning knows of a model: expected counts from rows, and parameters from counts."""
+"""The interface between models and learning: expected counts from rows, and parameters from counts."""
 
 from __future__ import annotations
 
@@ -30,58 +30,42 @@ HERE = __name__
 
 
 def expecting(model: Model, params: Params, assign: Assign | None = None) -> Step:
-    """The step whose total are the expected counts, under the model's own names."""
+    """The step that computes expected counts, under the model's own names."""
     return Step(f"{HERE}:expect", (model, params, assign), model.worth_threads())
 
 
 def expect(state: tuple[Model, Params, Assign | None]) -> Callable[[Any], Counts]:
     """Expected counts of a prepared part."""
     model, params, assign = state
-    return partial(_expected, model, model.compile(params), assign)
-
-
-def _expected(model: Model, compiled: Any, assign: Assign | None, ready: Any) -> Counts:
-    return model.expect(compiled, ready, assign)
-
-
-def finding_impossible(model: Model, params: Params) -> Step:
-    """The step that finds rows of probability zero."""
-    return Step(f"{HERE}:find_impossible", (model, params), model.worth_threads())
+    compiled = model.compile(params)
+    return lambda ready: model.expect(compiled, ready, assign)
 
 
 def find_impossible(state: tuple[Model, Params]) -> Callable[[Any], DataError | None]:
-    """The error where a prepared part has such a row, or nothing."""
+    """The error for a row of probability zero in a prepared part, or None."""
     model, params = state
-    return partial(_impossible, model, params, model.compile(params))
+    compiled = model.compile(params)
 
+    def find(ready: Any) -> DataError | None:
+        possible = np.isfinite(model.expect(compiled, ready).log_likelihood)
+        return None if possible else model.impossible(params, [ready])
 
-def _impossible(model: Model, params: Params, compiled: Any, ready: Any) -> DataError | None:
-    fits = np.isfinite(model.expect(compiled, ready).log_likelihood)
-    return None if fits else model.impossible(params, [ready])
+    return find
 
 
 def preparing(model: Model) -> Step:
-    """The step that makes chunks what the model wants them to be."""
+    """The step that prepares chunks for the model."""
     return Step(f"{HERE}:prepare", model)
 
 
 def prepare(model: Model) -> Callable[[Any], Any]:
-    """A chunk as the model wants it."""
+    """The function that prepares a chunk."""
     return model.prepare
-
-
-def arranging(model: Model) -> Step:
-    """The step that puts prepared rows into parts of a good length for many passes."""
-    return Step(f"{HERE}:arrange", model)
 
 
 def arrange(model: Model) -> Callable[[Sequence[Any]], Iterable[Any]]:
     """Prepared parts in a better length."""
-    return partial(_arranged, model)
-
-
-def _arranged(model: Model, ready: Sequence[Any]) -> Iterable[Any]:
-    return model.arranged(list(ready))
+    return lambda ready: model.arranged(list(ready))
 
 
 def counting_equally(model: ClassModel) -> Step:
@@ -91,11 +75,7 @@ def counting_equally(model: ClassModel) -> Step:
 
 def count_equally(model: ClassModel) -> Callable[[Any], Counts]:
     """The counts of prepared rows, each shared equally between the groups."""
-    return partial(_equally, model)
-
-
-def _equally(model: ClassModel, ready: Any) -> Counts:
-    return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
+    return lambda ready: model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
 
 
 def tallying(model: ClassModel) -> Step:
@@ -109,25 +89,25 @@ def tally(model: ClassModel) -> Callable[[Any], Counts]:
 
 
 def weighing(factor: float) -> Step:
-    """The step that makes rows weigh so many times as much."""
+    """The step that multiplies the weights of rows."""
     return Step(f"{HERE}:weigh", factor)
 
 
 def weigh(factor: float) -> Callable[[Any], Any]:
-    """Rows, encoded or prepared, that weigh so many times as much."""
+    """The function that multiplies the weights of rows."""
     return partial(with_weight, factor=factor)
 
 
 def with_weight(rows: Any, factor: float) -> Any:
-    """The same for some rows."""
+    """Rows, encoded or prepared, with their weights multiplied by a factor."""
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     return replace(rows, weights=weights * factor)
 
 
-# What learning knows of a model: expected counts from rows, and parameters from counts.
+# -- models
 
 Assign = Callable[[np.ndarray, int], None]
-"""Turns rows' posteriors into memberships, in place; told the number of the first row."""
+"""Turns posteriors of rows into memberships, in place. The second argument is the number of the first row."""
 ASSIGNED = "(assigned)"
 """The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
 
@@ -136,23 +116,24 @@ class Model:
     """Structure only: frozen, pickles small. Parameters and rows are passed in."""
 
     name: ClassVar[str] = ""
-    """What it is called in a model file."""
+    """The model's name in a model file."""
     nodes: Nodes
 
     @abstractmethod
     def prepare(self, chunk: Chunk, base: bool = True) -> Any:
-        """A part of the rows as the model wants them, made once; without `base` its likelihood is up to a constant."""
+        """Prepare a part of the rows, once for all passes. Without `base` the likelihood is up to a constant."""
 
     @abstractmethod
     def compile(self, params: Params) -> Any:
-        """The parameters as the model wants them, made once a pass."""
+        """Convert the parameters into the form that `expect` takes, once per pass."""
 
     @abstractmethod
     def expect(self, compiled: Any, ready: Any, assign: Assign | None = None) -> Counts:
         """Expected counts and log-likelihood of a part of the rows.
 
-        With `assign` the counts are those of the memberships it makes, and the notes say, as `ASSIGNED`, how likely
-        rows and groups are together. Their names are the model's own as long as `gathered` understands them.
+        With `assign`, the counts are those of the memberships it makes, and the note `ASSIGNED` holds the log-
+        likelihood of rows and groups together. The names of the counts are the model's own; `gathered` understands
+        them.
         """
 
     def gathered(self, counts: Counts) -> Counts:
@@ -168,11 +149,11 @@ class Model:
         return False
 
     def group_shares(self, params: Params, bundle: Bundle) -> np.ndarray:
-        """About which share of the rows each group of a bundle has: what a step of its parameters weighs."""
+        """The approximate share of the rows in each group of a bundle, which weights the steps of its parameters."""
         return np.full(bundle.groups, 1.0 / bundle.groups)
 
     def by_group(self, params: Params) -> np.ndarray:
-        """(groups x numbers): parameters whose rows in any order are the same model; one row where order matters."""
+        """(groups x numbers) parameters. Permuting the rows gives the same model; one row if the order matters."""
         return np.concatenate([part.ravel() for own in params.bundles.values() for part in own.values()])[None]
 
     def cells_per_row(self) -> int:
@@ -180,16 +161,16 @@ class Model:
         return sum(bundle.groups * len(bundle.nodes) for bundle in self.nodes.bundles)
 
     def impossible(self, params: Params, ready: Sequence[Any]) -> DataError:
-        """The error where the parameters of the start give some row probability zero."""
+        """The error to raise if the initial parameters give a row probability zero."""
         return DataError("the start gives some row probability zero. Start from probabilities above zero.")
 
     def document(self) -> dict[str, Any]:
-        """What a model file needs beside schema, nodes and parameters, as JSON holds it."""
+        """The JSON document of the model file, without schema, nodes and parameters."""
         return {}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Model:
-        """Back from a model file, trusting nothing that is read."""
+        """Read a document of a model file, which may hold anything."""
         raise NotImplementedError
 
 
@@ -204,7 +185,10 @@ def register_model(model: Kind) -> Kind:
 
 
 class ClassModel(Model):
-    """A model of one class, known, hidden or both, that says of each row how likely every group is."""
+    """A model of one class variable, known, hidden or partly known.
+
+    It gives the probability of every group for each row.
+    """
 
     schema: Schema
     groups: int
@@ -214,7 +198,7 @@ class ClassModel(Model):
 
     @abstractmethod
     def tally(self, ready: Any) -> Counts:
-        """Counts of rows whose class is known; the others are passed over. Classes yet unknown make room."""
+        """Counts of the rows whose class is known. Labels beyond the known classes add new groups."""
 
     @abstractmethod
     def tally_members(self, ready: Any, memberships: np.ndarray) -> Counts:
@@ -229,26 +213,29 @@ class ClassModel(Model):
         """(rows x groups) probability of every group given the row, whatever its label."""
 
     def posterior(self, ready: Any, compiled: Any, out: np.ndarray) -> np.ndarray | None:
-        """The same of all rows of a chunk written to `out`; their log evidence comes back, or None: ask for scores."""
+        """Write the memberships of all rows of a chunk to `out`.
+
+        Returns their log evidence, or None if only `score` can.
+        """
         return None
 
     @abstractmethod
     def compile(self, params: Params, contrast: bool = False) -> Any:
-        """The parameters as the model wants them; with `contrast` all that tells groups apart."""
+        """Convert the parameters for `score`; with `contrast`, only as far as groups differ."""
 
     @abstractmethod
     def score_parts(self, compiled: Any, ready: Any) -> dict[Key, np.ndarray]:
-        """Each leaf's own part of what `score` adds up, by the same stacks: (rows x groups) log-densities."""
+        """The part of `score` that each leaf adds: (rows x groups) log-densities."""
 
     @abstractmethod
     def with_leaves(
         self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None
     ) -> ClassModel:
-        """The same model of other leaves, and of other groups or another schema where they are given."""
+        """The same model with other leaves and, if given, other groups or another schema."""
 
     @abstractmethod
     def in_order(self, counts: Counts, settled: Settled, groups: int) -> Counts:
-        """What was counted while levels and classes were still being met, in their settled order."""
+        """Counts made while levels and classes were still being discovered, reordered into their final order."""
 
     @abstractmethod
     def public(self, params: Params) -> dict[Key, Own]:
@@ -263,11 +250,11 @@ class ClassModel(Model):
         """Parameters from the shares of the groups and those of every leaf."""
 
     def named(self, counts: Counts) -> Counts:
-        """What rows were counted as, under the names of the nodes: what is saved, merged and shown."""
+        """Counts under the names of the nodes, as they are saved, merged and shown."""
         return self.nodes.unstacked(self.gathered(counts))
 
     def products(self, ready: Any) -> Any:
-        """The rows as one table of features, for many sets of parameters at once; None where scores are no products."""
+        """The rows as one table of features, for scoring many sets of parameters; None if scores are not products."""
         return None
 
     @abstractmethod
@@ -276,7 +263,7 @@ class ClassModel(Model):
 
     @abstractmethod
     def column(self, leaf: Node, chunk: Chunk) -> Any:
-        """One leaf's own values in a chunk: codes, numbers, a block of numbers, or sparse counts."""
+        """The values of one leaf in a chunk: codes, numbers, a block of numbers, or sparse counts."""
 
 
 class GraphModel(Model):
@@ -291,31 +278,31 @@ class GraphModel(Model):
 
     @abstractmethod
     def seen(self, ready: Any) -> Counts:
-        """Counts, by node, of what rows show without anything being guessed."""
+        """Counts by node of the cells that rows show, without any expectation."""
 
     def likelihood_told(self, counts: Counts, params: Params) -> float | None:
-        """The log-likelihood of rows that show everything, by the counts alone; None where they do not tell."""
+        """The log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
         return None
 
     @abstractmethod
     def shown(self, ready: Any) -> Counts:
-        """The same with numbers of unknown group in the first one, so that all of them are there: for priors."""
+        """As `seen`, with numbers of unknown group counted in the first group, so that priors see all of them."""
 
     @abstractmethod
     def holes_in(self, ready: Any) -> bool:
-        """Whether EM has something to guess in these rows."""
+        """Whether EM has missing values to fill in these rows."""
 
     def unseen_notes(self, counts: Counts) -> list[str]:
-        """What is to be said of groups that no row is in."""
+        """Notes about groups without rows."""
         return []
 
     def guessed_notes(self, ready: Sequence[Any]) -> list[str]:
-        """What is to be said of how EM guessed in these rows, where that was not exact."""
+        """Notes about approximations that EM used in these rows."""
         return []
 
     @abstractmethod
     def drawn_start(self, ready: Any, imagined: Imagined, rng: np.random.Generator) -> Params:
-        """Parameters to climb from, in which the levels of what is hidden differ; nothing is impossible in them."""
+        """Initial parameters for EM in which the levels of hidden nodes differ and no row is impossible."""
 
 
 class DeadEnd(DataError):
@@ -329,7 +316,7 @@ class DeadEnd(DataError):
         self.row = row
 
     def at(self, place: str) -> DeadEnd:
-        """The same, saying where that is."""
+        """The same error with the place in words."""
         return DeadEnd(self.row, place)
 
 
@@ -340,9 +327,9 @@ class StateModel(Model):
     leaves: tuple[Node, ...]
     kernels: Any
     links: Any
-    """Which states may come first, which may follow each, and which share what they show."""
+    """Which states may be first, which may follow each, and which share an emission."""
     star: ClassModel
-    """What states show, as a model of single steps."""
+    """The emissions, as a model of single steps."""
 
     @property
     @abstractmethod
@@ -357,7 +344,7 @@ class StateModel(Model):
     @property
     @abstractmethod
     def sharing(self) -> np.ndarray:
-        """(states x groups): 1 where a state shows that."""
+        """(states x groups): 1 if the state has that emission."""
 
     @abstractmethod
     def counts_under(self, ready: Any, members: np.ndarray) -> Counts:
@@ -365,7 +352,7 @@ class StateModel(Model):
 
     @abstractmethod
     def with_steps(self, shown: Counts, firsts: np.ndarray, nexts: np.ndarray) -> Counts:
-        """Counts of what is shown, by stack, with those of first states and of transitions beside them."""
+        """Counts of emissions, by stack, together with those of first states and of transitions."""
 
     @abstractmethod
     def step_params(self, first: np.ndarray, following: np.ndarray) -> dict[Key, Own]:
@@ -377,15 +364,15 @@ class StateModel(Model):
 
     @abstractmethod
     def reordered(self, params: Params, order: np.ndarray) -> Params:
-        """The same with its states, which are told apart by nothing else, in this order."""
+        """The same parameters with the states in this order; only if states are exchangeable."""
 
     @abstractmethod
     def reordered_counts(self, counts: Counts, order: np.ndarray) -> Counts:
-        """Counts by node in the same order of states."""
+        """Counts by node with the states in this order."""
 
 
 class Problem(Struct, frozen=True, eq=False, dict=True):
-    """Model, imagined counts and prepared rows: all that the driver, the starts and the search ever see."""
+    """Model, prior counts and prepared rows: the input of the EM driver, of initialisation and of searches."""
 
     model: Model
     imagined: Imagined
@@ -405,7 +392,7 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def rows(self) -> Rows:
         """The rows in parts of a good length for many passes."""
-        return rows_here(self.ready, self.runner).arranged(arranging(self.model))
+        return rows_here(self.ready, self.runner).arranged(Step(f"{HERE}:arrange", self.model))
 
     @property
     def n_rows(self) -> int:
@@ -421,8 +408,14 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
         return expected(self.model, params, self.rows, self.runner, assign)
 
     def impossible(self, params: Params) -> DataError:
-        """The error where these parameters give some row probability zero."""
-        found = (error for error in self.rows.each(finding_impossible(self.model, params)) if error is not None)
+        """The error to raise if these parameters give a row probability zero."""
+        found = (
+            error
+            for error in self.rows.each(
+                Step(f"{HERE}:find_impossible", (self.model, params), self.model.worth_threads())
+            )
+            if error is not None
+        )
         return next(found, None) or self.model.impossible(params, [])
 
     def estimate(self, counts: Counts) -> Params:
@@ -434,7 +427,7 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
         return self.nodes.held(params, self.imagined)
 
     def log_prior(self, params: Params) -> float:
-        """The prior's part of the objective; a step asks for that of two sets of parameters, some of them twice."""
+        """The log prior. The last two results are kept, because a step needs those of two sets of parameters."""
         for known, found in self._priors:
             if known is params:
                 return found
@@ -442,15 +435,16 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
         return self._priors[-1][1]
 
     def bound(self, counts: Counts, params: Params) -> float:
-        """The lower bound, but for the memberships' entropy: what an M-step raises."""
+        """The lower bound without the entropy of the memberships: the quantity that an M-step increases."""
         return self.nodes.completed(counts, params) + self.log_prior(params)
 
     def slope(self, counts: Counts, params: Params) -> Params | None:
         return self.nodes.slope(counts, params, self.imagined)
 
     def units(self, counts: Counts) -> float:
-        """What the units of the columns add to the objective, each column's deviation being its unit."""
-        return self.nodes.log_units(counts) - self.nodes.log_spreads(counts, self.imagined)
+        """The part of the objective that depends on the columns' units, with each column's deviation as its unit."""
+        spreads = (x.family.log_spread(counts.arrays[x.name], self.imagined.of(x)) for x in self.nodes.bundles)
+        return self.nodes.log_units(counts) - sum(spreads)
 
 
 def expected(

@@ -1,8 +1,8 @@
 """Many sets of parameters of one class model on few rows: one product scores them all, another counts for all.
 
-Where a log-density is features times natural parameters, sets times groups is just more groups. Arrays of parameters
-and statistics have an axis for the sets after those of groups and columns. Totals are plain doubles: what comes out is
-near enough to tell starts apart, and is climbed on with all digits.
+If a log-density is features times natural parameters, sets times groups is just more groups. Arrays of parameters and
+statistics have an axis for the sets after those of groups and columns. Totals are plain doubles: precise enough to
+compare initialisations, of which EM continues the best in full precision.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Statistics = Mapping[Hashable, np.ndarray]
 
 
 class ProductRows(Struct, frozen=True, eq=False):
-    """Rows as (features x rows): a 1 for the class, then those of every stack, for any number of groups. A lone stack
-    that begins with a 1 of its own shares it with the class: features of many columns' products are not copied then.
+    """Rows as (features x rows): a 1 for the class, then the features of every stack, for any number of groups.
 
-    `weights` has one number for each row, or (sets x rows). Features that are `common` have natural parameters that all
-    groups of a set share: they tell no groups apart, and their totals, which never change, are all that matters.
+    A single stack that begins with a 1 shares it with the class, which saves a copy of the features. `weights` has one
+    number for each row, or (sets x rows). Features that are `common` have natural parameters that all groups of a set
+    share: they do not separate groups, and their totals never change.
     """
 
     stacks: tuple[Stack, ...]
@@ -66,7 +66,7 @@ class ProductRows(Struct, frozen=True, eq=False):
 
 
 class SideBySide(Struct, frozen=True, eq=False, dict=True):
-    """A class model with what priors imagine, and rows to try many sets of parameters on at once."""
+    """A class model with its priors, and rows to try many sets of parameters on."""
 
     model: ClassModel
     imagined: Imagined
@@ -74,8 +74,19 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def hypers(self) -> dict[Hashable, Hyper]:
-        """What is imagined of every bundle, with an axis for the sets."""
-        return {bundle.name: _for_sets(bundle, self.imagined.of(bundle)) for bundle in self.bundles}
+        """The prior parameters of every bundle, with an axis for the sets."""
+        found = {}
+        for bundle in self.bundles:
+            hyper, levels = self.imagined.of(bundle), per_level(bundle.family)
+            found[bundle.name] = (
+                hyper
+                if bundle.alone
+                else {
+                    name: np.expand_dims(value, -2) if levels else value[..., None] if np.ndim(value) else value
+                    for name, value in hyper.items()
+                }
+            )
+        return found
 
     @cached_property
     def bundles(self) -> tuple[Bundle, ...]:
@@ -83,7 +94,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pins(self) -> np.ndarray | None:
-        """Minus infinity where a row of known class cannot be."""
+        """Minus infinity at the groups that a row of known class is not in."""
         labels = self.rows.labels
         if labels is None:
             return None
@@ -91,23 +102,22 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.where(own | (labels < 0), 0.0, -np.inf)[:, None]
 
     def weighed(self, weights: np.ndarray) -> SideBySide:
-        """The same rows, nothing known of their classes, with weights (sets x rows) that differ from set to set."""
+        """The same rows, without labels, with weights (sets x rows) that differ between sets."""
         return replace(self, rows=replace(self.rows, weights=weights, base=0.0, labels=None))
 
     @property
     def work(self) -> int:
-        """Cells that a pass multiplies for every set: rows times groups times the features that tell groups apart."""
+        """Cells that a pass multiplies for every set: rows times groups times the features that separate groups."""
         return int(self.rows.features.shape[1] * self.rows.common.start * self.model.groups)
 
     # -- rows -> statistics -> parameters
 
     def counted(self, members: np.ndarray) -> Statistics:
-        """The statistics of (groups x sets x rows) memberships, weights not yet in them."""
+        """The statistics of (groups x sets x rows) memberships, not yet multiplied by the weights."""
         return self._totals(members * self.rows.weights)
 
     @cached_property
     def _common_totals(self) -> np.ndarray:
-        """What common features add up to."""
         return np.asarray(self.rows.weights @ self.rows.features[self.rows.common].T)
 
     def _totals(self, members: np.ndarray) -> Statistics:
@@ -130,7 +140,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         )
 
     def expected(self, params: Params) -> tuple[Statistics, np.ndarray]:
-        """Every set's expected statistics and objective; minus infinity where the products have overflowed."""
+        """Expected statistics and objective of every set; minus infinity if the products overflowed."""
         rows, eta = self.rows, self._naturals(params)
         joint = self._scores(eta)
         top = joint.max(axis=0)
@@ -143,7 +153,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return self._totals(joint), np.where(np.isnan(heights), -np.inf, heights)
 
     def scores(self, params: Params) -> np.ndarray:
-        """(groups x sets x rows) log of share times density, but for what common features add alike to all groups."""
+        """(groups x sets x rows) log of share times density, without the common features."""
         return self._scores(self._naturals(params))
 
     def _naturals(self, params: Params) -> np.ndarray:
@@ -178,7 +188,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return joint
 
     def by_group(self, params: Params, place: int) -> np.ndarray:
-        """(groups x numbers): one set's parameters, whose rows in any order are the same model."""
+        """(groups x numbers) parameters of one set; permuting the rows gives the same model."""
         parts = [shares_of(params)[:, place, None]]
         for x in self.bundles:
             if x.name != ROOT:
@@ -187,9 +197,9 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def spikes(self, params: Params, stats: Statistics, rounded: bool = True) -> np.ndarray:
-        """(groups x sets): which groups are at the floor of some column, though the column as a whole is not.
+        """(groups x sets): which groups are at the floor of some column, although the column as a whole is not.
 
-        Where the floor is how columns are rounded, a group is a spike only if its rows are alike in every such column;
+        If the floor is the rounding of the columns, a group is a spike only if its rows are equal in every such column;
         without `rounded` not even then.
         """
         shape = shares_of(params).shape
@@ -243,16 +253,16 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         }
         return Params(bundles, one.places)
 
-    def one(self, params: Params, place: int) -> Params:
-        """One set by itself."""
-        return self._each(params, lambda x, value: value.take(place, axis=_axis(x)))
-
-    def some(self, params: Params, places: np.ndarray) -> Params:
-        """Some of the sets."""
-        return self._each(params, lambda x, value: value.take(places, axis=_axis(x)))
+    def some(self, params: Params, places: np.ndarray | int) -> Params:
+        """Some of the sets; one of them without the axis of the sets."""
+        bundles: dict[Hashable, Own] = {
+            x.name: {part: value.take(places, axis=_axis(x)) for part, value in params.bundles[x.name].items()}
+            for x in self.bundles
+        }
+        return Params(bundles, params.places)
 
     def either(self, first: np.ndarray, one: Params, other: Params) -> Params:
-        """Of every set the parameters from `one` where `first` is true, else from `other`."""
+        """The parameters of `one` for the sets where `first` is true, else those of `other`."""
 
         def chosen(x: Bundle, part: str) -> np.ndarray:
             value = one.bundles[x.name][part]
@@ -263,7 +273,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         )
 
     def chosen(self, first: np.ndarray, one: Statistics, other: Statistics) -> Statistics:
-        """Of every set the statistics from `one` where `first` is true, else from `other`."""
+        """The statistics of `one` for the sets where `first` is true, else those of `other`."""
         return {
             x.name: np.where(first.reshape(-1, *[1] * (one[x.name].ndim - _axis(x) - 1)), one[x.name], other[x.name])
             for x in self.bundles
@@ -274,7 +284,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return {x.name: stats[x.name].take(places, axis=_axis(x)) for x in self.bundles}
 
     def with_room(self, stats: Statistics, more: int) -> Statistics:
-        """The statistics with nothing for so many further sets."""
+        """The statistics with zeros for this many further sets."""
         wider = {x.name: [(0, more * (axis == _axis(x))) for axis in range(stats[x.name].ndim)] for x in self.bundles}
         return {name: np.pad(stats[name], widths) for name, widths in wider.items()}
 
@@ -282,12 +292,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         """One set's statistics as counts by bundle."""
         arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=_axis(x))) for x in self.bundles}
         return Counts(arrays, float(arrays[ROOT].hi.sum()), log_likelihood)
-
-    def _each(self, params: Params, change: Any) -> Params:
-        bundles: dict[Hashable, Own] = {
-            x.name: {part: change(x, value) for part, value in params.bundles[x.name].items()} for x in self.bundles
-        }
-        return Params(bundles, params.places)
 
     # -- as vectors, in coordinates where straight lines make sense
 
@@ -301,7 +305,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def weights(self, params: Params) -> np.ndarray:
-        """What a unit along each coordinate weighs: the root of its group's share, in deviations of its column."""
+        """The weight of a unit along each coordinate: the root of its group's share, in deviations of its column."""
         roots, parts = np.sqrt(np.maximum(shares_of(params), 1e-12)), []
         for x in self.bundles:
             own, axis = params.bundles[x.name], _axis(x)
@@ -317,7 +321,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def moved(self, vectors: np.ndarray, like: Params) -> Params:
-        """The parameters that vectors stand for, within their floors."""
+        """The parameters of vectors, within their floors."""
         bundles: dict[Hashable, Own] = {}
         at = 0
         for x in self.bundles:
@@ -354,16 +358,5 @@ def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _axis(bundle: Bundle) -> int:
-    """Where the sets are."""
+    """The axis of the sets."""
     return 1 if bundle.alone else 2
-
-
-def _for_sets(bundle: Bundle, hyper: Hyper) -> Hyper:
-    """Hyperparameters with an axis for the sets."""
-    if bundle.alone:
-        return hyper
-    levels = per_level(bundle.family)
-    return {
-        name: np.expand_dims(value, -2) if levels else value[..., None] if np.ndim(value) else value
-        for name, value in hyper.items()
-    }

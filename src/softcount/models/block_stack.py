@@ -1,4 +1,4 @@
-"""The stack of a correlated block: which kernel scores and counts it, and the order of its rows with holes."""
+"""The stack of a correlated block: which kernel scores and counts it, and the order of rows with missing cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from softcount.core.special import inverse_of_lower
 from softcount.core.twofold import Twofold, two_sum
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params
-from softcount.models.stacks import STEADY, Stack, Tallies, one_hot, wanted
+from softcount.models.stacks import STEADY, SingleStack, Tallies, one_hot, wanted
 from softcount.table.chunk import Chunk
 
 NARROW = 32
@@ -21,16 +21,16 @@ NARROW = 32
 
 upper = cache(np.triu_indices)
 Form = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
-"""Means, covariances and, where it is Student's, degrees of freedom and spread."""
+"""Means, covariances and, for Student's t, degrees of freedom and spread."""
 Data = tuple[np.ndarray, np.ndarray]
-"""Rows as they came, and the bits of their holes."""
+"""The rows, and the bits of their missing cells."""
 
 
 class Densities(Struct, frozen=True, eq=False):
-    """Every group's density as the kernels want it.
+    """The density of every group in the form of the kernels.
 
-    `centres` (groups, 2, d): the mean in the user's units, and what rounding it left over in counting ones. `eta` is
-    the product form, None where it would lose digits or time. `student` holds degrees of freedom and spread.
+    `centres` (groups, 2, d): the mean in the user's units, and its rounding error in counting units. `eta` is the
+    product form, None if it would lose digits or time. `student` holds degrees of freedom and spread.
     """
 
     centres: np.ndarray
@@ -41,7 +41,7 @@ class Densities(Struct, frozen=True, eq=False):
     student: tuple[np.ndarray, np.ndarray] | None
 
 
-class Block(Stack, frozen=True, eq=False):
+class Block(SingleStack, frozen=True, eq=False):
     """One correlated block of real columns, each group with a mean and a covariance."""
 
     clamped: ClassVar[bool] = False
@@ -58,11 +58,7 @@ class Block(Stack, frozen=True, eq=False):
     def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
         return chunk.reals[:, [place.slot for place in self.places]]
 
-    def base(self, data: Data) -> float:
-        return 0.0
-
     def compile(self, params: Params) -> Densities:
-        """The densities these parameters stand for."""
         return densities(self.node.family.block_form(params[self.node.key]), self.units)
 
     def score(self, data: Data, compiled: Densities, out: np.ndarray) -> None:
@@ -75,11 +71,16 @@ class Block(Stack, frozen=True, eq=False):
         part = np.zeros((len(whole), out.shape[1]))
         self._score_whole(rows[whole], compiled, part)
         out[whole] += part
-        if len(holed):
-            out[holed] += self._score_holed(rows[holed], starts - starts[0], compiled)
-
-    def score_node(self, data: Data, compiled: Densities, node: int, out: np.ndarray) -> None:
-        self.score(data, compiled, out)
+        if not len(holed):
+            return
+        holed_rows, starts, scales = rows[holed], starts - starts[0], self.units[1]
+        distances, dets = self.kernels.score_patterns(
+            holed_rows, starts, scales, compiled.centres, compiled.covariances
+        )
+        there = ~np.isnan(holed_rows[starts[:-1]])
+        dets -= (there * np.log(scales)).sum(axis=1, keepdims=True)
+        which = np.repeat(np.arange(len(there)), np.diff(starts))
+        out[holed] += density(distances, dets[which], there.sum(axis=1, keepdims=True)[which], compiled)
 
     def _score_whole(self, rows: np.ndarray, found: Densities, out: np.ndarray) -> None:
         if found.eta is not None:
@@ -94,24 +95,20 @@ class Block(Stack, frozen=True, eq=False):
         self.kernels.score_centred(rows, scales, found.centres, found.roots, np.zeros(out.shape[1]), apart)
         out += density(-2.0 * apart, found.dets - np.log(scales).sum(), np.array([[d]]), found)
 
-    def _score_holed(self, rows: np.ndarray, starts: np.ndarray, found: Densities) -> np.ndarray:
-        scales = self.units[1]
-        distances, dets = self.kernels.score_patterns(rows, starts, scales, found.centres, found.covariances)
-        there = ~np.isnan(rows[starts[:-1]])
-        dets -= (there * np.log(scales)).sum(axis=1, keepdims=True)
-        which = np.repeat(np.arange(len(there)), np.diff(starts))
-        return density(distances, dets[which], there.sum(axis=1, keepdims=True)[which], found)
-
     def count(self, data: Data, memberships: np.ndarray, compiled: Densities | None) -> Tallies:
-        rows, holes = data
-        found = compiled
+        (rows, holes), found = data, compiled
         if not holes.any():
             return {self.name: self._count_whole(rows, memberships, found)}
         order, starts = arranged(holes)
         whole, holed = order[: starts[0]], order[starts[0] :]
         total = self._count_whole(rows[whole], memberships[whole], found)
         if len(holed):
-            found = found or densities(self._blank(memberships.shape[1]), self.units)
+            if found is None:
+                # Groups alike: each column's own mean and variance, or those of its unit while they are not known.
+                d, groups = len(self.places), memberships.shape[1]
+                mean, variance, _ = self.node.setting.blank or (np.zeros(d), np.ones(d), None)
+                apart = np.diag(np.maximum(variance, 1e-300))
+                found = densities((np.tile(mean, (groups, 1)), np.tile(apart, (groups, 1, 1)), None), self.units)
             total = total + Twofold(
                 *self.kernels.count_patterns(
                     rows[holed], starts - starts[0], memberships[holed], self.units, found.centres, found.covariances
@@ -122,23 +119,15 @@ class Block(Stack, frozen=True, eq=False):
     def _count_whole(self, rows: np.ndarray, memberships: np.ndarray, found: Densities | None) -> Twofold:
         if found is not None and found.eta is not None:
             return Twofold(*self.kernels.count_products(rows, memberships, self.units))
-        centres = self._middles(rows, memberships) if found is None else np.ascontiguousarray(found.centres[:, 0])
-        return Twofold(*self.kernels.count_centred(rows, memberships, centres, *self.units))
-
-    def _middles(self, rows: np.ndarray, memberships: np.ndarray) -> np.ndarray:
-        """Each group's mean in these rows, in the user's units."""
         anchors, scales = self.units
-        mass = memberships.sum(axis=0)[:, None]
-        with np.errstate(invalid="ignore", over="ignore"):
-            middles = memberships.T @ ((rows - anchors) * scales) / np.where(mass > 0, mass, 1.0) / scales + anchors
-        return np.asarray(np.where(np.isfinite(middles), middles, anchors))
-
-    def _blank(self, groups: int) -> Form:
-        """Groups alike: each column's own mean and variance, or those of its unit while they are not known."""
-        d = len(self.places)
-        mean, variance, _ = self.node.setting.blank or (np.zeros(d), np.ones(d), None)
-        apart = np.diag(np.maximum(variance, 1e-300))
-        return np.tile(mean, (groups, 1)), np.tile(apart, (groups, 1, 1)), None
+        if found is not None:
+            centres = np.ascontiguousarray(found.centres[:, 0])
+        else:  # each group's mean in these rows, in the user's units
+            mass = memberships.sum(axis=0)[:, None]
+            with np.errstate(invalid="ignore", over="ignore"):
+                means = memberships.T @ ((rows - anchors) * scales) / np.where(mass > 0, mass, 1.0) / scales + anchors
+            centres = np.asarray(np.where(np.isfinite(means), means, anchors))
+        return Twofold(*self.kernels.count_centred(rows, memberships, centres, anchors, scales))
 
     def count_labelled(self, data: Data, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         rows, holes = data
@@ -161,9 +150,9 @@ class Block(Stack, frozen=True, eq=False):
     def expect(
         self, data: Data, compiled: Densities, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
-        """Expected counts, those of the groups and the log-likelihood in one go, where this block is all there is.
+        """Expected counts, those of the groups, and the log-likelihood in one kernel, if this is the only stack.
 
-        None where it takes scoring and counting one after the other.
+        None if scoring and counting must follow each other.
         """
         rows, holes = data
         if compiled.eta is None or holes.any():
@@ -172,9 +161,6 @@ class Block(Stack, frozen=True, eq=False):
         eta[:, 0] += log_shares
         high, low, likelihood = self.kernels.expect_products(rows, weights, self.units, eta)
         return Twofold(high, low), Twofold(high[:, 0], low[:, 0]), likelihood
-
-    def split(self, counts: Twofold) -> dict[Name, Twofold]:
-        return {self.bundles[0].name: counts}
 
     def features(self, data: Data) -> np.ndarray | None:
         """1, the numbers and their products, of complete rows."""
@@ -192,7 +178,7 @@ class Block(Stack, frozen=True, eq=False):
 
     @property
     def common(self) -> int | None:
-        """Products, where all groups have one covariance."""
+        """Products, if all groups have one covariance."""
         return 1 + len(self.places) if self.node.family.shared_by_groups else None
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
@@ -213,7 +199,7 @@ class Block(Stack, frozen=True, eq=False):
 
 
 def densities(form: Form, units: np.ndarray) -> Densities:
-    """Densities from means, covariances and what makes them Student's, in counting units."""
+    """Densities from means, covariances and, for Student's t, freedom and spread, in counting units."""
     scales = units[1]
     mean, covariance, student = form
     centres = centres_of(mean, units)
@@ -226,7 +212,7 @@ def densities(form: Form, units: np.ndarray) -> Densities:
 
 
 def centres_of(mean: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """(groups, 2, d) means in the user's units, and what rounding them left over in counting ones."""
+    """(groups, 2, d) means in the user's units, and their rounding errors in counting units."""
     anchors, scales = units
     at = mean / scales + anchors
     step, rest = two_sum(at, np.broadcast_to(-anchors, at.shape))
@@ -234,7 +220,7 @@ def centres_of(mean: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 
 def product_form(mean: np.ndarray, unit: np.ndarray, roots: np.ndarray, heights: np.ndarray) -> np.ndarray | None:
-    """(groups, features) that multiply 1, x_i and x_i x_j (i <= j); None where it would lose digits or time."""
+    """(groups, features) that multiply 1, x_i and x_i x_j (i <= j); None if it would lose digits or time."""
     d = mean.shape[1]
     precision = roots.swapaxes(1, 2) @ roots
     reach = np.abs(mean) + unit
@@ -257,7 +243,7 @@ def whole_product_form(mean: np.ndarray, roots: np.ndarray, heights: np.ndarray)
 
 
 def density(distances: np.ndarray, dets: np.ndarray, there: np.ndarray, found: Densities) -> np.ndarray:
-    """Log-density of rows at these squared distances, `there` columns of them present; 0 where there is none."""
+    """Log-density of rows at these squared distances with `there` present columns; 0 without any."""
     if found.student is None:
         return np.asarray(-0.5 * distances - dets - there * HALF_LOG_2PI)
     nu, spread = found.student
@@ -266,7 +252,7 @@ def density(distances: np.ndarray, dets: np.ndarray, there: np.ndarray, found: D
 
 
 def holes_of(rows: np.ndarray) -> np.ndarray:
-    """(rows, words) bits, one for each missing cell: rows with equal bits have one pattern of holes."""
+    """(rows, words) bits, one for each missing cell: rows with equal bits have the same pattern of missing cells."""
     missing = np.isnan(rows)
     bits = np.zeros((len(rows), -(-rows.shape[1] // 64) * 8), dtype=np.uint8)
     if missing.any():
@@ -276,7 +262,10 @@ def holes_of(rows: np.ndarray) -> np.ndarray:
 
 
 def arranged(holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows in order of their patterns, whole ones first, and where each pattern with holes starts; then the end."""
+    """The rows in order of their patterns, complete ones first.
+
+    Then the start of each incomplete pattern, and the end.
+    """
     order = np.lexsort(holes.T) if holes.shape[1] > 1 else np.argsort(holes[:, 0], kind="stable")
     sorted_bits = holes[order]
     new = np.flatnonzero((sorted_bits[1:] != sorted_bits[:-1]).any(axis=1)) + 1

@@ -1,4 +1,4 @@
-"""Parameters as one vector, in coordinates where straight lines make sense: what acceleration and L-BFGS move in."""
+"""Parameters as one vector, in coordinates in which straight lines make sense: for acceleration and L-BFGS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Part(Struct, frozen=True, eq=False):
         return value if self.free is None else value[:, self.free]
 
     def put(self, value: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """The whole array, where only some columns have moved."""
+        """The whole array, if only some columns have changed."""
         if self.free is None:
             return value
         whole = old.copy()
@@ -38,20 +38,21 @@ class Part(Struct, frozen=True, eq=False):
 
 
 class Coordinates:
-    """All parameters that EM moves as one vector in which complete rows have about the same curvature everywhere.
+    """All parameters that EM changes as one vector in which complete rows have about the same curvature everywhere.
 
-    Shares are taken by their root, variances, rates and covariances (as Cholesky factors) by their logarithm. With
-    `every` above one the vector has every so manyth word only, and parameters cannot be had back from it.
+    Shares are represented by their roots, variances, rates and covariances (as Cholesky factors) by their logarithms.
+    With `every` above one the vector has only every n-th word, and cannot be converted back.
     """
 
     def __init__(self, model: Model, imagined: Imagined, every: int = 1) -> None:
         self.model, self.imagined, self.every = model, imagined, every
-        self.parts = [
-            Part(bundle, name, line, free)
-            for bundle in model.nodes.bundles
-            for name, line in bundle.family.chart.items()
-            for free in _free(bundle, name, imagined)
-        ]
+        self.parts: list[Part] = []
+        for bundle in model.nodes.bundles:
+            for name, line in bundle.family.chart.items():
+                free = [place for place, key in enumerate(bundle.keys) if name not in imagined.fixed.get(key, {})]
+                if free:
+                    some = None if len(free) == len(bundle.keys) else np.array(free)
+                    self.parts.append(Part(bundle, name, line, some))
         self.whole = all(bundle.family.chart for bundle in model.nodes.bundles) and every == 1
 
     def vector(self, params: Params) -> np.ndarray:
@@ -64,7 +65,7 @@ class Coordinates:
         return value[:, :: self.every] if value.ndim == 2 and part.line in ("share", "shares") else value
 
     def weights(self, params: Params) -> np.ndarray:
-        """What a unit along each coordinate weighs: the root of its group's share, in deviations of its column."""
+        """The weight of a unit along each coordinate: the root of its group's share, in deviations of its column."""
         return np.concatenate([self._weight(part, params).ravel() for part in self.parts] or [np.zeros(0)])
 
     def _weight(self, part: Part, params: Params) -> np.ndarray:
@@ -81,9 +82,9 @@ class Coordinates:
         return np.asarray(weight / (deviation if part.free is None else deviation[:, part.free]))
 
     def params(self, vector: np.ndarray, like: Params, free: bool = False) -> Params:
-        """The parameters a vector stands for, within their floors; what is not on the chart is as in `like`.
+        """The parameters of a vector, within their floors; those without a coordinate are as in `like`.
 
-        Shares keep some of what they were unless they are `free`.
+        Shares keep some of their old values unless they are `free`.
         """
         moved: dict[Name, Own] = {name: dict(own) for name, own in like.bundles.items()}
         at = 0
@@ -98,7 +99,7 @@ class Coordinates:
         return nodes.held(nodes.within(like.replaced(moved), self.imagined), self.imagined)
 
     def gradient(self, vector: np.ndarray, slopes: Params) -> np.ndarray:
-        """How steeply something rises along each coordinate, from how it rises with each parameter."""
+        """The gradient along each coordinate, from the gradient with respect to the parameters."""
         parts, at = [np.zeros(0)], 0
         for part in self.parts:
             slope = part.of(slopes)
@@ -107,12 +108,6 @@ class Coordinates:
             parts.append(_along(vector[at : at + size].reshape(shape), part.line, slope).ravel())
             at += size
         return np.concatenate(parts)
-
-
-def _free(bundle: Bundle, name: str, imagined: Imagined) -> list[np.ndarray | None]:
-    """The columns of a bundle of which a parameter is not fixed: None for all of them, nothing where there is none."""
-    free = [place for place, key in enumerate(bundle.keys) if name not in imagined.fixed.get(key, {})]
-    return [None] if len(free) == len(bundle.keys) else [np.array(free)] if free else []
 
 
 def straight(value: np.ndarray, line: Line) -> np.ndarray:
@@ -139,7 +134,10 @@ def straight_shape(shape: tuple[int, ...], line: Line) -> tuple[int, ...]:
 
 
 def bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
-    """Back from the line. A share keeps at least a hundredth of what it was: nothing would stay nothing for ever."""
+    """A parameter from its coordinates.
+
+    A share keeps at least a hundredth of its old value: from zero it could not grow.
+    """
     if line == "log":
         return np.asarray(np.exp(np.clip(np.sqrt(2.0) * moved, -690.0, 690.0)))
     if line == "shares":
@@ -174,7 +172,7 @@ def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
 
 
 def _factor(moved: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The Cholesky factors that stand on a line."""
+    """Cholesky factors from their coordinates."""
     factor, own = np.zeros(shape), np.arange(shape[-1])
     factor[(..., *lower(shape[-1]))] = moved
     diagonal = np.exp(np.clip(factor[..., own, own], -345.0, 345.0))

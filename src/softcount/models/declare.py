@@ -35,7 +35,7 @@ BY_KIND = {
     Kind.COUNT: "poisson",
     Kind.TEXT: "text",
 }
-"""The family of a column of which nobody said anything."""
+"""The default family of each kind of column."""
 SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
 AUTO = "auto"
 """In place of a kind: the column's density is chosen by its rows."""
@@ -45,10 +45,10 @@ BAG = "counts"
 
 
 class Declared(Struct, frozen=True):
-    """What the user said of columns: families by column or block, kinds forced by them, columns to leave out.
+    """The declared kinds: families by column or block, kinds that they force, and columns to leave out.
 
-    The densities of columns in `auto`, or of all of which nothing else is said, are for their rows to choose; `floors`
-    are then the least variances of those that were chosen, as shares of the columns'.
+    The densities of the columns in `auto`, or of all undeclared columns, are chosen by their rows. `floors` are the
+    least variances of the chosen ones, as shares of the columns' variances.
     """
 
     families: dict[Key, Family] = field(default_factory=dict)
@@ -61,11 +61,13 @@ class Declared(Struct, frozen=True):
     @property
     def leaves_open(self) -> bool:
         """Whether rows are to choose some column's family."""
-        return self.all_auto or bool(self.auto) or any(x.choices for x in self._named)
+        return self.all_auto or bool(self.auto) or any(x.choices for x in self._declared_families)
 
     def undecided(self, schema: Schema) -> dict[Key, Sequence[Family]]:
-        """The columns of numbers, and the blocks, whose family rows are to choose, each with those it is one of; with
-        none where any family may be tried."""
+        """Columns and blocks whose family is chosen by their rows, with the families to choose from.
+
+        An empty list means any family.
+        """
         for key in self.auto:
             if key not in schema.by_key:
                 raise DataError(f"kinds names column {key!r}, which the table does not have.")
@@ -82,29 +84,29 @@ class Declared(Struct, frozen=True):
     @property
     def needs_levels(self) -> bool:
         """Whether a column's levels must be settled before rows are counted."""
-        return any(family.needs_levels or family.counts_points for family in self._named)
+        return any(family.needs_levels or family.counts_points for family in self._declared_families)
 
     @property
-    def _named(self) -> list[Family]:
+    def _declared_families(self) -> list[Family]:
         return [*self.families.values(), *([] if self.everything is None else [self.everything])]
 
     def with_points(self, settled: Settled, chunks: Rows) -> Settled:
-        """The same with the points at which numbers are counted, where a family counts them so."""
-        counted = [(place, spec) for place, spec in enumerate(settled.schema.stored("reals")) if self._counts(spec.key)]
+        """The settled table with the points at which numbers are counted, for the families that count them so."""
+        counted = [
+            (place, spec)
+            for place, spec in enumerate(settled.schema.stored("reals"))
+            if (family := self.families.get(spec.key) or self.everything) is not None and family.counts_points
+        ]
         most, schema = points_for(max(len(settled.classes), 1), len(counted)), settled.schema
         for place, spec in counted:
             columns = (weighty(chunk.reals[:, place], chunk.weights) for chunk in chunks.here)
             schema = schema.with_field(replace(spec, points=CountedPoints.of(columns, most)))
         return replace(settled, schema=schema) if counted else settled
 
-    def _counts(self, key: Key) -> bool:
-        family = self.families.get(key) or self.everything
-        return family is not None and family.counts_points
-
     def model(
         self, schema: Schema, groups: int, cells: int, floor: float, bag: int | None = None, weight: float = 1.0
     ) -> ClassModel:
-        """The model of these columns for a table of so many cells; rows without a label have that weight."""
+        """The model of these columns for a table of this many cells; `weight` is that of rows without a label."""
         return Star(schema, nodes_of(schema, self, groups, bag, floor), groups, Kernels(cells), weight)
 
     def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
@@ -118,7 +120,7 @@ class Declared(Struct, frozen=True):
 
 
 def weighty(column: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The cells of rows that weigh something."""
+    """The cells of rows with a weight above zero."""
     return column if weights is None else column[weights > 0]
 
 
@@ -130,7 +132,10 @@ def read_kinds(kinds: Any) -> Declared:
         return Declared(everything=family_of(kinds, "every column"))
     if not isinstance(kinds, Mapping):
         raise DataError(f"kinds is a mapping of columns to kinds, or one kind for all of them, not {kinds!r}.")
-    declared = Declared(auto=_chosen_by_rows(kinds))
+    declared = Declared(auto=frozenset(key for key, said in kinds.items() if isinstance(said, str) and said == AUTO))
+    for key in declared.auto:
+        if isinstance(key, tuple):
+            raise DataError(f"kinds: 'auto' chooses the density of one column, but {key!r} names {len(key)} of them.")
     for key, said in kinds.items():
         if key in declared.auto:
             continue
@@ -144,15 +149,6 @@ def read_kinds(kinds: Any) -> Declared:
                 raise DataError(f"kinds names column {column!r} twice. A column has one kind, alone or in one block.")
             declared.forced[column] = family.reads
     return declared
-
-
-def _chosen_by_rows(kinds: Mapping[Any, Any]) -> frozenset[Key]:
-    """The columns whose density is for their rows to choose."""
-    auto = frozenset(key for key, said in kinds.items() if isinstance(said, str) and said == AUTO)
-    for key in auto:
-        if isinstance(key, tuple):
-            raise DataError(f"kinds: 'auto' chooses the density of one column, but {key!r} names {len(key)} of them.")
-    return auto
 
 
 def family_of(said: Any, key: Key) -> Family:
@@ -189,7 +185,12 @@ def nodes_of(
             least = max(floor, declared.floors.get(spec.key, 0.0))
             nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, least)))
     nodes += [_block_node(key, family, schema, groups, floor) for key, family in blocks.items()]
-    return _in_one_unit(nodes)
+    for shared in {node.family for node in nodes if node.family.shared_by_columns}:
+        # Columns that share a parameter are counted in one unit.
+        places = [i for i, node in enumerate(nodes) if node.family == shared]
+        for i, setting in zip(places, shared.in_one_unit([nodes[i].setting for i in places]), strict=True):
+            nodes[i] = replace(nodes[i], setting=setting)
+    return tuple(nodes)
 
 
 def _block_node(key: tuple[Key, ...], family: Family, schema: Schema, groups: int, floor: float) -> Node:
@@ -201,17 +202,8 @@ def _block_node(key: tuple[Key, ...], family: Family, schema: Schema, groups: in
     return Node(key, key, *family.set_up(key, [schema[column] for column in key], groups, floor))
 
 
-def _in_one_unit(nodes: list[Node]) -> tuple[Node, ...]:
-    """Columns that share a parameter are counted in one unit."""
-    for family in {node.family for node in nodes if node.family.shared_by_columns}:
-        places = [i for i, node in enumerate(nodes) if node.family == family]
-        for i, setting in zip(places, family.in_one_unit([nodes[i].setting for i in places]), strict=True):
-            nodes[i] = replace(nodes[i], setting=setting)
-    return tuple(nodes)
-
-
 def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any]:
-    """Each leaf's prior: from a mapping by column, or the same for all."""
+    """The prior of each leaf: from a mapping by column, or one prior for all."""
     leaves = list(leaves)
     if not isinstance(prior, Mapping):
         return {leaf.key: prior for leaf in leaves}
@@ -221,18 +213,18 @@ def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any
     return {leaf.key: prior.get(leaf.key, default) for leaf in leaves}
 
 
-# From what the user says of a network, and a table that was read, to its nodes: columns, hidden nodes, cut numbers.
+# -- networks: columns, hidden nodes and discretised numbers as nodes
 
 FLOOR = 1e-6
 """Of the column's variance: the least variance of a number in a configuration of its parents."""
 MOST_PARAMETERS = 1 << 22
-"""Cells of all tables together: no table of rows fills as many, and holes in it would take minutes to share out."""
+"""Limit of the cells of all tables together: filling missing values in larger tables would take minutes."""
 MOST_LEVELS = 1 << 16
 """Of a hidden node."""
 
 
 class Coded(Struct, frozen=True):
-    """A table as a search for edges sees it: codes (-1 where missing), how many levels, what nodes are called."""
+    """A table as the structure search takes it: codes (-1 if missing), numbers of levels, and names of nodes."""
 
     names: tuple[Key, ...]
     codes: np.ndarray
@@ -245,7 +237,7 @@ Shape = Callable[[Sequence[Key]], Graph]
 
 
 class DeclaredNet(Struct, frozen=True):
-    """What was said: kinds, edges or how to find them, hidden nodes, numbers to cut; the class that cuts go by."""
+    """A declared network: kinds, edges or how to find them, hidden nodes, numbers to discretise, and the class."""
 
     declared: Declared = field(default_factory=Declared)
     graph: Graph | None = None
@@ -260,14 +252,17 @@ class DeclaredNet(Struct, frozen=True):
     intervals: int = MOST_INTERVALS
 
     def build(self, settled: Settled, chunks: Sequence[Chunk]) -> tuple[Net, list[str]]:
-        """The network of a table, and what is to be said of it."""
+        """The network of a table, and notes about it."""
         schema = settled.schema
         notes: list[str] = []
-        columns = {x.key: _blanked(x, schema, chunks) for x in nodes_of(schema, self.declared, 1, None, FLOOR)}
-        hidden = self._hidden(columns)
-        known = {**self._class(settled), **columns, **hidden}
+        columns = {x.key: _with_blank(x, schema, chunks) for x in nodes_of(schema, self.declared, 1, None, FLOOR)}
+        known = {**self._class_node(settled), **columns}
+        for key, levels in self.hidden.items():
+            if key in columns or key == self.target:
+                raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
+            known[key] = _level_node(key, _hidden_levels(key, levels))
         graph = self.graph if self.shape is None else self.shape(tuple(known))
-        wanted = self._wanted(known, graph)
+        wanted = self._numbers_to_cut(known, graph)
         cuts = self._cuts(columns, wanted, chunks, schema, notes)
         known |= {
             key: _level_node(key, interval_names(list(edges), schema[key].written)) for key, edges in cuts.items()
@@ -275,15 +270,19 @@ class DeclaredNet(Struct, frozen=True):
         if graph is None:
             assert self.search is not None
             flat = Net(schema, Graph.of([], known), tuple(known.values()), Kernels(0), cuts, self.target)
-            graph, said = self.search(_coded(flat, chunks))
+            codes = np.concatenate([flat.codes(chunk) for chunk in chunks])
+            graph, said = self.search(Coded(tuple(flat.discrete.names), codes, flat.sizes, _weights(chunks)))
             notes += said
         left = [key for key in columns if key not in graph.number]
         if left:
             notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
-        self._refuse_left_out(graph)
-        nodes = tuple(_following(known[name], graph, known, schema) for name in graph.names)
-        _refuse_empty(nodes)
-        _refuse_points(nodes)
+        for key in self.hidden:
+            if key not in graph.number or not (graph.parents[graph.number[key]] or graph.children[graph.number[key]]):
+                raise DataError(f"hidden: {key!r} is in no edge, so nothing tells of it. Give the edges that it has.")
+        if self.target is not None and self.target not in graph.number:
+            raise DataError(f"the class {self.target!r} is in no edge. Give it one, or fit without y.")
+        nodes = tuple(_follow_numbers(known[name], graph, known, schema) for name in graph.names)
+        _check_nodes(nodes)
         refuse_too_large(graph, [len(levels_of(node) or (0,)) for node in nodes])
         cuts = {key: edges for key, edges in cuts.items() if key in graph.number}
         within = {
@@ -293,39 +292,24 @@ class DeclaredNet(Struct, frozen=True):
         notes += [
             f"only numbers depend on {key!r}: declared normal, it would not be cut."
             for key in cuts
-            if key not in self.cut and _only_numbers_below(graph, graph.number[key], nodes)
+            if key not in self.cut
+            and (below := graph.children[graph.number[key]])
+            and all(levels_of(nodes[child]) is None for child in below)
         ]
         target = self.target if self.target in graph.number else None
         return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, within), notes
 
-    def _refuse_left_out(self, graph: Graph) -> None:
-        """Raise where a hidden node or the class is in no edge."""
-        for key in self.hidden:
-            if key not in graph.number or not (graph.parents[graph.number[key]] or graph.children[graph.number[key]]):
-                raise DataError(f"hidden: {key!r} is in no edge, so nothing tells of it. Give the edges that it has.")
-        if self.target is not None and self.target not in graph.number:
-            raise DataError(f"the class {self.target!r} is in no edge. Give it one, or fit without y.")
-
-    def _class(self, settled: Settled) -> dict[Key, Node]:
+    def _class_node(self, settled: Settled) -> dict[Key, Node]:
         if self.target is None:
             return {}
         classes = settled.classes if self.classes is None else self.classes
         names = [name.item() if isinstance(name, np.generic) else name for name in classes]
-        names += [
-            name for name in self.told_classes if name not in names
-        ]  # behind: rows have the numbers of the others
+        # Behind the others, whose places are the labels of rows.
+        names += [name for name in self.told_classes if name not in names]
         return {self.target: _level_node(self.target, tuple(names))}
 
-    def _hidden(self, columns: Mapping[Key, Node]) -> dict[Key, Node]:
-        found = {}
-        for key, said in self.hidden.items():
-            if key in columns or key == self.target:
-                raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
-            found[key] = _level_node(key, _hidden_levels(key, said))
-        return found
-
-    def _wanted(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
-        """The columns of numbers that the network needs as levels; names nobody knows are refused."""
+    def _numbers_to_cut(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
+        """The columns of numbers that the network needs as levels. Raises an error for names that are not columns."""
         for name in graph.names if graph is not None else ():
             if name not in known:
                 raise DataError(
@@ -349,30 +333,55 @@ class DeclaredNet(Struct, frozen=True):
         schema: Schema,
         notes: list[str],
     ) -> dict[Key, np.ndarray]:
-        """Where each column of numbers that is needed as levels is cut."""
+        """The cut points of each column of numbers that is needed as levels."""
         found: dict[Key, np.ndarray] = {}
-        labels = _labels(chunks) if wanted and self.target is not None else None
+        parts = [chunk.labels for chunk in chunks if chunk.labels is not None]
+        labels = None
+        if wanted and self.target is not None and len(parts) == len(chunks):
+            labels = np.concatenate(parts).astype(np.int64)
         for key in (key for key in columns if key in wanted):
             if schema.places[key].store != "reals":
                 out = remedies.kind(key, "ignore")
                 raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: {out}.")
             cells, weights, rows = _cells(schema, chunks, key)
             said = self.cut.get(key)
-            if said is not None and not _is_number_of_intervals(said):
-                found[key] = _given_edges(key, said)
+            if said is not None and not (
+                isinstance(said, (int, np.integer)) and not isinstance(said, bool) and bool(said > 0)
+            ):
+                try:
+                    edges = np.asarray(said, dtype=np.float64)
+                except (TypeError, ValueError):
+                    edges = np.zeros(())
+                if edges.ndim != 1 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+                    raise DataError(
+                        f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {said!r}."
+                    )
+                found[key] = edges
                 continue
             if said is None and labels is not None:
-                found[key] = _by_class(cells, labels[rows], weights)
+                own, seen = labels[rows], labels[rows] >= 0
+                found[key] = by_class(cells[seen], own[seen], weights[seen], int(own.max(initial=0)) + 1)
                 how = "where the classes change"
             else:
                 found[key] = equal_count(cells, weights, self.intervals if said is None else int(said))
                 how = "of about equal count"
-            notes.append(f"column {key!r} is {_intervals(found[key])} {how}.{_remedy(key, found[key], said)}")
+            if len(found[key]):
+                notes.append(f"column {key!r} is cut into {len(found[key]) + 1} intervals {how}.")
+            else:
+                remedy = "" if said is not None else f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
+                notes.append(f"column {key!r} is one level, which says nothing: no cut is found {how}.{remedy}")
         return found
 
 
-def _refuse_points(nodes: Sequence[Node]) -> None:
-    """Raise where a node is a density of any shape."""
+def _check_nodes(nodes: Sequence[Node]) -> None:
+    if not nodes:
+        raise DataError("no edges are given, so the network has no nodes. Give edges, or a word for how to find them.")
+    for node in nodes:
+        if levels_of(node) is not None and not levels_of(node):
+            raise DataError(
+                f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
+                f"{remedies.of_column('hidden', 'name', 2)}."
+            )
     for node in nodes:
         if node.family.counts_points:
             normal, cut = remedies.kind(node.key, "normal"), remedies.of_column("cut", node.key, 5)
@@ -382,20 +391,7 @@ def _refuse_points(nodes: Sequence[Node]) -> None:
             )
 
 
-def _refuse_empty(nodes: Sequence[Node]) -> None:
-    """Raise where there is no node, or a node without a level."""
-    if not nodes:
-        raise DataError("no edges are given, so the network has no nodes. Give edges, or a word for how to find them.")
-    for node in nodes:
-        if levels_of(node) is not None and not levels_of(node):
-            raise DataError(
-                f"column {node.key!r} has no value in any row. Leave it out, or rename it and hide it: "
-                f"{remedies.of_column('hidden', 'name', 2)}."
-            )
-
-
 def _hidden_levels(key: Key, said: Any) -> tuple[object, ...]:
-    """The levels of a hidden node from their number or their names."""
     if isinstance(said, (int, np.integer)) and not isinstance(said, bool) and 0 < said <= MOST_LEVELS:
         return tuple(range(int(said)))
     if isinstance(said, (list, tuple)) and said:
@@ -406,8 +402,8 @@ def _hidden_levels(key: Key, said: Any) -> tuple[object, ...]:
     )
 
 
-def _blanked(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
-    """The node with what a hole is taken for before anything is known of its group, where its family needs that."""
+def _with_blank(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
+    """The node with the values that stand for missing cells in the first pass, if its family needs them."""
     places = [schema.places[column] for column in node.columns]
     if node.family.exact or any(place.store != "reals" for place in places):
         return node
@@ -418,7 +414,7 @@ def _blanked(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
 
 
 def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key], said: set[Key]) -> set[Key]:
-    """Those that were to be cut, that levels depend on, or that no straight line can start from; children first."""
+    """Numbers to cut: those the user cuts, the parents of levels, and those that a regression cannot take."""
     found = numbers & said
     for place in reversed(graph.order):
         key = graph.names[place]
@@ -428,13 +424,8 @@ def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key]
     return found
 
 
-def _only_numbers_below(graph: Graph, place: int, nodes: Sequence[Node]) -> bool:
-    below = graph.children[place]
-    return bool(below) and all(levels_of(nodes[child]) is None for child in below)
-
-
-def _following(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Schema) -> Node:
-    """The node itself; where it depends on numbers, along a straight line of them."""
+def _follow_numbers(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Schema) -> Node:
+    """The node, made a linear regression on those of its parents that are numbers."""
     above = tuple(graph.names[parent] for parent in graph.parents[graph.number[node.key]])
     numbers = tuple(key for key in above if levels_of(known[key]) is None)
     if not numbers:
@@ -449,20 +440,15 @@ def _following(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Sche
     return Node(node.key, (node.key,), *Linear(numbers).set_up(node.key, fields, 1, FLOOR))
 
 
-def _labels(chunks: Sequence[Chunk]) -> np.ndarray | None:
-    parts = [chunk.labels for chunk in chunks if chunk.labels is not None]
-    return np.concatenate(parts).astype(np.int64) if len(parts) == len(chunks) else None
-
-
 def _level_node(key: Key, levels: tuple[object, ...]) -> Node:
-    """A node that no column of levels shows."""
+    """A discrete node that is not a column of categories."""
     if len(set(levels)) < len(levels) or not levels:
         raise DataError(f"node {key!r} needs levels with different names, at least one.")
     return Node(key, (), Categorical(), Setting(keys=(key,), levels=levels))
 
 
 def _cells(schema: Schema, chunks: Sequence[Chunk], key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The numbers of a column that are there, their weights and their rows."""
+    """The present numbers of a column, their weights and their rows."""
     slot = schema.places[key].slot
     cells = np.concatenate([chunk.reals[:, slot] for chunk in chunks])
     weights = _weights(chunks)
@@ -472,41 +458,6 @@ def _cells(schema: Schema, chunks: Sequence[Chunk], key: Key) -> tuple[np.ndarra
 
 def _weights(chunks: Sequence[Chunk]) -> np.ndarray:
     return np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
-
-
-def _by_class(cells: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    seen = labels >= 0
-    return by_class(cells[seen], labels[seen], weights[seen], int(labels.max(initial=0)) + 1)
-
-
-def _is_number_of_intervals(said: Any) -> bool:
-    return isinstance(said, (int, np.integer)) and not isinstance(said, bool) and bool(said > 0)
-
-
-def _given_edges(key: Key, said: Any) -> np.ndarray:
-    try:
-        edges = np.asarray(said, dtype=np.float64)
-    except (TypeError, ValueError):
-        edges = np.zeros(())
-    if edges.ndim != 1 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
-        raise DataError(f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {said!r}.")
-    return edges
-
-
-def _intervals(edges: np.ndarray) -> str:
-    return f"cut into {len(edges) + 1} intervals" if len(edges) else "one level, which says nothing: no cut is found"
-
-
-def _remedy(key: Key, edges: np.ndarray, said: Any) -> str:
-    """How to cut a column that no cut was found for and nobody spoke of."""
-    if len(edges) or said is not None:
-        return ""
-    return f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
-
-
-def _coded(flat: Net, chunks: Sequence[Chunk]) -> Coded:
-    codes = np.concatenate([flat.codes(chunk) for chunk in chunks])
-    return Coded(tuple(flat.discrete.names), codes, flat.sizes, _weights(chunks))
 
 
 def refuse_too_large(graph: Graph, sizes: Sequence[int]) -> None:

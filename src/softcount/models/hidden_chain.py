@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from itertools import chain
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,12 +31,12 @@ FIRST: Key = ("(first state)", 0)
 
 
 def after(state: int) -> Key:
-    """The key of what follows a state."""
+    """The key of the transitions from a state."""
     return ("(after state)", state)
 
 
 class Links(Struct, frozen=True):
-    """Which states may come first, which may follow each, and which share what they show: equal numbers do."""
+    """Which states may be first, which may follow each, and which share an emission: those with equal numbers."""
 
     firsts: tuple[int, ...]
     nexts: tuple[tuple[int, ...], ...]
@@ -45,7 +44,7 @@ class Links(Struct, frozen=True):
 
     @classmethod
     def free(cls, states: int) -> Links:
-        """Every state may be first and follow any, and each shows something of its own."""
+        """Every state may be first and follow any other, and each has its own emission."""
         every = tuple(range(states))
         return cls(every, (every,) * states, every)
 
@@ -60,11 +59,11 @@ class Links(Struct, frozen=True):
 
     @property
     def is_free(self) -> bool:
-        """Whether states are told apart by nothing but their parameters."""
+        """Whether states are exchangeable."""
         return self == Links.free(self.states)
 
     def in_line(self) -> list[int] | None:
-        """The states in an order that no step goes back in; None where there is none."""
+        """The states in an order in which no step goes back; None if there is no such order."""
         left, order = set(range(self.states)), list[int]()
         while left:
             ahead = {j for i in left for j in self.nexts[i] if j != i}
@@ -76,25 +75,20 @@ class Links(Struct, frozen=True):
         return order if self.states > 1 and not self.is_free else None
 
     def nodes(self) -> tuple[Node, ...]:
-        """A categorical node for the first state, and one for what follows each: what cannot follow is no level."""
+        """A categorical node for the first state, and one for the transitions from each.
+
+        Its levels are the possible states.
+        """
         said = [(FIRST, self.firsts), *((after(i), levels) for i, levels in enumerate(self.nexts))]
         return tuple(Node(key, (), Categorical(), Setting((key,), 1, levels)) for key, levels in said)
 
-
-# The hidden chain: a state at every step, each state with its own successors and its own way to show itself.
 
 WORTH_COMPILING = 512
 """Cells times passes from which on paths are compiled: in plain NumPy a step takes 60 microseconds."""
 
 
-@cache
-def path_kernels(name: str) -> ModuleType:
-    """The module of these kernels, loaded when first needed."""
-    return import_module(f"softcount.kernels.{name}")
-
-
 class CompiledChain(Struct, frozen=True):
-    """Parameters as a pass wants them: first states, transitions, and what the stacks made of the emissions."""
+    """Parameters in the form of a pass: first states, transitions, and the compiled emissions."""
 
     first: np.ndarray
     following: np.ndarray
@@ -103,7 +97,7 @@ class CompiledChain(Struct, frozen=True):
 
 @register_model
 class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
-    """Structure only: what each state shows, and which state may follow which."""
+    """Structure only: the emissions of each state, and which state may follow which."""
 
     schema: Schema
     leaves: tuple[Node, ...]
@@ -136,8 +130,8 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def paths(self) -> Any:
-        """The kernels for paths: compiled unless there are next to no steps."""
-        return path_kernels("hidden_paths" if self._compiled else "reference_paths")
+        """The kernels for paths: compiled unless there are very few steps."""
+        return import_module(f"softcount.kernels.{'hidden_paths' if self._compiled else 'reference_paths'}")
 
     @property
     def _compiled(self) -> bool:
@@ -167,7 +161,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         return CompiledChain(*self.transitions(params), [np.zeros((TILE, self.groups)), *parts])
 
     def transitions(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities of the first state (states) and of the next (states x states); zero where it cannot be."""
+        """Probabilities of the first state (states) and of the next (states x states); zero if impossible."""
         first, following = np.zeros(self.states), np.zeros((self.states, self.states))
         first[list(self.links.firsts)] = params[FIRST]["probability"][0]
         for state, levels in enumerate(self.links.nexts):
@@ -175,10 +169,10 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         return first, following
 
     def scores(self, compiled: CompiledChain, ready: PathRows, own: bool = True) -> np.ndarray:
-        """(rows x states) log-density of each step in each state, but for what no state changes.
+        """(rows x states) log-density of each step in each state, without the part that is equal for all states.
 
-        Of a step whose state is known, minus infinity for all others. Unless it is to be its caller's `own`, the
-        memory is a thread's, the same each time.
+        If the state of a step is known, all others have minus infinity. Unless the caller needs its `own` memory, the
+        memory is reused by the thread.
         """
         rows, shown = ready.rows, list(self.links.shown)
         found = np.empty((rows.n_rows, self.states)) if own else scratch(rows.n_rows, self.states)
@@ -204,12 +198,12 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         base = np.broadcast_to(ready.rows.base, ready.n_rows)
         weights = ready.rows.weights
         extra = base.sum() if weights is None else base @ weights
-        arrays = self._counted(ready, members, compiled) | self._steps(firsts, nexts)
+        arrays = self._count(ready, members, compiled) | self._steps(firsts, nexts)
         mass = ready.n_rows if weights is None else weights.sum()
         return Counts(arrays, float(mass), float(likelihood.sum() + extra))
 
-    def _counted(self, ready: PathRows, members: np.ndarray, compiled: CompiledChain | None) -> dict[Hashable, Twofold]:
-        """What the stacks count under (rows x states) memberships, by stack."""
+    def _count(self, ready: PathRows, members: np.ndarray, compiled: CompiledChain | None) -> dict[Hashable, Twofold]:
+        """The stacks' counts under (rows x states) memberships."""
         parts = [None] * len(self.star.stacks) if compiled is None else compiled.emissions[1:]
         total: Counts | None = None
         for tile in ready.rows.tiles():
@@ -223,7 +217,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def sharing(self) -> np.ndarray:
-        """(states x emissions): 1 where a state shows that."""
+        """(states x emissions): 1 if the state has that emission."""
         return np.eye(self.groups)[list(self.links.shown)]
 
     def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:
@@ -253,7 +247,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         here = np.flatnonzero(inside)
         heavy = members[here - 1].sum(axis=1, keepdims=True)
         nexts = members[here - 1].T @ (members[here] / np.where(heavy > 0, heavy, 1.0))
-        arrays = self._counted(ready, members, None) | self._steps(members[ready.borders[:-1]].sum(axis=0), nexts)
+        arrays = self._count(ready, members, None) | self._steps(members[ready.borders[:-1]].sum(axis=0), nexts)
         return Counts(arrays, float(members.sum()))
 
     def gathered(self, counts: Counts) -> Counts:
@@ -268,17 +262,14 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
 
     def impossible(self, params: Params, ready: Sequence[PathRows]) -> DataError:
         compiled = self.compile(params)
-        rows = (row for part in ready if (row := self._dead_end(compiled, part)) is not None)
-        row = next(rows, None)
-        return super().impossible(params, ready) if row is None else DeadEnd(row)
-
-    def _dead_end(self, compiled: CompiledChain, ready: PathRows) -> int | None:
-        """The step, counted over all sequences, at which it shows that no path can have made a sequence with weight."""
-        scores = self.scores(compiled, ready)
-        heights = self.paths.filter_paths(scores, ready.borders, compiled.first, compiled.following)
-        heavy = True if ready.weights is None else np.repeat(ready.weights > 0, np.diff(ready.borders))
-        ended = np.flatnonzero(~np.isfinite(heights) & heavy)
-        return ready.start + int(ended[0]) if len(ended) else None
+        for part in ready:
+            scores = self.scores(compiled, part)
+            heights = self.paths.filter_paths(scores, part.borders, compiled.first, compiled.following)
+            weighted = True if part.weights is None else np.repeat(part.weights > 0, np.diff(part.borders))
+            ended = np.flatnonzero(~np.isfinite(heights) & weighted)
+            if len(ended):
+                return DeadEnd(part.start + int(ended[0]))
+        return super().impossible(params, ready)
 
     # -- states
 
@@ -312,8 +303,8 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
 
     def reordered(self, params: Params, order: np.ndarray) -> Params:
         assert self.links.is_free
-        own: dict[Key, Own] = {FIRST: _placed(params[FIRST], order)}
-        own |= {after(new): _placed(params[after(int(old))], order) for new, old in enumerate(order)}
+        own: dict[Key, Own] = {FIRST: _reorder(params[FIRST], order)}
+        own |= {after(new): _reorder(params[after(int(old))], order) for new, old in enumerate(order)}
         leaves = {x.key: {name: part[order] for name, part in params[x.key].items()} for x in self.leaves}
         return self.nodes.params({**own, **leaves})
 
@@ -336,28 +327,24 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         if not set(known) >= set(keys):
             raise ModelFileError(f"its states are {states}, but not every one of them has successors.")
         firsts, *nexts = (_levels(known[key], states) for key in keys)
-        links = Links(firsts, tuple(nexts), _shown(document["shown"], states))
+        shown = document["shown"]
+        is_list = isinstance(shown, list) and all(type(x) is int for x in shown) and len(shown) == states
+        if not is_list or sorted(set(shown)) != list(range(max(shown, default=0) + 1)):
+            raise ModelFileError("which states show the same makes no sense.")
+        links = Links(firsts, tuple(nexts), tuple(shown))
         leaves = tuple(node for node in nodes if node.key not in keys)
         if not leaves or any(leaf.setting.groups != links.emissions for leaf in leaves):
             raise ModelFileError("what its states show is not there for each of them.")
         return cls(schema, leaves, links, Kernels(cells))
 
 
-def _placed(own: Own, order: np.ndarray) -> Own:
+def _reorder(own: Own, order: np.ndarray) -> Own:
     return own | {"probability": own["probability"][:, order]}
 
 
 def _levels(node: Node, states: int) -> tuple[int, ...]:
-    """The states that a node of ours tells of, if they are some."""
+    """The states that are levels of a node, checked."""
     levels = node.setting.levels
     if not levels or not all(type(x) is int and 0 <= x < states for x in levels) or len(set(levels)) < len(levels):
         raise ModelFileError(f"what comes in {node.key!r} is {levels!r:.80}, which are not some of {states} states.")
     return tuple(levels)  # type: ignore[arg-type]
-
-
-def _shown(value: Any, states: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(x) is int for x in value):
-        raise ModelFileError("which states show the same makes no sense.")
-    if len(value) != states or sorted(set(value)) != list(range(max(value, default=0) + 1)):
-        raise ModelFileError("which states show the same makes no sense.")
-    return tuple(value)

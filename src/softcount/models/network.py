@@ -18,7 +18,7 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE, number, whole
 from softcount.models.base import Assign, GraphModel, register_model
-from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
+from softcount.models.nodes import Imagined, Node, Nodes, Params
 from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.stacks import Kernels, Stack
 from softcount.models.star import stack_apart
@@ -35,7 +35,7 @@ FEWEST_ROWS = 1024
 
 
 class NetRows(Struct, frozen=True, dict=True):
-    """Some rows: codes of the discrete nodes (-1 where not seen), and what the stacks of the leaves want."""
+    """Some rows: codes of the discrete nodes (-1 if missing), and the data of the leaves' stacks."""
 
     model: Net
     codes: np.ndarray
@@ -50,7 +50,7 @@ class NetRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def holes(self) -> RowsWithHoles:
-        """What no pass changes, found when it is first needed."""
+        """The plan for rows with missing values, which does not depend on parameters; made on first use."""
         net = self.model
         return RowsWithHoles.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
 
@@ -66,7 +66,7 @@ class NetRows(Struct, frozen=True, dict=True):
         return found
 
     def known(self, scope: tuple[int, ...]) -> np.ndarray:
-        """The configuration of these nodes in each row; -1 where one of them was not seen."""
+        """The configuration of these nodes in each row; -1 if one of them is missing."""
         if not scope:
             return np.zeros(self.n_rows, dtype=np.int64)
         found = self.codes[:, scope[0]]
@@ -90,8 +90,8 @@ class NetRows(Struct, frozen=True, dict=True):
 class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
     """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
 
-    `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node that the labels of rows
-    tell; a node with neither columns nor cuts nor labels is hidden. `within[key]` is how its numbers lie within the
+    `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node of the rows' labels. A
+    node with neither columns nor cuts nor labels is hidden. `within[key]` is the density of a number within its
     intervals.
     """
 
@@ -107,7 +107,9 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
 
     def __post_init__(self) -> None:
         self._check_parents()
-        each = tuple(_of_groups(node, groups) for node, groups in zip(self.each, self._groups(), strict=True))
+        sizes = [len(levels_of(node) or (0,)) for node in self.each]
+        groups = [prod(sizes[parent] for parent in own) for own in self.graph.parents]
+        each = tuple(node.with_groups(own) for node, own in zip(self.each, groups, strict=True))
         force_setattr(self, "each", each)
 
     @cached_property
@@ -125,10 +127,6 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
                     f"{child!r} depends on {name!r}, which is a number. Cut it into levels "
                     f"({remedies.of_column('cut', name, 5)}), or turn the edge round."
                 )
-
-    def _groups(self) -> list[int]:
-        sizes = [len(levels_of(node) or (0,)) for node in self.each]
-        return [prod(sizes[parent] for parent in own) for own in self.graph.parents]
 
     # -- the discrete nodes, which are a network of their own, and the leaves that hang on them
 
@@ -152,7 +150,7 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return tuple(len(levels_of(self.each[place]) or ()) for place in self.places)
 
     @cached_property
-    def _stored(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _columns_by_store(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """By store of a chunk, the discrete nodes that are columns there, their places, and their numbers of levels."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for new, place in enumerate(self.places):
@@ -165,20 +163,17 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
-        """The leaves: columns that are no levels, each by itself but for numbers that edges join."""
+        """The leaves: columns without levels. Numbers that edges join are one stack, every other column has its own."""
         bundles = {bundle.name: bundle for bundle in self.nodes.bundles if bundle.name in self.levels_above}
         numbers = [self.each[place] for place in self.graph.order if self.each[place].key in bundles]
         joined = joined_numbers({node.key: node.family.number_parents for node in numbers})
-        parts = [self._part([bundles.pop(key) for key in keys]) for keys in joined]
+        parts = []
+        for keys in joined:
+            scope = self._scope(keys)
+            refuse_too_many(keys, [self.discrete.names[node] for node in scope], self.configurations(scope))
+            groups = own_groups(scope, self.sizes, [self.levels_above[key] for key in keys])
+            parts.append(NumberPart.of([bundles.pop(key) for key in keys], self.schema, self.kernels, groups))
         return *(stack_apart(bundle, self.schema, self.kernels) for bundle in bundles.values()), *parts
-
-    def _part(self, bundles: Sequence[Bundle]) -> NumberPart:
-        """The leaf of numbers that edges join."""
-        keys = [bundle.nodes[0].key for bundle in bundles]
-        scope = self._scope(keys)
-        refuse_too_many(keys, [self.discrete.names[node] for node in scope], self.configurations(scope))
-        groups = own_groups(scope, self.sizes, [self.levels_above[key] for key in keys])
-        return NumberPart.of(bundles, self.schema, self.kernels, groups)
 
     @cached_property
     def levels_above(self) -> dict[Key, tuple[int, ...]]:
@@ -228,9 +223,9 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return NetRows(self, self.codes(chunk), leaves, weights, below, chunk.start)
 
     def codes(self, chunk: Chunk) -> np.ndarray:
-        """(rows x discrete nodes) numbers of levels, -1 where hidden, missing or never met in training."""
+        """(rows x discrete nodes) numbers of levels, -1 if hidden, missing or not seen in training."""
         found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T  # so that a node's codes lie together
-        for store, (nodes, slots, levels) in self._stored.items():
+        for store, (nodes, slots, levels) in self._columns_by_store.items():
             own = getattr(chunk, store).T[slots]
             never_met = own > levels[:, None]
             if never_met.any():
@@ -261,18 +256,18 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return found
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
-        """All rows in parts that only the model decides: equal rows are found wherever they stand."""
+        """All rows in parts whose length depends on the model only, so that equal rows are found wherever they are."""
         whole = joined(ready)
         widest = sum(prod(self.sizes[place] for place in scope) for scope in self.scopes)
         step = max(FEWEST_ROWS, MOST_CELLS // widest) if widest else max(whole.n_rows, 1)
         return [some_rows(whole, slice(a, a + step)) for a in range(0, max(whole.n_rows, 1), step)]
 
     def compile(self, params: Params) -> tuple[list[np.ndarray], list[Any]]:
-        """The tables of the discrete nodes, and the leaves' parameters as their stacks want them."""
+        """The tables of the discrete nodes, and the leaves' parameters in the form of their stacks."""
         return self.tables(params), [x.compile(params) for x in self.stacks]
 
     def tables(self, params: Params) -> list[np.ndarray]:
-        """The table of every discrete node: an axis for each parent, its own levels last."""
+        """The table of every discrete node: one axis per parent, its own levels last."""
         flat = np.empty(self._bounds[-1])
         for name, cells in self._cells.items():
             flat[cells] = params.bundles[name]["probability"]
@@ -281,12 +276,12 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _bounds(self) -> list[int]:
-        """Where the cells of each discrete node begin if all of them stand in one array, and where the last end."""
+        """The offsets of the tables of all discrete nodes in one array, and its length."""
         return [0, *accumulate(prod(self.sizes[node] for node in family) for family in self.discrete.families)]
 
     @cached_property
     def _cells(self) -> dict[Key, np.ndarray]:
-        """For every bundle of discrete nodes, where its cells stand there."""
+        """For every bundle of discrete nodes, the places of its cells in that array."""
         begin = {self.each[place].key: start for place, start in zip(self.places, self._bounds, strict=False)}
         bundles = [bundle for bundle in self.nodes.bundles if bundle.name in begin]
         own = {x.name: np.arange(x.groups * x.width).reshape(x.groups, 1, x.width) for x in bundles}
@@ -318,7 +313,12 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
             self.stacks, self.parents_of_leaves, compiled[1], ready.settled, strict=True
         ):
             posterior = next(shares) if scope else np.ones((ready.n_rows, 1))
-            arrays[own.node.key] = _leaf_counts(own, params, settled, posterior * ready.weights[:, None])
+            # A leaf's statistics: of rows that show all by their configuration, of the others by their shares.
+            members = posterior * ready.weights[:, None]
+            total, left, data = settled
+            arrays[own.node.key] = (
+                total + own.count(data, np.ascontiguousarray(members[left]), params)[own.name] if len(left) else total
+            )
         likelihood = found.log_likelihood + float(np.where(ready.weights > 0, alone * ready.weights, 0.0).sum())
         return Counts(arrays, float(ready.weights.sum()), likelihood)
 
@@ -332,12 +332,12 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def seen(self, ready: NetRows) -> Counts:
-        return self._seen(ready, {key: ready.known(scope) for key, scope in self.levels_above.items()})
+        return self._count_seen(ready, {key: ready.known(scope) for key, scope in self.levels_above.items()})
 
     def shown(self, ready: NetRows) -> Counts:
-        return self._seen(ready, {key: np.maximum(ready.known(own), 0) for key, own in self.levels_above.items()})
+        return self._count_seen(ready, {key: np.maximum(ready.known(own), 0) for key, own in self.levels_above.items()})
 
-    def _seen(self, ready: NetRows, groups: Mapping[Key, np.ndarray]) -> Counts:
+    def _count_seen(self, ready: NetRows, groups: Mapping[Key, np.ndarray]) -> Counts:
         """Counts by node of rows that show a node and all of its parents; numbers by these groups, -1 being none."""
         totals = []
         for family in self.discrete.families:
@@ -386,9 +386,9 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return self._speaks_through_holes(ready) or any(np.any(rows) for rows in guessed)
 
     def _speaks_through_holes(self, ready: NetRows) -> bool:
-        """Whether a node that a row does not show has something below it that the row does show.
+        """Whether a missing node has a descendant that the row shows.
 
-        One that has not says nothing of the others, and what EM would add to its own counts changes no share of them.
+        Without one, the node says nothing about the others, and EM would not change its shares.
         """
         silent: dict[int, np.ndarray] = {}
         above_leaves = {node for scope in self.scopes for node in scope}
@@ -403,8 +403,13 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return False
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
-
-        return drawn_start(self, ready, imagined, rng)
+        """Parameters counted from rows with filled-in hidden nodes, smoothed so that no level is impossible."""
+        codes = ready.codes.copy()
+        for node in reversed(self.discrete.order):
+            if node in self.hidden:
+                codes[:, node] = _near_seeds(_surroundings(self, ready, codes, node), self.sizes[node], ready, rng)
+        counts = self.nodes.stacked(self.seen(replace(ready, codes=codes)))
+        return smooth_tables(self, self.nodes.estimate(counts, imagined), counts, BLUR)
 
     def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
         compiled = self.compile(params)
@@ -421,11 +426,29 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
 
     # -- in a file
 
+    def _check_shown_once(self) -> None:
+        """Raise if a node is shown by both a column and the labels, or if a hidden node has the name of a column."""
+        for node in self.each:
+            own = node.setting.levels
+            if node.columns:
+                if node.key == self.target:
+                    raise ModelFileError(f"node {node.key!r} is both a column and the class.")
+            elif len(set(own)) < len(own):
+                raise ModelFileError(f"node {node.key!r} has a level twice.")
+            elif node.key == self.target and node.key in self.cuts:
+                raise ModelFileError(f"node {node.key!r} is both cut and the class.")
+            elif node.key not in {self.target, *self.cuts} and node.key in self.schema.by_key:
+                raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
+
     def document(self) -> dict[str, Any]:
         cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
         label = None if self.target is None else self.graph.number[self.target]
         parents = [list(own) for own in self.graph.parents]
-        within = [_density_document(self.density_within(x.key)) for x in self.each if x.key in self.cuts]
+        within = []
+        for density in (self.density_within(x.key) for x in self.each if x.key in self.cuts):
+            ends, rows = [float(density.edges[0]), float(density.edges[-1])], density.shares.tolist()
+            own = {"ends": ends, "means": density.means.tolist(), "shares": rows, "beyond": list(density.beyond)}
+            within.append(own)
         return {"parents": parents, "cuts": cuts, "within": within, "label": label, "cells": int(self.kernels.cells)}
 
     @classmethod
@@ -450,29 +473,13 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
-        _refuse_shown_twice(net)
-        return replace(net, within=_densities(document.get("within"), cuts)) if cuts or document.get("within") else net
-
-
-def _refuse_shown_twice(net: Net) -> None:
-    """Raise where labels tell a node that a column shows, or a column is there that a hidden node has the name of."""
-    for node in net.each:
-        own = node.setting.levels
-        if node.columns:
-            if node.key == net.target:
-                raise ModelFileError(f"node {node.key!r} is both a column and the class.")
-        elif len(set(own)) < len(own):
-            raise ModelFileError(f"node {node.key!r} has a level twice.")
-        elif node.key == net.target and node.key in net.cuts:
-            raise ModelFileError(f"node {node.key!r} is both cut and the class.")
-        elif node.key not in {net.target, *net.cuts} and node.key in net.schema.by_key:
-            raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
-
-
-def _leaf_counts(own: Stack, params: Any, settled: tuple[Twofold, np.ndarray, Any], members: np.ndarray) -> Twofold:
-    """A leaf's statistics: of rows that show all by their configuration, of the others by their shares."""
-    total, left, data = settled
-    return total + own.count(data, np.ascontiguousarray(members[left]), params)[own.name] if len(left) else total
+        net._check_shown_once()
+        said = document.get("within")
+        if said is None:
+            return net
+        if not isinstance(said, list) or len(said) != len(cuts):
+            raise ModelFileError("densities within intervals are not as many as cut nodes.")
+        return replace(net, within={key: _density(key, cuts[key], own) for key, own in zip(cuts, said, strict=True)})
 
 
 def _edges(said: Any) -> np.ndarray:
@@ -480,20 +487,6 @@ def _edges(said: Any) -> np.ndarray:
     if not (np.diff(edges) > 0).all():
         raise ModelFileError("cuts do not rise.")
     return edges
-
-
-def _density_document(density: IntervalDensity) -> dict[str, Any]:
-    ends, rows = [float(density.edges[0]), float(density.edges[-1])], density.shares.tolist()
-    return {"ends": ends, "means": density.means.tolist(), "shares": rows, "beyond": list(density.beyond)}
-
-
-def _densities(said: Any, cuts: Mapping[Key, np.ndarray]) -> dict[Key, IntervalDensity]:
-    """The densities within intervals, which older files do not have."""
-    if said is None:
-        return {}
-    if not isinstance(said, list) or len(said) != len(cuts):
-        raise ModelFileError("densities within intervals are not as many as cut nodes.")
-    return {key: _density(key, edges, own) for (key, edges), own in zip(cuts.items(), said, strict=True)}
 
 
 def _density(key: Key, cuts: np.ndarray, said: Mapping[str, Any]) -> IntervalDensity:
@@ -519,12 +512,8 @@ def levels_of(node: Node) -> Sequence[object] | None:
     return node.family.levels_of(node.setting, 0)
 
 
-def _of_groups(node: Node, groups: int) -> Node:
-    return node if node.setting.groups == groups else replace(node, setting=replace(node.setting, groups=groups))
-
-
 def some_rows(ready: NetRows, rows: slice) -> NetRows:
-    """Some rows; the same object where they are all."""
+    """Some rows; the same object if they are all rows."""
     if rows.start == 0 and rows.stop >= ready.n_rows:
         return ready
     cut = slice(rows.start, min(rows.stop, ready.n_rows))
@@ -541,7 +530,7 @@ def joined(parts: Sequence[NetRows]) -> NetRows:
     return NetRows(parts[0].model, leaves=leaves, start=parts[0].start, **arrays)
 
 
-# Where EM on a network starts: hidden nodes as if rows near the same seed had the same level.
+# -- initialisation of EM: rows near the same seed get the same level of a hidden node
 
 BLUR = 0.1
 """The share of every table of a start that is as if its parents did not matter."""
@@ -549,19 +538,8 @@ ENOUGH_ROWS = 4096
 """Rows among which seeds are looked for."""
 
 
-def drawn_start(model: Net, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
-    """Parameters counted from rows in which hidden nodes were filled in, blurred so that nothing is impossible."""
-    codes = ready.codes.copy()
-    for node in reversed(model.discrete.order):
-        if node in model.hidden:
-            codes[:, node] = _near_seeds(_surroundings(model, ready, codes, node), model.sizes[node], ready, rng)
-    filled = replace(ready, codes=codes)
-    counts = model.nodes.stacked(model.seen(filled))
-    return blurred(model, model.nodes.estimate(counts, imagined), counts, BLUR)
-
-
-def blurred(model: Net, params: Params, counts: Counts, share: float) -> Params:
-    """The same parameters with a part of every table taken from its node's own shares, and a little from all levels."""
+def smooth_tables(model: Net, params: Params, counts: Counts, share: float) -> Params:
+    """The same parameters with a share of every table taken from the marginal of its node, smoothed over all levels."""
     moved = {}
     for bundle in model.nodes.bundles:
         own = params.bundles[bundle.name]
@@ -573,26 +551,23 @@ def blurred(model: Net, params: Params, counts: Counts, share: float) -> Params:
 
 
 def _surroundings(model: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:
-    """(rows x features) what stands around a node: its children, or else its parents and their other children."""
+    """(rows x features) the neighbours of a node: its children, or else its parents and their other children."""
     graph = model.discrete
     leaves = [data for data, scope in zip(_numbers(ready), model.parents_of_leaves, strict=True) if node in scope]
     near = list(graph.children[node])
     if not leaves and not any((codes[:, other] >= 0).any() for other in near):
         near = [*graph.parents[node], *(child for parent in graph.parents[node] for child in graph.children[parent])]
-    parts = [*leaves, *_indicators(model, codes, (other for other in near if other != node))]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(codes), 0))
-
-
-def _indicators(model: Net, codes: np.ndarray, nodes: Iterable[int]) -> Iterable[np.ndarray]:
-    """A column for every level of these nodes; nothing where a row does not show one."""
-    for node in nodes:
-        own = codes[:, node]
-        if (own >= 0).any():
-            yield (own[:, None] == np.arange(model.sizes[node])) / np.sqrt(2.0)
+    # A column for every level of a neighbour; zeros in rows that do not show it.
+    indicators = [
+        (codes[:, other, None] == np.arange(model.sizes[other])) / np.sqrt(2.0)
+        for other in near
+        if other != node and (codes[:, other] >= 0).any()
+    ]
+    return np.concatenate([*leaves, *indicators], axis=1) if leaves or indicators else np.zeros((len(codes), 0))
 
 
 def _numbers(ready: NetRows) -> list[np.ndarray]:
-    """The leaves' own columns in deviations from their means, zero where missing."""
+    """The leaves' columns in deviations from their means, zero if missing."""
     found = []
     for data in ready.leaves:
         values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float).reshape(ready.n_rows, -1)

@@ -1,8 +1,8 @@
-"""Nodes: counts to parameters for any set of nodes, each with its own number of groups. No row is ever seen here.
+"""Nodes: counts to parameters for any set of nodes, each with its own number of groups. No rows are used here.
 
 A node is a column or a block of columns with its family; the class of a star is one too. Like nodes are put side by
-side once, in bundles: statistics and parameters stay so through estimate, prior and bound, and are taken apart only
-for the user and the file.
+side in bundles. Statistics and parameters stay so through estimate, prior and bound, and are separated only for the
+user and the file.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class Node(Struct, frozen=True):
     columns: tuple[Key, ...]
     family: Family
     setting: Setting
+
+    def with_groups(self, groups: int) -> Node:
+        same = self.setting.groups == groups
+        return self if same else replace(self, setting=replace(self.setting, groups=groups))
 
 
 def class_node(groups: int) -> Node:
@@ -69,12 +73,12 @@ class Bundle(Struct, frozen=True, eq=False):
         return self.family.width(self.nodes[0].setting)
 
     def apart(self, arrays: Own) -> Iterator[tuple[Key, Own]]:
-        """Every node's own arrays."""
+        """Every node's arrays."""
         for place, node in enumerate(self.nodes):
             yield node.key, arrays if self.alone else {name: part[:, place] for name, part in arrays.items()}
 
     def together(self, parts: list[Own], names: Iterable[str] | None = None) -> Own:
-        """The nodes' own arrays, side by side."""
+        """The nodes' arrays, side by side."""
         names = list(parts[0] if names is None else names)
         if self.alone:
             return {name: parts[0][name] for name in names}
@@ -82,7 +86,7 @@ class Bundle(Struct, frozen=True, eq=False):
 
 
 class Params(Struct, frozen=True, eq=False):
-    """Every node's parameters in counting units, like nodes side by side; `params[key]` is one node's own."""
+    """Every node's parameters in counting units, like nodes side by side; `params[key]` are those of one node."""
 
     bundles: Mapping[Name, Own]
     places: Mapping[Key, tuple[Name, int | None]]
@@ -104,15 +108,14 @@ class Params(Struct, frozen=True, eq=False):
         return np.asarray(self[ROOT]["probability"][0])
 
     def replaced(self, bundles: Mapping[Name, Own]) -> Params:
-        """The same with some bundles changed."""
         return replace(self, bundles={**self.bundles, **bundles})
 
 
 class Imagined(Struct, frozen=True, eq=False, dict=True):
-    """What the priors imagine: hyperparameters of every node, and how they are used.
+    """The prior parameters of every node, and how they are used.
 
-    `hows` are nodes estimated otherwise than the rest, as classes are; `fixed` are parameters, in counting units, that
-    nothing changes.
+    `hows` are nodes estimated differently from the rest, such as classes; `fixed` are parameters, in counting units,
+    that stay fixed.
     """
 
     hypers: Mapping[Key, Hyper]
@@ -128,21 +131,21 @@ class Imagined(Struct, frozen=True, eq=False, dict=True):
         return self.hows.get(bundle.name, self.how)
 
     def of(self, bundle: Bundle) -> Hyper:
-        """A bundle's hyperparameters; joined once, because every EM step asks for them."""
+        """A bundle's prior parameters; stacked once, because every EM step uses them."""
         if bundle.alone:
             return self.hypers[bundle.name]
         if bundle.name not in self._stacked:
             hypers = [self.hypers[key] for key in bundle.keys]
-            self._stacked[bundle.name] = {part: _joined([hyper[part] for hyper in hypers]) for part in hypers[0]}
+            self._stacked[bundle.name] = {part: _stack_hypers([hyper[part] for hyper in hypers]) for part in hypers[0]}
         return self._stacked[bundle.name]
 
     def using(self, how: How) -> Imagined:
-        """The same priors, used otherwise."""
+        """The same priors with another kind of estimate."""
         return replace(self, how=how)
 
 
 class Nodes(Struct, frozen=True, eq=False, dict=True):
-    """All nodes of a model, and which of them are alike; those in `apart` are like no other."""
+    """All nodes of a model, and which of them are bundled; those in `apart` are bundled with no other."""
 
     nodes: tuple[Node, ...]
     apart: frozenset[Key] = frozenset()
@@ -177,7 +180,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def places(self) -> dict[Key, tuple[Name, int | None]]:
-        """Where each node's arrays are: its bundle, and its place there."""
+        """The bundle of each node, and its place there."""
         found = {
             node.key: (bundle.name, None if bundle.alone else place)
             for bundle in self.bundles
@@ -200,7 +203,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def unstacked(self, counts: Counts) -> Counts:
-        """The same counts under the names of the nodes: what is saved, merged and shown."""
+        """The same counts under the names of the nodes, as they are saved, merged and shown."""
         arrays: dict[Hashable, Twofold] = {}
         for key, (name, place) in self.places.items():
             own = counts.arrays[name]
@@ -217,14 +220,16 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
     def hypers(
         self, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Hyper] | None = None
     ) -> dict[Key, Hyper]:
-        """Every node's hyperparameters from the whole table's counts by node; like nodes of one plain prior at once."""
+        """Prior parameters of every node from the whole table's counts; like nodes of one plain prior together."""
         found: dict[Key, Hyper] = dict(known or {})
         for bundle in self.bundles:
             alike: dict[Any, list[Node]] = {}
             for node in bundle.nodes:
                 if node.key in found:
                     continue
-                alike.setdefault(_how_alike(node, priors[node.key], bundle), []).append(node)
+                prior = priors[node.key]
+                plain = isinstance(prior, (int, float, str)) and prior != "auto" and node.setting.blank is None
+                alike.setdefault((prior if plain and not bundle.alone else node.key), []).append(node)
             for nodes in alike.values():
                 found |= _hypers_of(nodes, priors[nodes[0].key], counts.arrays)
         return {node.key: found[node.key] for node in self.nodes}
@@ -232,25 +237,27 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
     # -- counts and parameters, by bundle
 
     def estimate(self, counts: Counts, imagined: Imagined) -> Params:
-        """The parameters that these counts and the imagined ones give."""
-        return Params({x.name: self._estimated(x, counts.arrays[x.name], imagined) for x in self.bundles}, self.places)
+        """The parameters for these counts and the prior counts."""
+        return Params(
+            {x.name: self._estimate_bundle(x, counts.arrays[x.name], imagined) for x in self.bundles}, self.places
+        )
 
-    def _estimated(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
-        """A bundle's estimate; what cannot be estimated is named by its column."""
+    def _estimate_bundle(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
+        """A bundle's estimate; an error names the column that cannot be estimated."""
         hyper, how = imagined.of(bundle), imagined.how_of(bundle)
         try:
             if not any(key in imagined.fixed for key in bundle.keys):
                 return bundle.family.estimate(stats, hyper, how)
-            return self._partly_fixed(bundle, stats, imagined)
+            return self._estimate_partly_fixed(bundle, stats, imagined)
         except DataError as error:
             for place, key in enumerate(bundle.keys if len(bundle.nodes) > 1 else ()):
                 alone = Bundle((bundle.nodes[place],), bundle.alone)
                 own = Imagined({key: imagined.hypers[key]}, imagined.how, imagined.hows, imagined.fixed)
-                self._estimated(alone, stats[:, place : place + 1], own)
+                self._estimate_bundle(alone, stats[:, place : place + 1], own)
             raise error if bundle.name == ROOT else DataError(f"column {bundle.name!r}, {error}") from None
 
-    def _partly_fixed(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
-        """The estimate of nodes of which some parameters are fixed: together where the same are fixed in all."""
+    def _estimate_partly_fixed(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
+        """The estimate of nodes with fixed parameters: together if the same are fixed in all nodes."""
         fixed, how = [imagined.fixed.get(key, {}) for key in bundle.keys], imagined.how_of(bundle)
         if all(part.keys() == fixed[0].keys() for part in fixed):
             return bundle.family.held(stats, imagined.of(bundle), how, bundle.together(fixed))
@@ -262,18 +269,18 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return bundle.together(parts, set.intersection(*(set(part) for part in parts)))
 
     def held(self, params: Params, imagined: Imagined) -> Params:
-        """The same parameters with the fixed ones in their place."""
+        """The same parameters with the fixed ones in place."""
         if not imagined.fixed:
             return params
         return self.params({key: params[key] | imagined.fixed.get(key, {}) for key in self.places})
 
     def within(self, params: Params, imagined: Imagined) -> Params:
-        """The nearest parameters that an estimate may be; columns that share a floor keep the same."""
+        """The nearest parameters that satisfy the floors; columns that share a floor keep it."""
         moved = {x.name: x.family.within(params.bundles[x.name], imagined.of(x)) for x in self.bundles}
         return Params(moved, self.places)
 
     def log_prior(self, params: Params, imagined: Imagined) -> float:
-        """The prior's part of the objective; of the class only where its shares are free."""
+        """The log prior; for the class only if its shares are free."""
         return sum(
             float(np.sum(x.family.log_prior(params.bundles[x.name], imagined.of(x), imagined.how_of(x))))
             for x in self.bundles
@@ -281,17 +288,15 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         )
 
     def completed(self, counts: Counts, params: Params) -> float:
-        """Log-likelihood of complete rows that have these counts, in counting units and without `base`.
+        """Log-likelihood of complete rows with these counts, in counting units and without `base`.
 
-        With expected counts this is what an M-step raises: the lower bound is it plus the memberships' entropy.
+        With expected counts this is the quantity that an M-step increases: the lower bound without the memberships'
+        entropy.
         """
         return sum(x.family.completed(counts.arrays[x.name], params.bundles[x.name]) for x in self.bundles)
 
     def slope(self, counts: Counts, params: Params, imagined: Imagined) -> Params | None:
-        """How steeply the objective rises with each parameter where these are the expected counts (Fisher's identity).
-
-        None where a family does not know its own slope.
-        """
+        """The gradient of the objective at these expected counts (Fisher's identity); None if a family lacks one."""
         found: dict[Name, Own] = {}
         for x in self.bundles:
             steep = x.family.slope(counts.arrays[x.name], params.bundles[x.name], imagined.of(x), imagined.how_of(x))
@@ -309,10 +314,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 total += bundle.family.log_unit(stats if bundle.alone else stats[:, place], node.setting)
         return total
 
-    def log_spreads(self, counts: Counts, imagined: Imagined) -> float:
-        """What the log-likelihood loses to the columns' deviations."""
-        return sum(x.family.log_spread(counts.arrays[x.name], imagined.of(x)) for x in self.bundles)
-
     def n_parameters(self, imagined: Imagined | None = None) -> int:
         """How many parameters may vary freely, those that are fixed left out."""
         held: Mapping[Key, Own] = {} if imagined is None else imagined.fixed
@@ -328,12 +329,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 total += bundle.family.free_under(hyper, setting, groups, columns)
                 total -= bundle.family.held_free(names, setting, groups, columns) if names else 0
         return total
-
-
-def _how_alike(node: Node, prior: Any, bundle: Bundle) -> Any:
-    """What nodes must have in common for their hyperparameters to be worked out at once."""
-    plain = isinstance(prior, (int, float, str)) and prior != "auto" and node.setting.blank is None
-    return prior if plain and not bundle.alone else node.key
 
 
 def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
@@ -354,7 +349,7 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
 
 
 def per_level(family: Family) -> bool:
-    """Whether hyperparameters are a number for every level, and so alike for columns of one size."""
+    """Whether there is a prior parameter for every level, and so the same ones for columns of one size."""
     return "shares" in family.chart.values()
 
 
@@ -375,7 +370,7 @@ def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
 
 
 def best_evidence(node: Node, stats: Twofold) -> float:
-    """The number of imagined counts under which the statistics are most probable."""
+    """The prior count per level under which the statistics are most probable."""
     from scipy.optimize import minimize_scalar
 
     def loss(log_a: float) -> float:
@@ -386,7 +381,7 @@ def best_evidence(node: Node, stats: Twofold) -> float:
     return float(np.exp(found.x))
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
+def _stack_hypers(parts: list[np.ndarray]) -> np.ndarray:
     """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
     if {part.ndim for part in parts} == {0}:
         return np.array(parts)
@@ -395,7 +390,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def refuse_scores(leaves: Iterable[Node], why: str) -> None:
-    """Raise where a column only tells classes apart: complement weights are no probabilities."""
+    """Raise an error if a column has no density: complement weights are not probabilities."""
     for leaf in leaves:
         if not leaf.family.has_density:
             raise DataError(
@@ -405,7 +400,7 @@ def refuse_scores(leaves: Iterable[Node], why: str) -> None:
 
 
 def refuse_unknown(leaves: Iterable[Node], why: str, remedy: str) -> None:
-    """Raise where a column learns from known classes alone."""
+    """Raise an error if a column learns from known classes only."""
     for leaf in leaves:
         if leaf.family.needs_classes:
             raise DataError(

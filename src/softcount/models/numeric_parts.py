@@ -1,8 +1,8 @@
-"""Numbers that depend on numbers: each part of a network that such edges join is normal, given the levels it follows.
+"""Numbers that depend on numbers: the numbers that edges join are jointly normal, given the discrete parents.
 
-In every configuration of all levels that any of its numbers depends on, the numbers of a part have one mean and one
-covariance, put together from their regressions. A row is scored and counted under those as a correlated block is; what
-was counted is then each number's own: of itself and of the numbers it follows, by its own levels.
+In every configuration of their discrete parents, the numbers of a part have one mean and one covariance, computed from
+their regressions. Rows are scored and counted as those of a correlated block. The counts are then split by number: each
+with the numbers it depends on, by its own discrete parents.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from softcount.sources import wording
 from softcount.table.schema import Key, Schema
 
 MOST_NUMBERS = 1 << 18
-"""Numbers in all covariances of a part: a thousand rows times so many configurations are half a gigabyte."""
+"""Limit of the numbers in all covariances of a part.
+
+With a thousand rows per configuration they take half a gigabyte.
+"""
 
 
 class NumberPart(Block, frozen=True, eq=False):
     """Numbers joined by edges, parents before children.
 
-    `groups_of` (configurations x numbers) says which group of its own a number is in; `parents` are places in the part.
+    `groups_of` (configurations x numbers) is the group of each number; `parents` are places in the part.
     """
 
     groups_of: np.ndarray
@@ -58,7 +61,7 @@ class NumberPart(Block, frozen=True, eq=False):
     # -- parameters
 
     def compile(self, params: Params) -> Densities:
-        """One normal for each configuration; complete rows are scored by how far each number is off its own line."""
+        """One normal for each configuration; complete rows are scored by the residuals of the regressions."""
         configurations, d = self.groups_of.shape
         mean, variance = np.zeros((2, configurations, d))
         steps = np.tile(np.eye(d), (configurations, 1, 1))
@@ -88,7 +91,7 @@ class NumberPart(Block, frozen=True, eq=False):
         return np.asarray(found)
 
     def hiding(self, data: Data, numbers: Sequence[int]) -> Data:
-        """The same rows as if they did not show these numbers."""
+        """The same rows with these numbers missing."""
         rows = data[0].copy()
         rows[:, list(numbers)] = np.nan
         return rows, holes_of(rows)
@@ -100,14 +103,14 @@ class NumberPart(Block, frozen=True, eq=False):
         return np.asarray((self.wanted(data[0]) & np.isnan(data[0])).any(axis=1))
 
     def count(self, data: Data, memberships: np.ndarray, compiled: Densities | None) -> Tallies:
-        """Expected statistics of every number; one of which a row says nothing is not counted there."""
+        """Expected statistics of every number; a row without information about a number is not counted for it."""
         rows, holes = data
-        total = self._nothing()
+        total = self._pack([None] * len(self.nodes))
         for some, wanted in patterns(self.wanted(rows)):
             if wanted.any():
                 block = Block.count(self, (rows[some], holes[some]), memberships[some], compiled)[self.name]
-                total = total + self._packed(
-                    [self._of_one(block, j) if wanted[j] else None for j in range(len(wanted))]
+                total = total + self._pack(
+                    [self._of_one(block, j) if there else None for j, there in enumerate(wanted)]
                 )
         return {self.name: total}
 
@@ -127,10 +130,10 @@ class NumberPart(Block, frozen=True, eq=False):
             heavy = None if weights is None else weights[some]
             found = block.count_labelled((rows, holes_of(rows)), labels[some, j], heavy, node.setting.groups)
             parts.append(found[node.key])
-        return {self.name: self._packed(parts)}
+        return {self.name: self._pack(parts)}
 
     def _of_one(self, block: Twofold, j: int) -> Twofold:
-        """One number's statistics, by its own groups, from those of the whole part by configuration."""
+        """The statistics of one number, by its groups, from those of the whole part by configuration."""
         d, groups, columns = len(self.nodes), self.nodes[j].setting.groups, np.array([j, *self.parents[j]])
         picked = np.concatenate([[0], 1 + columns, (1 + d + columns[:, None] * d + columns).ravel()])
         order = np.argsort(self.groups_of[:, j], kind="stable")
@@ -141,10 +144,7 @@ class NumberPart(Block, frozen=True, eq=False):
     def _sizes(self) -> list[tuple[int, int]]:
         return [(bundle.groups, bundle.width) for bundle in self.bundles]
 
-    def _nothing(self) -> Twofold:
-        return self._packed([None] * len(self.nodes))
-
-    def _packed(self, parts: Sequence[Twofold | None]) -> Twofold:
+    def _pack(self, parts: Sequence[Twofold | None]) -> Twofold:
         """All numbers' statistics, one after another; zeros for None."""
         whole = [
             Twofold.of(np.zeros(size)) if part is None else part
@@ -165,7 +165,7 @@ class NumberPart(Block, frozen=True, eq=False):
 
     def conditional(self, found: Densities, cells: np.ndarray, want: int) -> tuple[Normal, Own]:
         """One number in every configuration, given the other cells of a row: normal, as `Normal.score` takes it."""
-        full, left = self._completed(found, self.hiding((cells[None], cells), [want])[0])
+        full, left = self._complete_rows(found, self.hiding((cells[None], cells), [want])[0])
         anchors, scales = self.units
         at = (found.centres[:, 0, want] - anchors[want]) * scales[want]
         own = {"mean": at + full[:, 0, 1 + want], "variance": left[:, 1 + want, 1 + want]}
@@ -178,7 +178,7 @@ class NumberPart(Block, frozen=True, eq=False):
         rows, _ = self.hiding((rows, rows), [want])
         means = np.empty((len(rows), len(found.centres)))
         for some, _ in patterns(~np.isnan(rows)):
-            full, _ = self._completed(found, rows[some])
+            full, _ = self._complete_rows(found, rows[some])
             means[some] = (found.centres[:, :1, want] + full[:, :, 1 + want] / self.units[1][want]).T
         return means
 
@@ -186,7 +186,7 @@ class NumberPart(Block, frozen=True, eq=False):
         self, found: Densities, configurations: np.ndarray, cells: np.ndarray, rng: np.random.Generator
     ) -> Mapping[Key, np.ndarray]:
         """Each number of new rows in these configurations; cells that are not NaN are held, and the others follow."""
-        full, left = self._completed(found, cells[None])
+        full, left = self._complete_rows(found, cells[None])
         holes = np.flatnonzero(np.isnan(cells))
         values = np.tile(cells, (len(configurations), 1))
         for c in np.unique(configurations):
@@ -196,7 +196,7 @@ class NumberPart(Block, frozen=True, eq=False):
             values[np.ix_(here, holes)] = found.centres[c, 0, holes] + off / self.units[1][holes]
         return dict(zip(self.keys, values.T, strict=True))
 
-    def _completed(self, found: Densities, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _complete_rows(self, found: Densities, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return completed(rows, ~np.isnan(rows[0]), self.units[1], found.centres, found.covariances)
 
 
@@ -211,7 +211,10 @@ def refuse_too_many(numbers: Sequence[Key], above: Sequence[Key], configurations
 
 
 def own_groups(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Sequence[int]]) -> np.ndarray:
-    """(configurations x numbers) the group of each number in every configuration of `scope`, by what is above each."""
+    """(configurations x numbers) the group of each number in every configuration of `scope`.
+
+    `above` are its parents.
+    """
     levels = np.indices([sizes[node] for node in scope]).reshape(len(scope), prod(sizes[node] for node in scope))
     found = np.zeros((levels.shape[1], len(above)), dtype=np.int64)
     for j, own in enumerate(above):
@@ -222,7 +225,7 @@ def own_groups(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Seque
 
 
 def joined_numbers(follows: Mapping[Key, Sequence[Key]]) -> list[list[Key]]:
-    """Numbers that edges join, parents first, from what each follows; one that none joins is in no part."""
+    """Groups of numbers joined by edges, parents first; a number without such edges is in none."""
     part = {key: {key} for key in follows}
     for key, parents in follows.items():
         together = reduce(set.union, [part[parent] for parent in parents], part[key])

@@ -20,7 +20,7 @@ from softcount.table.schema import ColumnPlace, Key
 class Ragged(Twofold):
     """Counts (groups x cells): column j owns `sizes[j]` neighbouring cells, one for each of its codes.
 
-    Where two are added, classes and codes that only one of them has met make room.
+    Adding two of them makes room for classes and codes that only one of them has.
     """
 
     __slots__ = ("sizes",)
@@ -53,7 +53,7 @@ class Ragged(Twofold):
         return Ragged(both.hi, both.lo, sizes)
 
     def grown(self, groups: int, sizes: tuple[int, ...]) -> Twofold:
-        """The same counts among so many groups, with room for so many codes of every column."""
+        """The same counts with this many groups, and this many codes of every column."""
         if groups == self.shape[0] and sizes == self.sizes:
             return self
         own = np.arange(sum(self.sizes)) + np.repeat(starts_of(sizes) - self.starts, self.sizes)
@@ -62,7 +62,7 @@ class Ragged(Twofold):
         return Twofold(hi, lo)
 
     def recoded(self, moves: list[np.ndarray | None]) -> Ragged:
-        """The same where code c of column j has become `moves[j][c]`; codes of a column without moves stay."""
+        """The same counts with code c of column j moved to `moves[j][c]`; a column without moves stays."""
         tops = [0 if move is None else int(move.max(initial=0)) + 1 for move in moves]
         sizes = tuple(map(max, self.sizes, tops))
         hi, lo = np.zeros((2, self.shape[0], sum(sizes)))
@@ -73,7 +73,10 @@ class Ragged(Twofold):
         return Ragged(hi, lo, sizes)
 
     def side_by_side(self, columns: np.ndarray, first: int, width: int) -> Twofold:
-        """(groups x columns x width) of some columns from code `first` on, zeros where nothing that far was met."""
+        """(groups x columns x width) counts of some columns from code `first` on.
+
+        Codes beyond the counted ones are zero.
+        """
         sizes = np.array(self.sizes)[columns]
         codes = np.arange(first, first + width)
         cells = self.starts[columns][:, None] + codes
@@ -90,19 +93,17 @@ def starts_of(sizes: tuple[int, ...] | list[int]) -> np.ndarray:
     return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
 
 
-# Stacks: columns of like families, scored and counted together by one kernel.
-
 Tallies = dict[Hashable, Twofold]
 chosen = cache(choose)
 PAIR_CELLS = 4096
-"""Cells of all pairs of columns up to which kernels count two columns at once, as `kernels.codes` decides."""
+"""Cells of all pairs of columns up to which kernels count two columns together, as `kernels.codes` decides."""
 ABREAST = 64
 STEADY = 1e5
 """Largest terms of a product form for rows of typical size: a row's score may be off by 1e-16 of them, 1e-11."""
 
 
 class Kernels(Struct, frozen=True):
-    """The kernels for a table of so many cells: plain NumPy for small ones, compiled loops for large."""
+    """The kernels for a table of this many cells: plain NumPy for small tables, compiled loops for large ones."""
 
     cells: int
 
@@ -117,9 +118,11 @@ class Kernels(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True, eq=False):
-    """What every stack can do: here by a family's own features and natural parameters, or its own score and count.
+    """The interface of all stacks.
 
-    `places` says where each of its columns is in a chunk, in the order of the nodes.
+    This one uses the family's features and natural parameters, or its `score` and `count`.
+
+    `places` are the places of its columns in a chunk, in the order of the nodes.
     """
 
     name: Hashable
@@ -129,14 +132,14 @@ class Stack(Struct, frozen=True, eq=False):
     kernels: Kernels
 
     clamped: ClassVar[bool] = True
-    """Whether a score far below zero stands for probability zero, because a product must stay finite."""
+    """Whether a very low score stands for probability zero, because a product must stay finite."""
 
     @property
     def node(self) -> Node:
         return self.nodes[0]
 
     def prepare(self, chunk: Chunk) -> Any:
-        """Columns as they came, and the features of all of them where counting is a product."""
+        """The columns, and the features of all of them if counting is a product."""
         columns = chunk.reals[:, [place.slot for place in self.places]]
         parts = []
         for place, node in enumerate(self.nodes):
@@ -149,11 +152,11 @@ class Stack(Struct, frozen=True, eq=False):
         return columns if self.bundles[0].alone else columns[:, node]
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
-        """One node's own values: a column, or a block of them."""
+        """The values of one node: a column, or a block of columns."""
         return self._own(chunk.reals[:, [place.slot for place in self.places]], node)
 
     def there(self, data: Any, node: int = 0) -> np.ndarray:
-        """Which rows have something in the one node of this stack."""
+        """Which rows have a value in the only node of this stack."""
         values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float)
         return np.asarray(~np.isnan(values.reshape(len(values), -1)).all(axis=1))
 
@@ -162,7 +165,10 @@ class Stack(Struct, frozen=True, eq=False):
         return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)
 
     def compile(self, params: Params) -> Any:
-        """The parameters as they are, as `score` takes them, and as the product wants them; made once a pass."""
+        """The parameters as they are, as `score` takes them, and as natural parameters of the product.
+
+        Made once per pass.
+        """
         private = [params[node.key] for node in self.nodes]
         public = [node.family.scorable(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
         family = self.node.family
@@ -170,11 +176,11 @@ class Stack(Struct, frozen=True, eq=False):
         return private, public, np.concatenate([family.natural(own) for own in public], axis=1) if product else None
 
     def contrast(self, compiled: Any) -> Any:
-        """The same for telling groups apart alone."""
+        """The parameters reduced to the differences between groups."""
         return compiled
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
-        """The parameters under which each node's log-density is so many times as much; None where there are none."""
+        """Parameters that multiply each node's log-density by its weight; None if there are none."""
         return None
 
     def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
@@ -187,14 +193,14 @@ class Stack(Struct, frozen=True, eq=False):
             self.score_node(data, compiled, place, out)
 
     def posterior(self, data: Any, compiled: Any, log_shares: np.ndarray, out: np.ndarray) -> np.ndarray | None:
-        """Memberships of rows where this stack is all there is, into `out`; log evidence comes back.
+        """Write the memberships of rows to `out` if this is the only stack; returns their log evidence.
 
-        None where that takes scores: then nothing was written.
+        None, with nothing written, if it takes scores.
         """
         return None
 
     def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
-        """Add one node's part of what `score` adds."""
+        """Add the part of `score` of one node."""
         _, public, eta = compiled
         if eta is not None:
             own = slice(node * self.bundles[0].width, (node + 1) * self.bundles[0].width)
@@ -203,13 +209,13 @@ class Stack(Struct, frozen=True, eq=False):
             out += self.node.family.score(self._own(data[0], node), public[node], self.nodes[node].setting)
 
     def score_nodes(self, data: Any, compiled: Any, out: np.ndarray) -> np.ndarray:
-        """Each node's part of what `score` adds, in (nodes x rows x groups) zeros."""
+        """The part of `score` of each node, added to (nodes x rows x groups) zeros."""
         for place in range(len(self.nodes)):
             self.score_node(data, compiled, place, out[place])
         return out
 
     def score_linear(self, data: Any, node: int, weights: np.ndarray, out: np.ndarray) -> None:
-        """Add one node's features times (groups x features) weights; a missing cell adds nothing."""
+        """Add one node's features times (groups x features) weights; a missing cell adds 0."""
         width = weights.shape[1]
         out += data[1][:, node * width : (node + 1) * width] @ weights.T
 
@@ -231,25 +237,25 @@ class Stack(Struct, frozen=True, eq=False):
         return self.count(data, one_hot(labels, weights, groups), None)
 
     def count_shown(self, data: Any, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
-        """Statistics of rows that show what is counted; (rows x nodes) `labels` are the group of each node there."""
+        """Statistics of rows that show the nodes; (rows x nodes) `labels` are the groups of each node."""
         return self.count_labelled(data, np.ascontiguousarray(labels[:, 0]), weights, self.bundles[0].groups)
 
     def unsettled(self, data: Any) -> np.ndarray | bool:
-        """Which rows of known class are counted only as parameters tell."""
+        """Which rows of known class need parameters to be counted."""
         return any(node.family.hidden(node.key, False) for node in self.nodes)
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
-        """What was counted, by bundle."""
+        """The statistics by bundle."""
         return {self.bundles[0].name: counts[:, 0] if self.bundles[0].alone else counts}
 
     def recoded(self, counts: Twofold, moves: Mapping[Key, np.ndarray]) -> Twofold:
-        """What was counted, where the codes of levels have changed since."""
+        """The statistics after the codes of levels have changed."""
         return counts
 
     # -- many sets of parameters at once: arrays have an axis for them after those of groups and columns
 
     def features(self, data: Any) -> np.ndarray | None:
-        """(rows x features) whose product with natural parameters is the score; None where it is no product."""
+        """(rows x features) whose product with natural parameters is the score; None if it is not a product."""
         if not all(node.family.races for node in self.nodes):
             return None
         if data[1] is not None:
@@ -264,7 +270,7 @@ class Stack(Struct, frozen=True, eq=False):
 
     @property
     def common(self) -> int | None:
-        """From which feature on all groups have the same natural parameters and only totals over groups matter."""
+        """The first feature whose natural parameters are equal in all groups: only its totals over groups matter."""
         return None
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
@@ -275,7 +281,7 @@ class Stack(Struct, frozen=True, eq=False):
         return {self.bundles[0].name: np.swapaxes(apart, 1, 2)}
 
     def positions(self) -> Iterable[tuple[Bundle, Any]]:
-        """Every bundle with the columns of this stack that are its own."""
+        """Every bundle with its columns in this stack."""
         order = {node.key: place for place, node in enumerate(self.nodes)}
         for bundle in self.bundles:
             columns = [order[key] for key in bundle.keys]
@@ -284,7 +290,7 @@ class Stack(Struct, frozen=True, eq=False):
 
 
 def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
-    """The columns of a chunk's array at these places; the array itself where they are all of it."""
+    """The columns of a chunk's array at these places; the array itself if they are all of it."""
     slots = [place.slot for place in places]
     return stored if slots == list(range(stored.shape[1])) else np.ascontiguousarray(stored[:, slots])
 
@@ -292,7 +298,7 @@ def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
 class Reals(Stack, frozen=True, eq=False, dict=True):
     """Normal and lognormal columns: each group centred on its own rows, then anchored.
 
-    `units` are the anchors and scales of all columns; every pass asks for them several times.
+    `units` are the anchors and scales of all columns; every pass uses them several times.
     """
 
     clamped: ClassVar[bool] = False
@@ -303,9 +309,9 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
 
     def prepare(self, chunk: Chunk) -> np.ndarray:
         values = wanted(chunk.reals, self.places)
-        if self._logged:
+        if self._log_columns:
             values = values.copy()
-            for j in self._logged:
+            for j in self._log_columns:
                 self.nodes[j].family.check(values[:, j], self.nodes[j].key, chunk.start)
                 values[:, j] = self.nodes[j].family.transform(values[:, j])
         return values
@@ -314,14 +320,14 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         return chunk.reals[:, self.places[node].slot]
 
     @property
-    def _logged(self) -> list[int]:
+    def _log_columns(self) -> list[int]:
         return [j for j, node in enumerate(self.nodes) if node.family.logged]
 
     def base(self, data: np.ndarray) -> np.ndarray | float:
-        return -np.nan_to_num(data[:, self._logged]).sum(axis=1) if self._logged else 0.0
+        return -np.nan_to_num(data[:, self._log_columns]).sum(axis=1) if self._log_columns else 0.0
 
     def compile(self, params: Params) -> Any:
-        """Means, inverse deviations and constants in the user's units, and their product form where that pays."""
+        """Means, inverse deviations and constants in the user's units, and their product form if it is faster."""
         units, groups = self.units, self.bundles[0].groups
         means, inverse, constants = np.empty((3, groups, len(self.nodes)))
         for bundle, at in self.positions():
@@ -333,7 +339,10 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         return *bells, square_form(bells, units) if self.kernels.compiled else None
 
     def contrast(self, compiled: Any) -> Any:
-        """The same without columns alike in every group: a cell far from a constant one would drown the others."""
+        """The same without columns that are equal in every group.
+
+        A cell far from a constant column would hide the others.
+        """
         if not isinstance(compiled, tuple):
             return compiled
         means, inverse, constant, _ = compiled
@@ -390,9 +399,12 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
     def expect(
         self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
-        """All of an E-step at once, where these columns are all there is: for long tables of complete, near rows."""
+        """A whole E-step in one kernel, if this is the only stack.
+
+        For long tables of complete rows near their means.
+        """
         eta = compiled[3] if isinstance(compiled, tuple) else None
-        if eta is None or self._logged:
+        if eta is None or self._log_columns:
             return None
         eta = eta.copy()
         eta[:, 0] += log_shares
@@ -447,7 +459,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
 
 
 def square_form(compiled: Any, units: np.ndarray) -> np.ndarray | None:
-    """(groups, 1 + 2 d) that multiply 1, t and t^2 of t = (x - anchor) * scale; None where that would lose digits.
+    """(groups, 1 + 2 d) that multiply 1, t and t^2 of t = (x - anchor) * scale; None if that would lose digits.
 
     `compiled` are means, inverse deviations and constants in the user's units, as `score_reals` takes them.
     """
@@ -475,7 +487,7 @@ def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.nd
 
 
 def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
-    """Where each group is met first, -1 for one that is not there."""
+    """The first row of each group, -1 for a group without rows."""
     first = np.full(groups + 1, -1)
     # Of several rows of a group the last one written stays, so they are written backwards; unknown ones go to the end.
     first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
@@ -536,22 +548,25 @@ class Codes(Stack, frozen=True, eq=False):
 
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
         sizes = self._sizes(data, PAIR_CELLS)
-        return self._named(self.kernels.count_codes_soft(data, starts_of(sizes), memberships, sum(sizes)), sizes)
+        return self._as_counts(self.kernels.count_codes_soft(data, starts_of(sizes), memberships, sum(sizes)), sizes)
 
     def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         sizes = self._sizes(data, 4 * PAIR_CELLS // groups)
         flat = self.kernels.count_codes_labelled(data, starts_of(sizes), labels, weights, sum(sizes), groups)
-        return self._named(flat, sizes)
+        return self._as_counts(flat, sizes)
 
     def _sizes(self, data: np.ndarray, most: int) -> list[int]:
-        """Room for every column's codes: as the widest one needs, or its own where pairs would exceed `most` cells."""
+        """Room for every column's codes.
+
+        That of the widest column, or each its own if pairs would exceed `most` cells.
+        """
         columns = len(self.nodes)
         room = int(data.max(initial=0)) + 1
         if columns < 2 or room * room * columns <= 2 * most:
             return [room] * columns
         return [int(top) + 1 for top in down_columns(np.maximum, data)]
 
-    def _named(self, flat: np.ndarray, sizes: list[int]) -> Tallies:
+    def _as_counts(self, flat: np.ndarray, sizes: list[int]) -> Tallies:
         counts = np.ascontiguousarray(flat.T)
         return {self.name: Ragged(counts, np.zeros_like(counts), tuple(sizes))}
 
@@ -568,7 +583,7 @@ class Codes(Stack, frozen=True, eq=False):
         return found
 
     def features(self, data: np.ndarray) -> np.ndarray | None:
-        """A feature for every level of every column, 1 where the row has it."""
+        """A feature for every level of every column, 1 if the row has that level."""
         own = [node.family.features(data[:, place], node.setting) for place, node in enumerate(self.nodes)]
         return np.concatenate(own, axis=1)
 
@@ -590,7 +605,10 @@ class Codes(Stack, frozen=True, eq=False):
 
 
 def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
-    """Each column's sum or largest entry; many rows abreast, because short rows would cost a loop each."""
+    """The sum or the largest entry of each column.
+
+    Works on many rows in parallel, because short rows would cost a loop each.
+    """
     rows, columns = table.shape
     whole = rows // ABREAST * ABREAST
     wide = join.reduce(table[:whole].reshape(-1, ABREAST * columns), axis=0, initial=0)
@@ -613,7 +631,7 @@ class JointCodes(Codes, frozen=True, eq=False):
         return combined
 
     def features(self, data: np.ndarray) -> np.ndarray | None:
-        """A feature for every pattern; None where rows have holes in the block, which are shared out set by set."""
+        """A feature for every pattern; None if rows have missing cells in the block, which are filled set by set."""
         there = self.node.family.present(data[:, 0])
         holes = there.any(axis=1) & ~there.all(axis=1)
         return None if holes.any() else Codes.features(self, data)
@@ -634,11 +652,21 @@ def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.n
     return out
 
 
-# The stack of one column of numbers that is counted at each different value and scored cell by cell.
+class SingleStack(Stack, frozen=True, eq=False):
+    """The base of stacks of a single node, whose log-density has no part that all groups share."""
+
+    def base(self, data: Any) -> np.ndarray | float:
+        return 0.0
+
+    def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
+        self.score(data, compiled, out)
+
+    def split(self, counts: Twofold) -> dict[Name, Twofold]:
+        return {self.bundles[0].name: counts}
 
 
-class PointStack(Stack, frozen=True, eq=False):
-    """Rows are numbers, NaN where missing; the family itself says where each is counted and what its cell is worth."""
+class PointStack(SingleStack, frozen=True, eq=False):
+    """One column of numbers, NaN if missing; the family decides where each is counted and how it is scored."""
 
     clamped: ClassVar[bool] = False
 
@@ -650,26 +678,17 @@ class PointStack(Stack, frozen=True, eq=False):
     def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
         return np.ascontiguousarray(chunk.reals[:, self.places[0].slot])
 
-    def base(self, data: np.ndarray) -> float:
-        return 0.0
-
     def compile(self, params: Params) -> Any:
         return self.node.family.scorable(params[self.node.key], self.node.setting)
 
     def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
         out += self.node.family.score(data, compiled, self.node.setting)
 
-    def score_node(self, data: np.ndarray, compiled: Any, node: int, out: np.ndarray) -> None:
-        self.score(data, compiled, out)
-
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
         return {self.name: self.node.family.count(data, memberships, None, self.node.setting)}
 
     def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         return {self.name: self.node.family.count_labels(data, labels, weights, groups, self.node.setting)}
-
-    def split(self, counts: Twofold) -> dict[Name, Twofold]:
-        return {self.bundles[0].name: counts}
 
     def features(self, data: np.ndarray) -> None:
         return None

@@ -22,7 +22,7 @@ from softcount.models.batched import ProductRows
 from softcount.models.block_stack import Block
 from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
 from softcount.models.stacks import Codes, JointCodes, Kernels, PointStack, Ragged, Reals, Stack, down_columns
-from softcount.models.tiles import TILE, Ready, lengthened, rows_of
+from softcount.models.tiles import TILE, Ready, lengthen, rows_of
 from softcount.table import Settled
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key, Schema
@@ -33,7 +33,7 @@ STACKS: dict[str, type[Stack]] = {
     "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "points": PointStack,
     "features": Stack,
 }  # fmt: skip
-"""The stack that a family asks for by name."""
+"""Stacks by the names that families use."""
 SHARED = ("reals", "codes")
 """Stacks that hold all columns of their kind."""
 
@@ -51,7 +51,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
     name: ClassVar[str] = "star"
 
     def __post_init__(self) -> None:
-        leaves = tuple(_of_groups(leaf, self.groups) for leaf in self.leaves)
+        leaves = tuple(leaf.with_groups(self.groups) for leaf in self.leaves)
         force_setattr(self, "leaves", leaves)
 
     @cached_property
@@ -74,22 +74,20 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
     # -- rows -> counts
 
     def prepare(self, chunk: Chunk, base: bool = True) -> Ready:
-        """What the stacks need of a chunk; kept between EM's passes."""
+        """Convert a chunk for the stacks, once for all EM passes."""
         data = [stack.prepare(chunk) for stack in self.stacks]
         parts = [stack.base(part) for stack, part in zip(self.stacks, data, strict=True)] if base else []
-        return Ready(data, chunk.labels, self._weights(chunk), sum(parts, 0.0), chunk.start, chunk.n_rows)
+        weights = chunk.weights
+        if chunk.labels is not None and self.unknown_weight != 1.0:
+            factor = np.where(chunk.labels < 0, self.unknown_weight, 1.0)
+            weights = factor if weights is None else weights * factor
+        return Ready(data, chunk.labels, weights, sum(parts, 0.0), chunk.start, chunk.n_rows)
 
     def arranged(self, ready: list[Ready]) -> list[Ready]:
-        return lengthened(ready, self.groups)
+        return lengthen(ready, self.groups)
 
     def worth_threads(self) -> bool:
         return self.kernels.compiled
-
-    def _weights(self, chunk: Chunk) -> np.ndarray | None:
-        if chunk.labels is None or self.unknown_weight == 1.0:
-            return chunk.weights
-        factor = np.where(chunk.labels < 0, self.unknown_weight, 1.0)
-        return factor if chunk.weights is None else chunk.weights * factor
 
     def tally(self, ready: Ready) -> Counts:
         assert ready.labels is not None
@@ -129,7 +127,10 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def compile(self, params: Params, contrast: bool = False) -> list[Any]:
-        """The parameters as the stacks want them, after the logarithms of the shares; `contrast` tells groups apart."""
+        """The logarithms of the shares, then the parameters of every stack.
+
+        With `contrast`, only what differs by group.
+        """
         with np.errstate(divide="ignore"):
             log_shares = np.log(params.shares)
         parts = [stack.compile(params) for stack in self.stacks]
@@ -162,7 +163,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return members
 
     def posterior(self, ready: Ready, compiled: list[Any], out: np.ndarray) -> np.ndarray | None:
-        """In one go, where the model is a single stack that can."""
+        """In one step, if the model is a single stack that supports it."""
         if len(self.stacks) > 1:
             return None
         return self.stacks[0].posterior(ready.data[0], compiled[1], compiled[0][0], out)
@@ -178,7 +179,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return total
 
     def _expect_alone(self, compiled: list[Any], ready: Ready) -> Counts | None:
-        """The whole chunk in one go, where the model is a single stack that can."""
+        """The whole chunk in one step, if the model is a single stack that supports it."""
         stack = self.stacks[0]
         if len(self.stacks) > 1 or not isinstance(stack, (Reals, Block)) or ready.labels is not None:
             return None
@@ -199,9 +200,12 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         likelihood = evidence + base
         notes = {}
         if assign is not None:
-            together = likelihood + _assigned(joint, assign, ready.start + rows.start)
-            notes = {ASSIGNED: float(_weighed(together, weights).sum())}
-        likelihood = _weighed(likelihood, weights)
+            posterior = joint.copy()
+            assign(joint, ready.start + rows.start)
+            with np.errstate(divide="ignore"):
+                together = likelihood + np.log((posterior * joint).sum(axis=1))
+            notes = {ASSIGNED: float(_weight_terms(together, weights).sum())}
+        likelihood = _weight_terms(likelihood, weights)
         if weights is not None:
             joint *= weights[:, None]
         arrays: dict[Hashable, Twofold] = {ROOT: Twofold.of(down_columns(np.add, joint))}
@@ -212,19 +216,18 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
 
     def impossible(self, params: Params, ready: Sequence[Ready]) -> DataError:
         compiled = self.compile(params)
-        rows = (part.start + int(row) for part in ready for row in self._impossible_rows(compiled, part))
-        return DataError(
-            f"row {next(rows) + 1} is impossible under every class of the start (probability zero), so EM cannot use "
-            "it. Start from probabilities above zero."
-        )
-
-    def _impossible_rows(self, compiled: list[Any], ready: Ready) -> np.ndarray:
-        """Rows, numbered within the chunk, to which every group that may hold them gives probability zero."""
-        joint = self.score(ready, compiled, slice(0, ready.n_rows))
-        if ready.labels is not None:
-            _pin(joint, ready.labels)
-        weighty = True if ready.weights is None else ready.weights > 0
-        return np.flatnonzero(np.isneginf(joint).all(axis=1) & weighty)
+        for part in ready:
+            joint = self.score(part, compiled, slice(0, part.n_rows))
+            if part.labels is not None:
+                _pin(joint, part.labels)
+            counted = True if part.weights is None else part.weights > 0
+            rows = np.flatnonzero(np.isneginf(joint).all(axis=1) & counted)
+            if len(rows):
+                return DataError(
+                    f"row {part.start + rows[0] + 1} is impossible under every class of the start (probability zero), "
+                    "so EM cannot use it. Start from probabilities above zero."
+                )
+        return ClassModel.impossible(self, params, ready)
 
     def products(self, ready: Ready) -> ProductRows | None:
         width = 1 + sum(bundle.width * len(bundle.nodes) for stack in self.stacks for bundle in stack.bundles)
@@ -290,13 +293,8 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return cls(schema, nodes, groups, Kernels(cells), weight)
 
 
-def _of_groups(leaf: Node, groups: int) -> Node:
-    same = leaf.setting.groups == groups
-    return leaf if same else replace(leaf, setting=replace(leaf.setting, groups=groups))
-
-
 def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]:
-    """Every leaf on the stack that its family asks for; wide codes, blocks and others on stacks of their own."""
+    """Put every leaf on the stack of its family; wide codes, blocks and other families each get a stack."""
     shared: dict[str, list[Bundle]] = {kind: [] for kind in SHARED}
     order = {node.key: place for place, node in enumerate(nodes)}
     alone = []
@@ -319,7 +317,7 @@ def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]
 
 
 def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
-    """The stack of one bundle by itself."""
+    """The stack of a single bundle."""
     kind = _kind(bundle)
     columns = [column for node in bundle.nodes for column in node.columns]
     places = tuple(schema.places[column] for column in columns) or (ColumnPlace("bags", 0),)
@@ -331,15 +329,7 @@ def _kind(bundle: Bundle) -> str:
     return bundle.family.stack if bundle.nodes[0].columns else "bag"
 
 
-def _assigned(members: np.ndarray, assign: Assign, start: int) -> np.ndarray:
-    """Logarithm of each row's posterior of the group it is put in."""
-    posterior = members.copy()
-    assign(members, start)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log((posterior * members).sum(axis=1)))
-
-
-def _weighed(terms: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _weight_terms(terms: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return terms if weights is None else np.where(weights > 0, terms * weights, 0.0)
 
 
@@ -347,7 +337,7 @@ _own = local()
 
 
 def scratch(rows: int, groups: int) -> np.ndarray:
-    """A thread's own (rows x groups) memory, the same each time: fresh memory is mapped page by page when written."""
+    """(rows x groups) memory that a thread reuses: new memory is mapped page by page when written."""
     if getattr(_own, "room", np.empty(0)).size < rows * groups:
         _own.room = np.empty(rows * groups)
     room: np.ndarray = _own.room
@@ -362,14 +352,14 @@ def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
     joint[known, labels[known]] = own
 
 
-# A star whose leaves score by weights of their own: what tells classes once those are learned by conditional loss.
+# -- stars with weights learned by conditional loss, for scoring classes only
 
 
 class LinearStar(Struct, frozen=True, eq=False):
-    """Scores are each leaf's features times (groups x features) weights, and a bias for every class.
+    """Scores are each leaf's features times (groups x features) weights, plus a bias for every class.
 
-    It only tells classes: densities, samples and everything else are the star's own. A missing cell adds nothing, and
-    neither does a level never seen.
+    It only scores classes: densities, samples and everything else come from the star. A missing cell and an unseen
+    level add 0.
     """
 
     star: Star
@@ -377,7 +367,7 @@ class LinearStar(Struct, frozen=True, eq=False):
     bias: np.ndarray
 
     def compile(self, params: Params) -> list[Any]:
-        """The bias, and for every stack the weights of its nodes; no parameter of the star matters."""
+        """The bias, and for every stack the weights of its nodes; the parameters of the star are not used."""
         return [
             np.tile(self.bias, (TILE, 1)),
             *([self.weights[node.key] for node in stack.nodes] for stack in self.star.stacks),
@@ -394,7 +384,7 @@ class LinearStar(Struct, frozen=True, eq=False):
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        """Each leaf's own part of the sum."""
+        """The part of the score that each leaf adds."""
         found: dict[Key, np.ndarray] = {}
         for stack, data, weights in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             for place, (node, own) in enumerate(zip(stack.nodes, weights, strict=True)):
@@ -403,16 +393,14 @@ class LinearStar(Struct, frozen=True, eq=False):
         return {leaf.key: found[leaf.key] for leaf in self.star.leaves}
 
 
-# A star whose leaves have a weight each: what tells classes where columns repeat each other.
-
 LOWEST = -1e3
-"""What an impossible cell adds to a score, times the weight of its column."""
+"""The lowest log-density of a cell, before it is multiplied by the weight of its column."""
 
 
 def bounded(own: np.ndarray, words: bool) -> np.ndarray:
-    """What a leaf adds to the classes' scores, no less than the lowest; of words no less than that below the best.
+    """A leaf's part of the scores, limited to the lowest log-density; for words, relative to the best class.
 
-    A document of two hundred words has a log-density below the lowest in every class, and would tell none.
+    A document of two hundred words has a log-density below the limit in every class, which would hide the differences.
     """
     if words:
         best = own.max(axis=-1, keepdims=True)
@@ -421,9 +409,9 @@ def bounded(own: np.ndarray, words: bool) -> np.ndarray:
 
 
 class WeighedStar(Struct, frozen=True, eq=False):
-    """Scores are the leaves' log-densities, each times its weight, and a bias for every class in place of the shares.
+    """Scores are the weighted log-densities of the leaves, plus a bias for every class in place of the shares.
 
-    It only tells classes: densities, samples and everything else are the star's own.
+    It only scores classes: densities, samples and everything else come from the star.
     """
 
     star: Star
@@ -431,7 +419,7 @@ class WeighedStar(Struct, frozen=True, eq=False):
     bias: np.ndarray
 
     def compile(self, params: Params) -> list[Any]:
-        """The bias, and for every stack its parameters, weighed where that is possible, and else the weights beside."""
+        """The bias, and for every stack its weighted parameters, or its parameters and the weights."""
         by_key = dict(zip((leaf.key for leaf in self.star.leaves), self.weights.tolist(), strict=True))
         compiled = self.star.compile(params, contrast=True)
         found: list[Any] = [np.tile(self.bias, (TILE, 1))]
@@ -456,7 +444,7 @@ class WeighedStar(Struct, frozen=True, eq=False):
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        """Each leaf's own part of the sum."""
+        """The part of the score that each leaf adds."""
         found: dict[Key, np.ndarray] = {}
         for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.star.groups)))

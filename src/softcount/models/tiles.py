@@ -16,13 +16,13 @@ TILE = 4096
 """Rows scored at a time, so that rows x groups stays in the cache."""
 PORTION = 2 * TILE
 PORTIONS = 12
-"""Portions that two threads share fairly; of more, each costs the interpreter's time and gains nothing."""
+"""Portions that two threads share fairly; more of them cost interpreter time and gain nothing."""
 SECOND_CACHE = 1 << 20
 """Bytes of cells and scores that a tile may hold."""
 
 
 class Ready(Struct, frozen=True):
-    """A chunk as the stacks want it, with the part of its log-density no group changes; done `tile` rows at a time."""
+    """A chunk in the form of the stacks, in tiles of `tile` rows; `base` is the log-density that no group changes."""
 
     data: list[Any]
     labels: np.ndarray | None
@@ -37,43 +37,41 @@ class Ready(Struct, frozen=True):
         for a in range(0, self.n_rows, self.tile):
             yield slice(a, min(a + self.tile, self.n_rows))
 
+    def cut(self, start: int, stop: int) -> Ready:
+        """Rows from one to another."""
+        rows = slice(start, stop)
+        own: dict[str, Any] = {
+            name: value[rows] if isinstance(value, np.ndarray) else value
+            for name, value in (("labels", self.labels), ("weights", self.weights), ("base", self.base))
+        }
+        data = [rows_of(data, rows) for data in self.data]
+        return replace(self, data=data, **own, start=self.start + start, n_rows=stop - start)
 
-def lengthened(ready: Sequence[Ready], groups: int) -> list[Ready]:
-    """The same rows in tiles that just fill the second cache, short chunks being joined.
 
-    Between kernels a thread holds the interpreter, and others wait: with 12,288 rows of 20 codes at a time in place of
-    4,096 an iteration on two threads took 2.2 ms in place of 3.4. Only the table and the model decide how long.
+def lengthen(ready: Sequence[Ready], groups: int) -> list[Ready]:
+    """The same rows in tiles that just fill the second-level cache; short chunks are joined.
+
+    Between kernels a thread holds the interpreter, and others wait: with 12,288 rows of 20 codes at a time instead of
+    4,096, an iteration on two threads took 2.2 ms instead of 3.4. The length depends only on the table and the model.
     """
     first = ready[0]
     width = sum(map(size_of, first.data)) // max(first.n_rows, 1) + 8 * groups
     tile = TILE * min(max(SECOND_CACHE // (width * TILE), 1), 4)
-    sparse = [part for part in first.data if isinstance(part, SparseRows)]
-    tile = max([tile, *(_worth_a_table(part, first.n_rows, groups) for part in sparse)])
+    for sparse in (part for part in first.data if isinstance(part, SparseRows)):
+        # Enough rows to be worth a table of all words: adding two cells takes about as long as scoring one word.
+        words = max(sparse.cells, 1) / max(first.n_rows, 1)
+        tile = max(tile, TILE * int(sparse.width * groups / (2 * words) / TILE))
     count = max(1, tile // max(first.n_rows, 1))
     parts = [replace(joined(ready[a : a + count]), tile=tile) for a in range(0, len(ready), count)]
     fair = sum(part.n_rows for part in parts) // PORTIONS // TILE * TILE
     return [portion for part in parts for portion in portions(part, max(tile, PORTION, fair))]
 
 
-def _worth_a_table(part: SparseRows, n_rows: int, groups: int) -> int:
-    """Rows enough to be worth a table of all words: adding two cells takes about as long as scoring one word."""
-    words = max(part.cells, 1) / max(n_rows, 1)
-    return TILE * int(part.width * groups / (2 * words) / TILE)
-
-
-def portions(part: Ready, rows: int) -> Iterator[Ready]:
+def portions(part: Ready, rows: int) -> list[Ready]:
     """A long chunk cut into shorter ones: of seven chunks two threads do four and three, of twenty-five 13 and 12."""
     if part.n_rows <= rows:
-        yield part
-        return
-    for a in range(0, part.n_rows, rows):
-        cut = slice(a, min(a + rows, part.n_rows))
-        own: dict[str, Any] = {
-            name: value[cut] if isinstance(value, np.ndarray) else value
-            for name, value in (("labels", part.labels), ("weights", part.weights), ("base", part.base))
-        }
-        data = [rows_of(data, cut) for data in part.data]
-        yield replace(part, data=data, **own, start=part.start + a, n_rows=cut.stop - a)
+        return [part]
+    return [part.cut(a, min(a + rows, part.n_rows)) for a in range(0, part.n_rows, rows)]
 
 
 def size_of(data: Any) -> int:
@@ -94,7 +92,7 @@ def joined(parts: Sequence[Ready]) -> Ready:
 
 
 def end_to_end(parts: list[Any]) -> Any:
-    """Arrays one after another, tuples of them place by place; what is no array is alike in all parts."""
+    """Concatenate arrays, or tuples of arrays place by place; anything else is equal in all parts."""
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(end_to_end(list(arrays)) for arrays in zip(*parts, strict=True))
@@ -106,20 +104,18 @@ def end_to_end(parts: list[Any]) -> Any:
 
 
 def rows_of(data: Any, rows: slice | np.ndarray) -> Any:
-    """Some rows of what a stack keeps of a chunk."""
+    """Some rows of a stack's data."""
     if isinstance(data, tuple):
         return tuple(None if part is None else part[rows] for part in data)
     return data[rows]
 
-
-# Whole sequences made ready, in parts of a good length.
 
 SEQUENCE_PORTION = 8192
 """Steps of whole sequences that are one part of the work."""
 
 
 class PathRows(Struct, frozen=True):
-    """Whole sequences made ready: their rows, the borders between them, the weight of each, the number of the first."""
+    """Prepared sequences: their rows, the borders between them, the weight of each, and the number of the first."""
 
     rows: Ready
     borders: np.ndarray
@@ -139,11 +135,14 @@ class PathRows(Struct, frozen=True):
         return self.rows.labels
 
     def shortened(self, rows: int) -> PathRows:
-        """The same, or only so many steps of a single long sequence."""
-        return _cut(self, 0, rows) if self.n_rows > rows else self
+        """The same, or only this many steps of a single long sequence."""
+        if self.n_rows <= rows:
+            return self
+        weights = None if self.weights is None else self.weights[:1]
+        return PathRows(self.rows.cut(0, rows), np.array([0, rows], np.int64), weights, self.first)
 
     def heavier(self, factor: float) -> PathRows:
-        """The same rows, so many times as heavy."""
+        """The same rows with their weights multiplied."""
         each = np.ones(len(self.borders) - 1) if self.weights is None else self.weights
         rows = np.ones(self.n_rows) if self.rows.weights is None else self.rows.weights
         return replace(self, weights=each * factor, rows=replace(self.rows, weights=rows * factor))
@@ -157,24 +156,12 @@ def portions_of(part: PathRows) -> list[PathRows]:
     while cuts[-1] < len(borders) - 1:
         fits = int(np.searchsorted(borders, borders[cuts[-1]] + SEQUENCE_PORTION, "right")) - 1
         cuts.append(max(cuts[-1] + 1, fits))
-    return [_between(part, a, b) for a, b in pairwise(cuts)]
-
-
-def _between(part: PathRows, a: int, b: int) -> PathRows:
-    """Some of the sequences of a part."""
-    own = _cut(part, int(part.borders[a]), int(part.borders[b]))
-    weights = None if part.weights is None else part.weights[a:b]
-    return replace(own, borders=part.borders[a : b + 1] - part.borders[a], weights=weights)
-
-
-def _cut(part: PathRows, start: int, stop: int) -> PathRows:
-    """Rows from one to another as one sequence."""
-    rows, cut = part.rows, slice(start, stop)
-    sides: dict[str, Any] = {
-        name: value[cut] if isinstance(value, np.ndarray) else value
-        for name, value in (("labels", rows.labels), ("weights", rows.weights), ("base", rows.base))
-    }
-    data = [rows_of(data, cut) for data in rows.data]
-    own = replace(rows, data=data, **sides, start=rows.start + start, n_rows=stop - start)
-    weights = None if part.weights is None else part.weights[:1]
-    return PathRows(own, np.array([0, stop - start], np.int64), weights, part.first)
+    return [
+        PathRows(
+            part.rows.cut(int(borders[a]), int(borders[b])),
+            borders[a : b + 1] - borders[a],
+            None if part.weights is None else part.weights[a:b],
+            part.first,
+        )
+        for a, b in pairwise(cuts)
+    ]

@@ -1,17 +1,15 @@
-"""Beliefs as counts: conjugate pairs, and ways to imagine the counts they start from.
+"""Conjugate priors, and rules for prior counts.
 
-Each object holds one distribution or, with arrays for parameters, one per group (groups first). `update` adds what
-was counted and gives a new object; the same objects serve as priors and as posteriors.
+Each object holds one distribution or, with arrays for parameters, one per group (groups first). `update` adds counts
+and returns a new object; the same classes serve as priors and as posteriors.
 """
 
-from softcount.priors.beta import Beta
-from softcount.priors.dirichlet import Dirichlet
 from softcount.priors.distribution import Distribution
 from softcount.priors.gamma import Gamma
 from softcount.priors.normal import NormalInverseChi2, NormalKnownVariance
 from softcount.priors.predictive import MultivariateStudentT, NegativeBinomial, StudentT
 from softcount.priors.predictive import NormalPredictive as Normal
-from softcount.priors.prior_counts import Expert, bdeu, best_concentration, jeffreys
+from softcount.priors.shares import Beta, Dirichlet, Expert, bdeu, best_concentration, jeffreys
 from softcount.priors.wishart import NormalInverseWishart
 
 __all__ = [

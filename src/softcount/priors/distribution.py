@@ -1,4 +1,4 @@
-"""What the conjugate pairs share: checked numbers with the groups first, equality, and printing on one line."""
+"""The base of conjugate priors: checked parameters with the groups first, equality, and one-line representations."""
 
 from __future__ import annotations
 
@@ -19,27 +19,38 @@ Number = float | np.ndarray
 Seed = int | np.random.Generator | None
 
 SHOWN = 5
-"""How many groups a line of text names before it says how many there are."""
+"""Number of groups that a line of text shows."""
 
 
 class Distribution(Struct, frozen=True, eq=False):
     """One distribution, or any number of them: each parameter is a float or an array with the groups first."""
 
     own_axes: ClassVar[int] = 0
-    """Axes of the first parameter that are not groups: 1 where it has levels or columns."""
+    """Axes of the first parameter that are not groups: 1 if it has levels or columns."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(_same(getattr(self, f), getattr(other, f)) for f in self.__struct_fields__)
+        pairs = [(getattr(self, f), getattr(other, f)) for f in self.__struct_fields__]
+        return all(
+            bool(np.array_equal(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else a == b)
+            for a, b in pairs
+        )
 
     def __hash__(self) -> int:
-        return hash((type(self), *(_hashable(getattr(self, f)) for f in self.__struct_fields__)))
+        values = (getattr(self, f) for f in self.__struct_fields__)
+        plain_values = ((x.shape, tuple(x.ravel().tolist())) if isinstance(x, np.ndarray) else x for x in values)
+        return hash((type(self), *plain_values))
 
     def __repr__(self) -> str:
-        values = {f: getattr(self, f) for f in self.__struct_fields__}
-        inside = ", ".join(f"{name}={_printed(value)}" for name, value in values.items() if value is not None)
-        return f"{type(self).__name__}({inside})"
+        parts = []
+        for name, value in ((f, getattr(self, f)) for f in self.__struct_fields__):
+            if isinstance(value, np.ndarray):
+                text = np.array2string(value, separator=", ", threshold=20, edgeitems=3)
+                parts.append(f"{name}={' '.join(text.split())}")
+            elif value is not None:
+                parts.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def describe(self) -> str:
         """The distribution in one plain line."""
@@ -69,21 +80,6 @@ class Distribution(Struct, frozen=True, eq=False):
         if isinstance(kept, np.ndarray):
             kept.setflags(write=False)
         force_setattr(self, name, kept)
-
-
-def _same(one: Any, other: Any) -> bool:
-    arrays = isinstance(one, np.ndarray) or isinstance(other, np.ndarray)
-    return bool(np.array_equal(one, other) if arrays else one == other)
-
-
-def _hashable(value: Any) -> Any:
-    return (value.shape, tuple(value.ravel().tolist())) if isinstance(value, np.ndarray) else value
-
-
-def _printed(value: Any) -> str:
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    return " ".join(np.array2string(value, separator=", ", threshold=20, edgeitems=3).split())
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -121,7 +117,7 @@ def positive(name: str, value: Any, remedy: str = "It must be finite and above 0
 
 
 def either(values: object, parts: Sequence[object], told: str) -> None:
-    """Refuse values beside the parts that stand for them, and some of these parts without the others."""
+    """Raise an error unless either the values or all of the parts are given."""
     if sum(part is not None for part in parts) != (len(parts) if values is None else 0):
         raise DataError(told)
 
@@ -134,7 +130,7 @@ def require(
     axes: Sequence[str] = ("group",),
     levels: Sequence[object] | None = None,
 ) -> None:
-    """Nothing if all is right; otherwise an error showing the first value that is not, where it is, and the remedy."""
+    """Raise an error for the first value that is not right, with its place and the remedy."""
     wrong = np.argwhere(~np.atleast_1d(right))
     if not len(wrong):
         return
@@ -158,7 +154,10 @@ def place(at: Sequence[int], axes: Sequence[str], levels: Sequence[object] | Non
 
 
 def against(x: ArrayLike, *parameters: Number) -> tuple[np.ndarray, ...]:
-    """The points, and each parameter with axes of one for them: every group meets every point, groups first."""
+    """The points, and each parameter with axes of one for them.
+
+    Every group is combined with every point, groups first.
+    """
     points = np.asarray(x, dtype=float)
     return points, *(np.reshape(p, np.shape(p) + (1,) * points.ndim) for p in parameters)
 

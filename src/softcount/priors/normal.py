@@ -28,7 +28,7 @@ EITHER = "Give either values, or rows with their mean and sum_squares (of the di
 
 
 class Moments(NamedTuple):
-    """Rows, their mean (0 where there are no rows) and the sum of squared differences from it."""
+    """Rows, their mean (0 without rows) and the sum of squared differences from it."""
 
     rows: np.ndarray
     mean: np.ndarray
@@ -44,16 +44,30 @@ def moments(
 ) -> Moments:
     """The moments of the values (rows on the last axis, NaN is missing), or those given, checked."""
     either(values, (rows, mean, sum_squares), EITHER)
-    if values is not None:
-        return _of_values(*weighted(values, weights))
-    no_weights(weights)
-    return _checked(nonnegative("rows", rows), numbers("mean", mean), nonnegative("sum_squares", sum_squares))
+    if values is None:
+        no_weights(weights)
+        n, middle, squares = nonnegative("rows", rows), numbers("mean", mean), nonnegative("sum_squares", sum_squares)
+        empty = n == 0
+        require(empty | np.isfinite(middle), middle, "mean", "The mean of at least one row is a finite number.")
+        require(~empty | (squares == 0), squares, "sum_squares", "No rows scatter by 0.")
+        return Moments(n, np.where(empty, 0.0, middle), squares)
+    array, shares = weighted(values, weights)
+    seen, n = shares > 0, shares.sum(axis=-1)
+    # Differences from the first value that counts: equal values then scatter by exactly 0.
+    first = np.zeros((*array.shape[:-1], 1))
+    if array.shape[-1]:
+        picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
+        first = np.where(seen.any(axis=-1, keepdims=True), picked, 0.0)
+    apart = np.where(seen, array - first, 0.0)
+    centre = (shares * apart).sum(axis=-1, keepdims=True) / np.where(n > 0, n, 1.0)[..., None]
+    squares = (shares * np.square(np.where(seen, apart - centre, 0.0))).sum(axis=-1)
+    return Moments(n, (first + centre)[..., 0], squares)
 
 
 def weighted(values: ArrayLike, weights: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """The values (rows last) and how much each counts: 1 unless said, 0 where the value is missing.
+    """The values (rows last) and the weight of each: 1 by default, 0 if the value is missing.
 
-    Weights may have groups before their rows: the same values then teach each group by its own weights.
+    Weights may have groups before their rows: the same values then count in each group by its own weights.
     """
     array = np.atleast_1d(numbers("values", values))
     require(~np.isinf(array), array, "a value", "Values are finite, or NaN where missing.", ("group", "row"))
@@ -74,37 +88,9 @@ def row_weights(weights: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def no_weights(weights: ArrayLike | None) -> None:
-    """Refuse weights where there are no values to weigh."""
+    """Raise an error if there are weights without values."""
     if weights is not None:
         raise DataError("weights go with values. Sums are weighed already: leave weights out.")
-
-
-def _of_values(array: np.ndarray, weights: np.ndarray) -> Moments:
-    seen = weights > 0
-    rows = weights.sum(axis=-1)
-    first = _first(array, seen)
-    apart = np.where(seen, array - first, 0.0)  # from the first value: equal values then scatter by exactly 0
-    centre = (weights * apart).sum(axis=-1, keepdims=True) / np.where(rows > 0, rows, 1.0)[..., None]
-    squares = (weights * np.square(np.where(seen, apart - centre, 0.0))).sum(axis=-1)
-    return Moments(rows, (first + centre)[..., 0], squares)
-
-
-def _first(array: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """The first value that counts, on a last axis of one; 0 where there is none."""
-    if array.shape[-1] == 0:
-        return np.zeros((*array.shape[:-1], 1))
-    picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
-    return np.where(seen.any(axis=-1, keepdims=True), picked, 0.0)
-
-
-def _checked(rows: np.ndarray, mean: np.ndarray, sum_squares: np.ndarray) -> Moments:
-    empty = rows == 0
-    require(empty | np.isfinite(mean), mean, "mean", "The mean of at least one row is a finite number.")
-    require(~empty | (sum_squares == 0), sum_squares, "sum_squares", "No rows scatter by 0.")
-    return Moments(rows, np.where(empty, 0.0, mean), sum_squares)
-
-
-# The mean, and the variance, of a normal column.
 
 
 class NormalInverseChi2(Distribution, frozen=True, eq=False):
@@ -271,7 +257,7 @@ class NormalInverseChi2(Distribution, frozen=True, eq=False):
 
     @property
     def _squares(self) -> np.ndarray:
-        """The imagined sum of squared differences; none from fewer than no rows."""
+        """The prior sum of squared differences; 0 if nu is negative."""
         return np.asarray(np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance))
 
     def _mean_alone(self) -> StudentT:

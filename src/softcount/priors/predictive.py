@@ -1,4 +1,4 @@
-"""What the next row may be: predictive distributions with a mean, a variance, a density and quantiles."""
+"""Predictive distributions of the next row, with a mean, a variance, a density and quantiles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def quantile_points(q: ArrayLike) -> np.ndarray:
 
 
 class Predictive(Distribution, frozen=True, eq=False):
-    """What the next row may be; each kind says its log-density and its quantiles."""
+    """The distribution of the next row; subclasses implement its log-density and quantiles."""
 
     def log_pdf(self, x: ArrayLike) -> Number:
         """The log-density of each point, per group."""
@@ -241,7 +241,7 @@ def log_gamma_pdf(y: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 
 def counts_of(name: str, values: ArrayLike) -> np.ndarray:
-    """Whole numbers of 0 or more, NaN where missing; anything else is refused, naming the row."""
+    """Whole numbers of 0 or more, NaN if missing; an error names the row of any other value."""
     array = np.atleast_1d(numbers(name, values))
     right = np.isnan(array) | ((array >= 0) & (array == np.floor(array)) & np.isfinite(array))
     require(right, array, name, "Counts are 0, 1, 2, ...", ("group", "row"))

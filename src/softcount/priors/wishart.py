@@ -240,7 +240,7 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
         return MultivariateStudentT(df, self.mean, self.scale * (wider / df)[..., None, None])
 
     def _factor(self) -> np.ndarray:
-        """The lower triangular root of the scale; refused while the belief is not yet a distribution."""
+        """The lower triangular root of the scale. Raises an error while the belief is not a distribution."""
         remedy = f"Up to columns - 1 = {self.size - 1} it is not a distribution: raise nu, or see more rows."
         require(np.asarray(self.nu) > self.size - 1, self.nu, "NormalInverseWishart's nu", remedy)
         try:

@@ -73,22 +73,17 @@ class ServerMetrics(Struct):
 
 
 def _labels(pairs: Labels) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs) + "}"
+    escaped = ((name, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for name, value in pairs)
+    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped) + "}"
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-# What stands before every answer: who may ask, how much may be sent, and how long anything may take.
+# Limits of every request: allowed hosts, sizes and times.
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 ANY = "*"
 DRAINED = 8
-"""A body up to so many times too long is read to its end: who is still sending does not hear an answer."""
-
-
+"""A body up to this many times too long is read to its end, because a client that still sends reads no answer."""
 HELD = 16
 """Largest bodies that the server holds at a time, bodies and answers together: 128 MB by default."""
 
@@ -119,20 +114,16 @@ class Room:
         scope["held"] = scope.get("held", 0) + size
 
     def leave(self, scope: Any) -> None:
-        """Hold nothing more for a request."""
+        """Release the bytes of a request."""
         self.held -= scope.pop("held", 0)
 
 
 class Patience(AtOnce):
-    """Runs work where it is called, until a moment: nobody waits for the answer any more."""
+    """Runs work in the calling thread, until a deadline after which the answer is no longer needed."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.until = time.monotonic() + seconds
-
-    def give_up(self) -> None:
-        """Begin nothing more."""
-        self.until = -math.inf
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, as long as there is time."""
@@ -143,7 +134,7 @@ class Patience(AtOnce):
 
 
 class Guard:
-    """Around the whole application: the host that is asked for, the origin, the time, and a count of everything."""
+    """Middleware around the application: checks host and origin, limits the time, counts requests."""
 
     def __init__(
         self, app: Any, hosts: Collection[str], limits: Limits, metrics: ServerMetrics, room: Room | None = None
@@ -165,7 +156,7 @@ class Guard:
         self.metrics.under_way += 1
         try:
             async with asyncio.timeout(self.longest):
-                refused = self._refused(scope)
+                refused = self._check_origin(scope)
                 await (self.app if refused is None else refusal(refused))(scope, receive, noted)
         except TimeoutError:
             pass  # who does not read the answer is not waited for: uvicorn ends the connection
@@ -175,26 +166,20 @@ class Guard:
             route = getattr(scope.get("endpoint"), "__name__", "other")
             self.metrics.add(route, scope.get("model", ""), status, time.perf_counter() - began)
 
-    def _refused(self, scope: Any) -> Refused | None:
-        """Why the one who asks is refused: another page in a browser here can send requests, but not name this host."""
+    def _check_origin(self, scope: Any) -> Refused | None:
+        """The reason to refuse a request.
+
+        A foreign page in a local browser can send requests, but cannot name this host.
+        """
         said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(said) != 1 or not self._is_ours(host_in(said[0])):
+        if len(said) != 1 or not (ANY in self.hosts or host_in(said[0]) in self.hosts):
             return Refused(421, "this server is not called so. Ask by a name that it was started with.")
         origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
-        if any(_netloc(origin) != said[0] for origin in origins):
-            return Refused(403, "asked from a page of another origin.")
-        return None
-
-    def _is_ours(self, host: str) -> bool:
-        return ANY in self.hosts or host in self.hosts
-
-
-def _netloc(origin: str) -> str | None:
-    """The host and port of an Origin header; None if it is no address."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return None
+        try:
+            same = all(urlsplit(origin).netloc == said[0] for origin in origins)
+        except ValueError:  # not an address
+            same = False
+        return None if same else Refused(403, "asked from a page of another origin.")
 
 
 def host_in(said: str) -> str:
@@ -209,7 +194,7 @@ def host_in(said: str) -> str:
         return ""
 
 
-def refusal(refused: Refused) -> Any:
+def refusal(refused: Refused) -> Response:
     """The response that refuses, in the protocol's form; the connection ends, whatever else was sent on it."""
     from starlette.responses import Response
 
@@ -251,17 +236,16 @@ def _too_long(limits: Limits) -> Refused:
     return Refused(413, f"the body has more than {limits.body:,} bytes. Send fewer rows at a time.")
 
 
-# The routes of the protocol: health, metadata, predictions, reasons, and what the server counts of itself.
+# Routes: health, metadata, predictions, explanations and metrics.
 
 QUICK = 64 << 10
 """Bytes up to which a request is quick: it does not wait behind long ones."""
-
 MOST_LONG = 4
 """Long requests that are worked on at a time: each takes up to some hundreds of MB."""
 
 Ask = Callable[[ServedModel, Asked, Patience], Answered]
 Answer = tuple[int, bytes]
-"""How many rows were asked for, and the body of the answer."""
+"""The number of rows, and the body of the answer."""
 
 
 class Served(Struct, dict=True):
@@ -285,7 +269,7 @@ class Served(Struct, dict=True):
         return self.models[name]
 
     async def answer(self, request: Request, ask: Ask) -> Response:
-        """What a model has to say of the rows in a request."""
+        """A model's answer for the rows of a request."""
         from starlette.responses import Response
 
         model = self.model(request)
@@ -298,13 +282,16 @@ class Served(Struct, dict=True):
             model.refuse_large(asked)
             return asked.rows, answer_body(request.scope["model"], asked, ask(model, asked, patience))
 
-        rows, found = await self._awaited(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
+        rows, found = await self._wait_for(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
         self.metrics.add_rows(request.scope["model"], rows)
         self.room.take(request.scope, len(found), refuse=False)  # until it is sent, others are refused
         return Response(found, media_type="application/json")
 
-    async def _awaited(self, request: Request, answer: asyncio.Future[Answer], patience: Patience) -> Answer:
-        """An answer, as long as there is time and somebody who waits for it; else its work ends as soon as it can."""
+    async def _wait_for(self, request: Request, answer: asyncio.Future[Answer], patience: Patience) -> Answer:
+        """The answer, while there is time and the client is connected.
+
+        Otherwise its work is stopped as soon as possible.
+        """
         gone = asyncio.ensure_future(request.receive())  # the body was read: what is left to come is the end
         try:
             either: set[asyncio.Future[Any]] = {answer, gone}
@@ -315,14 +302,14 @@ class Served(Struct, dict=True):
             done = set()
         finally:
             gone.cancel()
-        patience.give_up()
+        patience.until = -math.inf
         answer.cancel()
         if done:
             raise Refused(499, "the connection ended before the answer.")
         raise Refused(503, f"no answer within {self.limits.working:g} seconds. Send fewer rows at a time.")
 
     def close(self) -> None:
-        """End the threads; what waits is not begun."""
+        """End the threads; queued work is dropped."""
         for lane in (self.quick, self.long):
             lane.shutdown(wait=False, cancel_futures=True)
 
@@ -331,30 +318,25 @@ Handler = Callable[["Request"], Awaitable["Response"]]
 
 
 def refusing(handler: Handler) -> Handler:
-    """The handler with failures told in the protocol's form."""
+    """The handler with errors as responses of the protocol."""
 
     @wraps(handler)
     async def told(request: Request) -> Response:
         try:
             return await handler(request)
         except Refused as refused:
-            return _response(refused)
+            return refusal(refused)
         except SoftcountError as error:
-            return _response(Refused(400, str(error)))
+            return refusal(Refused(400, str(error)))
         except Exception as error:
             traceback.print_exception(error, file=sys.stderr)
-            return _response(Refused(500, "internal error: a fault of softcount, which its log tells."))
+            return refusal(Refused(500, "internal error: a fault of softcount, which its log tells."))
 
     return told
 
 
-def _response(refused: Refused) -> Response:
-    found: Response = refusal(refused)
-    return found
-
-
 def application(served: Served, hosts: Collection[str]) -> Guard:
-    """The application that uvicorn runs, or a test asks; `hosts` are the names it may be asked by."""
+    """The application for uvicorn or a test; `hosts` are the allowed host names."""
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.routing import Route
@@ -365,19 +347,16 @@ def application(served: Served, hosts: Collection[str]) -> Guard:
             404: "there is nothing at this address.",
             405: "this address is asked otherwise: GET, or POST to infer.",
         }
-        return _response(Refused(error.status_code, what.get(error.status_code, str(error.detail))))
+        return refusal(Refused(error.status_code, what.get(error.status_code, str(error.detail))))
 
-    asked = {path: refusing(handler) for path, handler in _questions(served).items()}
-    posted = {path: refusing(handler) for path, handler in _answers(served).items()}
-    routes = [Route(path, handler, methods=["GET"]) for path, handler in asked.items()]
-    routes += [Route(path, handler, methods=["POST"]) for path, handler in posted.items()]
+    routes = [Route(path, refusing(handler), methods=[method]) for method, path, handler in _handlers(served)]
     app = Starlette(routes=routes, exception_handlers={HTTPException: told})
     app.router.redirect_slashes = False
     return Guard(app, hosts, served.limits, served.metrics, served.room)
 
 
-def _questions(served: Served) -> dict[str, Handler]:
-    """What is asked by GET."""
+def _handlers(served: Served) -> list[tuple[str, str, Handler]]:
+    """Method, path and handler of every route; metrics count requests by the handlers' names."""
     from starlette.responses import JSONResponse, PlainTextResponse
 
     async def live(request: Request) -> Response:
@@ -399,23 +378,19 @@ def _questions(served: Served) -> dict[str, Handler]:
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(served.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    return {
-        "/v2/health/live": live,
-        "/v2/health/ready": ready,
-        "/v2": server_metadata,
-        "/v2/models/{model}": model_metadata,
-        "/v2/models/{model}/ready": model_ready,
-        "/metrics": metrics,
-    }
-
-
-def _answers(served: Served) -> dict[str, Handler]:
-    """What is asked by POST."""
-
     async def infer(request: Request) -> Response:
         return await served.answer(request, lambda model, asked, runner: model.infer(asked, runner))
 
     async def explain(request: Request) -> Response:
         return await served.answer(request, lambda model, asked, runner: model.explain(asked, runner))
 
-    return {"/v2/models/{model}/infer": infer, "/v2/models/{model}/explain": explain}
+    return [
+        ("GET", "/v2/health/live", live),
+        ("GET", "/v2/health/ready", ready),
+        ("GET", "/v2", server_metadata),
+        ("GET", "/v2/models/{model}", model_metadata),
+        ("GET", "/v2/models/{model}/ready", model_ready),
+        ("GET", "/metrics", metrics),
+        ("POST", "/v2/models/{model}/infer", infer),
+        ("POST", "/v2/models/{model}/explain", explain),
+    ]

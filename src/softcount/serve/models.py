@@ -1,4 +1,4 @@
-"""Models as a server has them: their columns as tensors, and what they answer."""
+"""Served models: their columns as tensors, and their answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN = {bool: "BOOL", int: "INT64", float: "FP64"}
 
 
 class ServedModel(ABC):
-    """A model that is asked over HTTP. It holds nothing that a question changes, so many may ask at once."""
+    """A model behind HTTP. Requests do not change it, so that many can be answered in parallel."""
 
     kind: str
     inputs: list[Tensor]
@@ -40,10 +40,10 @@ class ServedModel(ABC):
 
     @abstractmethod
     def infer(self, asked: Asked, runner: Runner) -> Answered:
-        """What the model says of the rows."""
+        """The predictions for the rows."""
 
     def explain(self, asked: Asked, runner: Runner) -> Answered:
-        """Why it says so."""
+        """The reasons for the predictions."""
         raise Refused(400, f"{self.kind} has no reasons to give, only answers.")
 
     def refuse_large(self, asked: Asked) -> None:
@@ -58,7 +58,7 @@ class ServedModel(ABC):
             )
 
     def metadata(self, name: str) -> dict[str, Any]:
-        """What the protocol tells of a model."""
+        """The metadata of the protocol."""
         sides = {"inputs": self.inputs, "outputs": self.outputs}
         return {
             "name": name,
@@ -67,7 +67,7 @@ class ServedModel(ABC):
         }
 
     def warm(self, runner: Runner) -> None:
-        """Answer once, so that whoever asks first does not wait for what is loaded or compiled then."""
+        """Answer once, so that the first request does not wait for loading and compiling."""
         self.infer(self._example(), runner)
 
     def _example(self) -> Asked:
@@ -83,7 +83,7 @@ class ServedModel(ABC):
 
 
 class ServedClasses(ServedModel):
-    """A model of probabilities: classes, told or found, with the probability of each."""
+    """A model of known or hidden classes, with the probability of each."""
 
     kind = "a model of classes"
 
@@ -93,9 +93,13 @@ class ServedClasses(ServedModel):
         target = set() if fitted.target is None else {str(fitted.target)}
         self.fields = {name: fitted.schema[key] for key, name in self.names.items()}
         self.beside = target - set(self.fields)
-        """The column that was to be predicted: who sends it along is not refused."""
+        """The target column, which a request may contain."""
         used = [(name, spec) for name, spec in self.fields.items() if spec.used and name not in target]
-        self.inputs = [Tensor(name, column_datatype(spec)) for name, spec in used]
+        self.inputs = []
+        for name, spec in used:
+            text = spec.kind is Kind.TEXT
+            datatype = "FP64" if spec.kind.numeric else "BYTES" if text else datatype_of(spec.levels)
+            self.inputs.append(Tensor(name, datatype))
         self.groups = self._groups()
         self.outputs = [tensor for tensor, _ in self._tensors(np.zeros(0, int), np.zeros((0, len(self.groups))))]
 
@@ -114,12 +118,12 @@ class ServedClasses(ServedModel):
     def _tensors(self, chosen: np.ndarray, proba: np.ndarray) -> list[tuple[Tensor, Sequence[Any]]]:
         datatype, number = datatype_of(self.groups), len(self.groups)
         return [
-            (Tensor(LABEL, datatype), self._named(chosen)),
+            (Tensor(LABEL, datatype), self._class_names(chosen)),
             (Tensor(PROBABILITIES, "FP64", (-1, number)), proba.ravel().tolist()),
-            (Tensor(CLASSES, datatype, (number,)), self._named(np.arange(number))),
+            (Tensor(CLASSES, datatype, (number,)), self._class_names(np.arange(number))),
         ]
 
-    def _named(self, places: np.ndarray) -> list[Any]:
+    def _class_names(self, places: np.ndarray) -> list[Any]:
         names = self.groups if datatype_of(self.groups) != "BYTES" else [str(name) for name in self.groups]
         return [names[place] for place in places.tolist()]
 
@@ -129,15 +133,15 @@ class ServedClasses(ServedModel):
         cells = np.stack(list(parts.values()), axis=1)
         datatype, names = datatype_of(self.groups), list(parts)
         tensors: list[tuple[Tensor, Sequence[Any]]] = [
-            (Tensor(LABEL, datatype), self._named(chosen)),
-            (Tensor("against", datatype), self._named(against)),
+            (Tensor(LABEL, datatype), self._class_names(chosen)),
+            (Tensor("against", datatype), self._class_names(against)),
             (Tensor("contributions", "FP64", (-1, len(names))), [finite(cell) for cell in cells.ravel().tolist()]),
             (Tensor("columns", "BYTES", (len(names),)), names),
         ]
         return Answered(tensors, self._note(asked, table))
 
     def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        """What each column adds to the log-odds, by name; the class that is chosen and the runner-up."""
+        """The contribution of each column to the log-odds, by name; the predicted class and the runner-up."""
         found = explained(self.fitted, table, run=runner.map)
         return found.named(self.fitted), found.chosen, found.against
 
@@ -153,7 +157,7 @@ class ServedClasses(ServedModel):
         return found
 
     def _check(self, name: str, spec: Field, cells: list[Any]) -> None:
-        """Raise where cells cannot be what the column holds."""
+        """Raise an error if cells do not fit the column."""
         text = spec.kind is Kind.TEXT
         if not (text or spec.kind.numeric):
             return
@@ -171,7 +175,7 @@ class ServedClasses(ServedModel):
                 )
 
     def _note(self, asked: Asked, table: Table) -> str:
-        """What the model did not know in the rows, and which of its columns were not sent."""
+        """Notes about unseen categories in the rows, and about columns that were not sent."""
         absent = [tensor.name for tensor in self.inputs if tensor.name not in asked.cells]
         parts = [f"not sent, taken as missing: {wording.and_others(absent)}"] if absent else []
         seen = unseen_note(table)
@@ -239,19 +243,14 @@ class ServedCentres(ServedModel):
         return Asked({tensor.name: [0.0] for tensor in self.inputs}, 1)
 
 
-def column_datatype(spec: Field) -> str:
-    """What the cells of a column usually are; others are taken too, as far as the column can mean them."""
-    return "FP64" if spec.kind.numeric else "BYTES" if spec.kind is Kind.TEXT else datatype_of(spec.levels)
-
-
 def datatype_of(values: Sequence[Any]) -> str:
-    """The datatype of levels or classes; those of several types are told as text."""
+    """The datatype of levels or classes; mixed types are sent as text."""
     types = {type(value) for value in values}
     return PLAIN.get(types.pop(), "BYTES") if len(types) == 1 else "BYTES"
 
 
 def served(path: str) -> ServedModel:
-    """The model of a file, ready to be asked; a line says why where a server has nothing to ask of it."""
+    """The model of a file, ready to serve. Raises an error if a server cannot serve it."""
     estimator = softcount.load(path)
     if isinstance(estimator, KMeans):
         return ServedCentres(estimator)

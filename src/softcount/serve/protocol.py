@@ -22,18 +22,18 @@ class Refused(Exception):
         self.status = status
 
 
-# Requests and answers of the Open Inference Protocol: one tensor for each column, null where a cell is missing.
-
-BAD_REQUEST = 400
 LARGEST = 1.7976931348623157e308
 MOST_CELLS = 1_000_000
 """Cells of a request as the model reads it, and of its answer: about 20 MB of JSON."""
 WRITTEN = 10_000
-"""Cells written as JSON at a time; other threads wait meanwhile. 249 MB at once blocked /v2/health/live for 20 s."""
+"""Cells written as JSON at a time; other threads wait meanwhile.
+
+249 MB in one piece blocked /v2/health/live for 20 s.
+"""
 
 
 class Tensor(Struct, frozen=True):
-    """What a tensor is called and holds: -1 in its shape is any number of rows."""
+    """A tensor's name, datatype and shape; -1 in the shape is any number of rows."""
 
     name: str
     datatype: str
@@ -41,12 +41,12 @@ class Tensor(Struct, frozen=True):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The tensor as the metadata of a model have it."""
+        """The tensor's entry in the metadata of a model."""
         return {"name": self.name, "datatype": self.datatype, "shape": list(self.shape)}
 
 
 class Asked(Struct, frozen=True):
-    """The cells that a request holds, by the names of their columns; which tensors it wants (None: all), and its id."""
+    """A request: cells by column, the wanted tensors (None: all), and its id."""
 
     cells: Mapping[str, list[Any]]
     rows: int
@@ -55,14 +55,14 @@ class Asked(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """Tensors with what is in them, and what is to be said of the rows."""
+    """An answer: tensors with their data, and a note about the rows."""
 
     tensors: Sequence[tuple[Tensor, Sequence[Any]]]
     note: str = ""
 
 
 def asked_in(body: bytes) -> Asked:
-    """What the body of a request asks."""
+    """Parse the body of a request."""
     document = _document(body)
     given = document.get("inputs")
     if not isinstance(given, list) or not given:
@@ -81,7 +81,10 @@ def asked_in(body: bytes) -> Asked:
                 f"column {wording.cell(first)} has {rows:,} rows and column {wording.cell(name)} {length:,}. "
                 "Every column has a cell for each row, null where it is missing."
             )
-    return Asked(cells, rows, _wanted(document.get("outputs")), _id(document.get("id")))
+    said = document.get("id")
+    if said is not None and not _is_text(said):
+        raise _bad("`id` is a text.")
+    return Asked(cells, rows, _wanted_outputs(document.get("outputs")), said)
 
 
 def answer_body(model: str, asked: Asked, answered: Answered) -> bytes:
@@ -121,7 +124,7 @@ def finite(number: float) -> float:
 
 
 def _bad(why: str) -> Refused:
-    return Refused(BAD_REQUEST, why)
+    return Refused(400, why)
 
 
 def _document(body: bytes) -> dict[str, Any]:
@@ -142,13 +145,7 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no number of JSON; null is a missing cell")
 
 
-def _id(said: Any) -> str | None:
-    if said is not None and not _is_text(said):
-        raise _bad("`id` is a text.")
-    return None if said is None else str(said)
-
-
-def _wanted(said: Any) -> list[str] | None:
+def _wanted_outputs(said: Any) -> list[str] | None:
     if said is None:
         return None
     if not isinstance(said, list) or not all(isinstance(x, dict) and _is_text(x.get("name")) for x in said):
@@ -199,7 +196,7 @@ def _flat(tensor: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _is_text(cell: Any) -> bool:
-    """Whether this is text that can be written: half of a pair of surrogates is none."""
+    """Whether the cell is text that can be encoded, without lone surrogates."""
     if not isinstance(cell, str):
         return False
     try:
@@ -217,12 +214,8 @@ def _is_number(cell: Any) -> bool:
     return (type(cell) is float and math.isfinite(cell)) or (type(cell) is int and abs(cell) <= LARGEST)
 
 
-def _is_truth(cell: Any) -> bool:
-    return type(cell) is bool
-
-
 DATATYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "BOOL": (_is_truth, "true or false"),
+    "BOOL": (lambda cell: type(cell) is bool, "true or false"),
     **{
         f"UINT{bits}": (partial(_is_whole, 0, 2**bits - 1), f"a whole number from 0 to 2^{bits} - 1")
         for bits in (8, 16, 32, 64)
@@ -234,4 +227,4 @@ DATATYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("FP16", "FP32", "FP64"), (_is_number, "a finite number")),
     "BYTES": (_is_text, "a text"),
 }
-"""Every datatype of the protocol: what tells whether a cell is of it, and what such a cell is, in words."""
+"""Every datatype of the protocol: the check of a cell, and a description of valid cells."""

@@ -16,7 +16,7 @@ from softcount.serve.application import Limits, Served, application
 
 
 class PatientConnection(H11Protocol):
-    """A connection that is ended when nothing comes, or nothing is taken, for too long."""
+    """A connection that is closed if the client sends or reads nothing for too long."""
 
     limits = Limits()
     waiting: TimerHandle | None = None
@@ -60,29 +60,9 @@ class PatientConnection(H11Protocol):
         self.loop.call_later(self.limits.reading, self.transport.abort)
 
 
-def patient_with(limits: Limits) -> type[PatientConnection]:
-    """Connections with these limits."""
-    return type("LimitedConnection", (PatientConnection,), {"limits": limits})
-
-
-# A server by uvicorn: one process, connections that are not waited for, and an end that lets answers finish.
-
 LOCAL = ("localhost", "127.0.0.1", "::1")
 KEPT_ALIVE, LAST_ANSWERS = 75, 10
-"""Seconds that a connection without a request is kept, and that answers have to finish once the end is asked for."""
-
-
-def refuse_without_extra() -> None:
-    """Raise where what a server runs on is not installed."""
-    try:
-        import starlette
-        import uvicorn  # noqa: F401
-
-        del starlette
-    except ImportError:
-        raise DataError(
-            'a server runs on Starlette and uvicorn, which are not installed: pip install "softcount[serve]"'
-        ) from None
+"""Seconds that an idle connection is kept, and that answers have to finish after a shutdown was requested."""
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -98,17 +78,17 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where the server is asked."""
+    """The URL of the server."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def run_server(served: Served, listener: socket.socket, hosts: Collection[str], begun: Callable[[], None]) -> None:
-    """Answer until the process is told to end; then no more is taken, and what was begun is finished."""
+    """Answer until the process is told to end; then take no more requests and finish the open ones."""
     import uvicorn
 
     class AnnouncedServer(uvicorn.Server):
-        """A server that says when it answers."""
+        """A server that reports when it is ready."""
 
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets=sockets)
@@ -116,7 +96,7 @@ def run_server(served: Served, listener: socket.socket, hosts: Collection[str], 
 
     config = uvicorn.Config(
         application(served, {*LOCAL, *hosts}),
-        http=patient_with(served.limits),
+        http=type("LimitedConnection", (PatientConnection,), {"limits": served.limits}),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -1,31 +1,96 @@
-"""Discretised columns: numbers in intervals whose borders follow the classes."""
+"""Binned columns: histograms, and intervals whose borders follow the classes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from softcount.core.lazy_scipy import xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
-from softcount.densities.histogram import equal_count, equal_width
+from softcount.densities.histogram import checked_bins, edges_of, equal_count, equal_width
 from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
-from softcount.families.base import Family, register
-from softcount.families.categorical import estimated, imagined_counts, top_levels
+from softcount.families.base import Family, register, scalar_prior
+from softcount.families.capabilities import FEW_ROWS, NumberFacts
+from softcount.families.categorical import estimate_shares, imagined_counts, top_levels
 from softcount.families.examples import Cells, example
-from softcount.families.histogram import BinnedCounts
-from softcount.families.point_counts import PointCounts, between, per_cell, place_of, seen_points, steady
+from softcount.families.point_counts import PointCounts, between, ends_of, per_cell, place_of, seen_points, steady
 from softcount.families.setting import How, Hyper, Params, Setting
 from softcount.table.discretise import class_places, interval_names, interval_places
+
+
+class BinnedCounts(PointCounts):
+    """The base of binned families, which implement the edges of bins and the prior rows in them."""
+
+    def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The inner edges of bins, from (groups x points) rows at two points or more, none of them empty.
+
+        Totals over groups are rounded by `steady` after they are added up.
+        """
+        raise NotImplementedError
+
+    def imagined_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+        """Prior rows in each bin, for this many per bin on average."""
+        raise NotImplementedError
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        points, seen = seen_points(stats, setting)
+        pooled = np.maximum(stats.value, 0.0).sum(axis=0)
+        edges, known = np.zeros(1), points[seen]
+        if len(known):
+            first, last = ends_of(known, float(getattr(setting, "step", 0.0)))
+            inner = self.inner_edges(known, stats.value[:, seen]) if len(known) > 1 else np.zeros(0)
+            edges = np.concatenate([[first], inner, [last]])
+        place, bins = place_of(points, edges), len(edges) - 1
+        held = per_cell(pooled[None], place.astype(np.int64), bins)[0]
+        alpha = self.imagined_rows(scalar_prior(prior, self, max(bins, 1), setting.groups), held)
+        return {"alpha": alpha, "edges": edges, "place": place, "beyond": np.array(1.0 / (pooled.sum() + 2.0))}
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["edges"]) - 1)
+        return self.with_cells(estimate_shares(held, hyper["alpha"], self.meant(how), self.name), hyper, how)
+
+
+@register
+class HistogramFamily(BinnedCounts, Struct, frozen=True):
+    """Numbers of any shape, as shares of bins: `bins` as in `sc.Histogram`, decided by all rows together.
+
+    A prior of `a` adds `a` rows per bin on average, distributed as all rows together. No bin is narrower than the
+    distance between two numbers, which would show how they are rounded.
+    """
+
+    bins: Any = "auto"
+
+    name = "histogram"
+
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        return (cls("fd"), cls()) if facts.rows >= FEW_ROWS else ()
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "bins", checked_bins(self.bins))
+
+    def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        pooled = steady(counts.sum(axis=0))
+        if pooled.sum() <= 1:
+            return np.zeros(0)
+        cuts = np.unique(np.searchsorted(points, edges_of(self.bins, WeightedPoints(points, pooled))[1:-1]))
+        return between(points, cuts[(cuts > 0) & (cuts < len(points))])
+
+    def imagined_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+        share = pooled / pooled.sum() if pooled.sum() > 0 else np.full(len(pooled), 1.0 / max(len(pooled), 1))
+        return each * len(pooled) * share
+
 
 BY_CLASS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mdl": class_places, "modl": interval_places}
 BY_ROWS: dict[str, Callable[[WeightedPoints, int], np.ndarray]] = {"width": equal_width, "count": equal_count}
 PARTS = 32
-"""Parts of equal count in which the rows of all classes lie, where cuts are by class."""
+"""Parts of equal count into which all rows are divided, if cuts are by class."""
 MOST_NAMED = 8
 """Cuts that a note names."""
 
@@ -34,11 +99,11 @@ MOST_NAMED = 8
 class Cut(BinnedCounts, Struct, frozen=True):
     """Numbers cut into intervals, each with its share in every class.
 
-    `rule` is "modl" (Boullé's: the likeliest intervals given the classes), "mdl" (Fayyad and Irani's: cut while a cut
-    saves more bits than it costs), or `intervals` of equal "width" or "count", for which classes do not matter. A
-    column that tells nothing of the classes is one interval. Cuts are decided by counts, so those of a fold are decided
-    by the other folds alone. Within an interval that classes made, numbers lie as those of all classes together do:
-    cells are finer than intervals, and `interval` says which each is in.
+    `rule` is "modl" (Boullé's: the most probable intervals given the classes), "mdl" (Fayyad and Irani's: cut while a
+    cut saves more bits than it costs), or `intervals` of equal "width" or "count", which ignore the classes. A column
+    without information about the classes is one interval. Cuts are decided by counts, so those of a fold are decided by
+    the other folds alone. Within intervals made by classes, numbers are distributed as in all classes together: cells
+    are finer than intervals, and `interval` is the interval of each cell.
     """
 
     rule: str = "modl"
@@ -95,7 +160,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if "interval" not in hyper:
             return BinnedCounts.estimate(self, stats, hyper, how)
         held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
-        shares = estimated(_summed(held, hyper), hyper["each"], how, self.name)
+        shares = estimate_shares(_sum_intervals(held, hyper), hyper["each"], how, self.name)
         cells = shares[:, hyper["interval"].astype(np.int64)] * hyper["within"]
         return self.with_cells(cells, hyper, how) | {"interval": np.tile(hyper["interval"], (len(cells), 1))}
 
@@ -103,7 +168,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if "interval" not in hyper:
             return PointCounts.log_prior(self, params, hyper, how)
         imagined = imagined_counts({"alpha": hyper["each"]}, how)
-        return np.asarray(xlogy(imagined, _summed(params["probability"], hyper)).sum(axis=-1))
+        return np.asarray(xlogy(imagined, _sum_intervals(params["probability"], hyper)).sum(axis=-1))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         return (Family if "interval" in hyper else PointCounts).slope(self, stats, params, hyper, how)
@@ -113,7 +178,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if "interval" not in hyper:
             return PointCounts.evidence(self, stats, hyper)
         held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
-        rows, alpha = _summed(held, hyper), hyper["each"]
+        rows, alpha = _sum_intervals(held, hyper), hyper["each"]
         whole = np.asarray(log_rising(np.full(len(rows), alpha.sum()), rows.sum(axis=-1))).sum()
         shares = np.asarray(log_rising(np.broadcast_to(alpha, rows.shape), rows)).sum() - whole
         return float(shares + (held * (np.log(hyper["within"]) - np.log(np.diff(hyper["edges"])))).sum())
@@ -129,7 +194,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         return PointCounts.public(self, params, setting) | kept
 
     def check_hyper(self, hyper: Hyper) -> str | None:
-        wrong = _no_intervals(hyper) or PointCounts.check_hyper(self, hyper)
+        wrong = _check_intervals(hyper) or PointCounts.check_hyper(self, hyper)
         if wrong or "interval" not in hyper:
             return wrong
         each, within, found = hyper["each"], hyper["within"], len(_starts(hyper["interval"]))
@@ -138,7 +203,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         return None if each.shape == (found,) and (each >= 0).all() else "it imagines rows of other intervals"
 
     def check_params(self, params: Params) -> str | None:
-        return _no_intervals(params) or PointCounts.check_params(self, params)
+        return _check_intervals(params) or PointCounts.check_params(self, params)
 
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
         inner = cuts_of(hyper["edges"], hyper.get("interval"))
@@ -154,17 +219,19 @@ class Cut(BinnedCounts, Struct, frozen=True):
         number = params["interval"][0] if "interval" in params else None
         edges = cuts_of(params["edges"][0], number).tolist()
         names = [f"{name}:" for name in interval_names(edges, setting.written)]
-        shares = params["probability"] if number is None else _summed(params["probability"], {"interval": number})
+        shares = (
+            params["probability"] if number is None else _sum_intervals(params["probability"], {"interval": number})
+        )
         return [top_levels(row, names) for row in shares]
 
 
 def cuts_of(edges: np.ndarray, interval: np.ndarray | None) -> np.ndarray:
-    """Where intervals meet, from the edges of cells and the interval of each, or None where every cell is one."""
+    """The inner borders of intervals; `interval` is that of each cell, or None if every cell is one."""
     return edges[1:-1] if interval is None else edges[_starts(interval)[1:]]
 
 
 def _parts(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Edges of parts of about equal count, a heavy number being one by itself, as wide as numbers are rounded."""
+    """Edges of parts of about equal count; a frequent number has its own part, as wide as the rounding of numbers."""
     if len(points) < 2:
         return np.zeros(0)
     below, half = np.cumsum(rows), float(np.diff(points).min()) / 2
@@ -179,13 +246,12 @@ def _starts(interval: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.diff(interval, prepend=-1.0))
 
 
-def _summed(cells: np.ndarray, hyper: Hyper) -> np.ndarray:
-    """What the cells of every interval have together."""
+def _sum_intervals(cells: np.ndarray, hyper: Hyper) -> np.ndarray:
     return np.add.reduceat(cells, _starts(hyper["interval"]), axis=-1)
 
 
-def _no_intervals(found: Params) -> str | None:
-    """What makes the numbers of intervals no such, in words, or None."""
+def _check_intervals(found: Params) -> str | None:
+    """A description of what is wrong with the numbers of intervals, or None."""
     lines = np.atleast_2d(found.get("interval", np.zeros((1, 1))))
     steps = np.diff(lines, axis=1, prepend=-1.0)
     right = lines.shape[1] and ((steps == 0) | (steps == 1)).all() and (lines[:, 0] == 0).all()
@@ -194,5 +260,6 @@ def _no_intervals(found: Params) -> str | None:
 
 _AGES = [23.0, 31.5, None, 67.0, 35.0, 64.5, 29.0, 70.0, 33.0]
 EXAMPLES = tuple(
-    example(family, "stay", _AGES, Cells("reals")) for family in (Cut(), Cut("mdl"), Cut("width", 3), Cut("count", 3))
+    example(family, "age", _AGES, Cells("reals"))
+    for family in (HistogramFamily(), HistogramFamily(4), Cut(), Cut("mdl"), Cut("width", 3), Cut("count", 3))
 )

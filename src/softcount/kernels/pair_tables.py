@@ -1,0 +1,73 @@
+"""Compiled counts of pairs of neighbours in sequences; a module of their own, because small fits do not load Numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softcount.kernels.jit import jit
+
+LANES = 4
+"""Tables over which a run of steps is spread: a count need not wait for the last one at the same place."""
+
+
+@jit()
+def pair_table(codes: np.ndarray, base: int) -> np.ndarray:
+    """(lanes x pairs) how often code follows code, borders of sequences not regarded."""
+    tables = np.zeros((LANES, base * base), np.int64)
+    n = len(codes)
+    lane = (n - 1) // LANES
+    first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
+    a, b, c, d = np.int64(codes[0]), np.int64(codes[lane]), np.int64(codes[2 * lane]), np.int64(codes[3 * lane])
+    for at in range(1, lane + 1):
+        p, q = np.int64(codes[at]), np.int64(codes[lane + at])
+        r, s = np.int64(codes[2 * lane + at]), np.int64(codes[3 * lane + at])
+        first[a * base + p] += 1
+        second[b * base + q] += 1
+        third[c * base + r] += 1
+        fourth[d * base + s] += 1
+        a, b, c, d = p, q, r, s
+    for at in range(4 * lane + 1, n):
+        first[np.int64(codes[at - 1]) * base + np.int64(codes[at])] += 1
+    return tables
+
+
+@jit()
+def byte_pair_table(words: np.ndarray, base: int) -> np.ndarray:
+    """(lanes x pairs) of one-byte codes that are read eight at a time, the first in the low byte of a word.
+
+    The tables are padded: at the same place of a page, a read would wait for what was written in another.
+    """
+    tables = np.zeros((LANES, base * base + 24), np.int64)
+    first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
+    size, low = np.uint64(base), np.uint64(0xFF)
+    a = words[0] & low
+    for at in range(len(words) - 1):
+        word = words[at]
+        b, c, d = (word >> np.uint64(8)) & low, (word >> np.uint64(16)) & low, (word >> np.uint64(24)) & low
+        e, f, g = (word >> np.uint64(32)) & low, (word >> np.uint64(40)) & low, (word >> np.uint64(48)) & low
+        h, i = word >> np.uint64(56), words[at + 1] & low
+        first[a * size + b] += 1
+        second[b * size + c] += 1
+        third[c * size + d] += 1
+        fourth[d * size + e] += 1
+        first[e * size + f] += 1
+        second[f * size + g] += 1
+        third[g * size + h] += 1
+        fourth[h * size + i] += 1
+        a = i
+    return tables
+
+
+@jit()
+def weighted_pair_table(
+    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, base: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted counts of codes and pairs within each sequence."""
+    alone, pairs = np.zeros(base), np.zeros((base, base))
+    for which in range(len(weights)):
+        weight = weights[which]
+        for at in range(starts[which], starts[which + 1]):
+            alone[codes[at]] += weight
+            if at > starts[which]:
+                pairs[codes[at - 1], codes[at]] += weight
+    return alone, pairs
