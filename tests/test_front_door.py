@@ -63,6 +63,8 @@ def assert_same(one: Any, other: Any, where: str = "fitted") -> None:
     """Two records are equal field by field, arrays bit for bit."""
     assert type(one) is type(other), where
     names = getattr(one, "__struct_fields__", None) or getattr(one, "__dataclass_fields__", None)
+    if names is None and type(one).__eq__ is object.__eq__:
+        names = getattr(one, "__slots__", None)
     if names is not None:
         for name in names:
             if name not in BEFORE_SAVING:

@@ -37,7 +37,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
         varied = {name: own for base in reversed(cls.__mro__) for name, own in vars(base).get("_varied", {}).items()}
-        if "__init__" in vars(cls):
+        if cls.__init__ is not object.__init__:
             given = list(signature(cls.__init__).parameters.values())[1:]
             cls._declared = {own.name: varied.get(own.name) or PARAMETERS[own.name] for own in given}
             cls.__doc__ = document(cls.__doc__, cls._declared, {own.name: own.default for own in given})

@@ -49,8 +49,8 @@ class Parameter(Struct, frozen=True):
         fits: Any = {int: Integral, float: Real, bool: bool, PATH: (str, os.PathLike)}.get(self.type)
         if fits is None:
             return
-        if self.type is bool:
-            value = value.item() if type(value).__name__ == "bool_" else value  # NumPy's
+        if getattr(value, "ndim", 1) == 0:
+            value = value.item()  # a number or a truth value of NumPy's
         right = isinstance(value, fits) and (self.type is bool or not isinstance(value, bool))
         if right and self.type in (int, float):
             right = value > self.least if self.above else value >= self.least
