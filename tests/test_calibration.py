@@ -343,12 +343,21 @@ def test_a_saved_model_is_calibrated_the_same(name, method, tmp_path):
     assert back.calibration_.log_loss_after == model.calibration_.log_loss_after
 
 
-def curve(make):
-    return lambda document, stored: stored.update({"calibration/0/share": make(stored["calibration/0/share"])})
+def point_array(document, part):
+    """The name of the array of odds or shares of the first curve."""
+    return document["calibration"]["curves"][0][part]["array"]
+
+
+def curve(make, part="share"):
+    def change(document, stored):
+        name = point_array(document, part)
+        stored[name] = make(stored[name])
+
+    return change
 
 
 def odds(make):
-    return lambda document, stored: stored.update({"calibration/0/odds": make(stored["calibration/0/odds"])})
+    return curve(make, "odds")
 
 
 def said(**what):
@@ -365,18 +374,22 @@ SPOILT = {
     "whole numbers": odds(lambda at: np.arange(len(at))),
     "no such method": said(method="platt"),
     "a temperature beside curves": said(temperature=2.0),
-    "a curve too few": said(curves=0),
-    "curves that are not there": said(curves=3),
+    "a curve too few": said(curves=[]),
+    "a curve too many": lambda document, stored: document["calibration"]["curves"].extend(
+        document["calibration"]["curves"]
+    ),
+    "curves that are not there": said(curves=[{"odds": {"array": "x"}, "share": {"array": "y"}}]),
     "no rows": said(rows=0),
-    "a log-loss below zero": said(log_loss=[-1.0, 0.5]),
-    "one log-loss": said(log_loss=[0.5]),
+    "a log-loss below zero": said(log_loss_before=-1.0),
+    "no log-loss": said(log_loss_after=None),
+    "a log-loss that is infinite": said(log_loss_after={"float": "inf"}),
     "a bin of nothing": said(after=[{"low": 0, "high": 1, "rows": 0, "stated": 0.5, "right": 0.5}]),
     "a share beyond one": said(after=[{"low": 0, "high": 1, "rows": 3, "stated": 0.5, "right": 1.5}]),
     "a bin that is none": said(before=[{"low": 0}]),
     "words": said(method=["isotonic"]),
     "nothing known": lambda document, stored: document.update(calibration={}),
     "a list": lambda document, stored: document.update(calibration=[1, 2]),
-    "arrays gone": lambda document, stored: stored.pop("calibration/0/odds"),
+    "arrays gone": lambda document, stored: stored.pop(point_array(document, "odds")),
 }
 
 
@@ -408,10 +421,8 @@ def test_a_temperature_that_is_none_is_refused(degrees, tmp_path):
 
 def test_a_file_without_a_calibration_is_of_a_model_without(tmp_path):
     sc.NaiveBayes(kinds=LOUD).fit(FRAME, Y).save(tmp_path / "m.sc")
-    document, stored = read(tmp_path / "m.sc")
-    assert document.pop("calibration") is None
-    write(tmp_path / "old.sc", document, stored)
-    assert sc.load(tmp_path / "old.sc").calibration_ is None
+    assert "calibration" not in read(tmp_path / "m.sc")[0]
+    assert sc.load(tmp_path / "m.sc").calibration_ is None
 
 
 # The arithmetic

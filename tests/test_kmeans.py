@@ -347,9 +347,10 @@ def test_a_saved_model_predicts_the_same(make, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda d, a: a.update(centres=np.full((4, 3), np.nan)), lambda d, a: a.update(anchor=np.zeros(2)),
-        lambda d, a: d["centres"].update(scale=3.0), lambda d, a: d["centres"].update(inertia=-1.0),
-        lambda d, a: d["estimator"].update(name="os.system"), lambda d, a: a.pop("trace"),
+        lambda d, a: a.update({d["centres"]["centres"]["array"]: np.full((4, 3), np.nan)}),
+        lambda d, a: a.update({d["centres"]["frame"]["anchor"]["array"]: np.zeros(2)}),
+        lambda d, a: d["centres"]["frame"].update(scale=3.0), lambda d, a: d["centres"].update(inertia=-1.0),
+        lambda d, a: d["estimator"].update(name="os.system"), lambda d, a: d["centres"].pop("trace"),
         lambda d, a: d["estimator"]["settings"].update(n_clusters=9),
         lambda d, a: d["estimator"]["columns"].update(n=7),
     ],

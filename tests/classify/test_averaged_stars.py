@@ -200,12 +200,18 @@ def test_senseless_files_are_refused(tmp_path, part):
     model = sc.AveragedStars().fit(*table(40))
     model.save(tmp_path / "m.sc")
     document, arrays = read(tmp_path / "m.sc")
+    stars = document["stars"]
     if part in COUNTS:
-        arrays[f"stars/{part}"] = -1.0 - arrays[f"stars/{part}"]
+        name = (stars["pairs"]["counts"] if part == "pairs" else stars[part])["array"]
+        arrays[name] = -1.0 - arrays[name]
     elif part == "edges":
-        arrays["stars/edges"] = arrays["stars/edges"][::-1].copy()
+        edges = stars["cuts"]["edges"]
+        name = edges["split"] if "split" in edges else edges[0]["array"]
+        arrays[name] = arrays[name][::-1].copy()
+    elif part == "columns":
+        stars["pairs"]["terms"]["columns"] = [[7]]
     else:
-        document["stars"][part] = {"columns": [7], "concentration": 0.0}.get(part, "yes")
+        stars["setting"][part] = 0.0 if part == "concentration" else "yes"
     write(tmp_path / "bad.sc", document, arrays)
     with pytest.raises(ModelFileError):
         sc.load(tmp_path / "bad.sc")

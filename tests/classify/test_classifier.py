@@ -155,16 +155,18 @@ def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
 def _senseless(arrays, document):
     """Changes after which a file makes no sense, by what is changed."""
     pool = document["pool"]
-    coefficients = next(name for name in arrays if name.endswith("coefficients"))
-    yield "weights", lambda: arrays.update({"pool/weights": -arrays["pool/weights"]})
-    yield "bias", lambda: arrays.update({"pool/bias": arrays["pool/bias"][:1]})
+    weights, bias = pool["weights"]["array"], pool["bias"]["array"]
+    tables = next(member for member in pool["members"] if member["kind"] == "tables")
+    coefficients = tables["coefficients"]["array"]
+    yield "weights", lambda: arrays.update({weights: -arrays[weights]})
+    yield "bias", lambda: arrays.update({bias: arrays[bias][:1]})
     yield "nan", lambda: arrays.update({coefficients: np.full_like(arrays[coefficients], np.nan)})
     yield "short", lambda: arrays.update({coefficients: arrays[coefficients][:-1]})
     yield "names", lambda: pool.update(names=["os.system"] * len(pool["names"]))
     yield "kind", lambda: pool["members"][0].update(kind="pickle")
-    yield "terms", lambda: pool["members"][0].update(terms=[[99]])
-    yield "cuts", lambda: pool["members"][0].update(cuts=[1])
-    yield "tried", lambda: pool.update(tried=[["averaged stars", 1, "x", 1, 1]])
+    yield "terms", lambda: tables["terms"]["columns"].append([99])
+    yield "cuts", lambda: tables["cuts"]["edges"]["lengths"].append(1)
+    yield "tried", lambda: pool["tried"][0].update(log_loss="x")
 
 
 @pytest.mark.parametrize("what", ["weights", "bias", "nan", "short", "names", "kind", "terms", "cuts", "tried"])

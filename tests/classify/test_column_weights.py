@@ -109,8 +109,9 @@ def test_saved_is_loaded_and_senseless_weights_are_refused(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     assert loaded.column_weights_ == model.column_weights_
     document, arrays = read(tmp_path / "model.sc")
-    for wrong in (-arrays["column_weights"], arrays["column_weights"][:-1], arrays["column_weights"] * np.nan):
-        write(tmp_path / "bad.sc", document, {**arrays, "column_weights": wrong})
+    name = document["column_weights"]["weights"]["array"]
+    for wrong in (-arrays[name], arrays[name][:-1], arrays[name] * np.nan):
+        write(tmp_path / "bad.sc", document, {**arrays, name: wrong})
         with pytest.raises(ModelFileError):
             sc.load(tmp_path / "bad.sc")
 

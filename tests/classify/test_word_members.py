@@ -222,17 +222,21 @@ def test_it_is_a_query_where_a_database_finds_words(mixed):
             export()
 
 
-@pytest.mark.parametrize("part", ["factors", "coefficients", "places", "spread", "counts"])
+@pytest.mark.parametrize("part", ["factors", "coefficients", "spread", "counts"])
 def test_a_file_whose_words_make_no_sense_is_refused(part, mixed, tmp_path):
     model = mixed[0]
     model.save(tmp_path / "model.sc")
     document, arrays = archive.read(tmp_path / "model.sc")
-    place = next(k for k, one in enumerate(document["pool"]["members"]) if one["kind"] == "words")
-    name = f"pool/{place}/{part}"
+    words = next(one for one in document["pool"]["members"] if one["kind"] == "words")
     if part == "counts":
-        document["pool"]["members"][place]["counts"] = 1
+        words["scale"]["counts"] = 1
+    elif part == "coefficients":
+        name = next(iter(words[part].values()))
+        arrays[name] = arrays[name][:-1]
     else:
-        arrays[name] = arrays[name][:-1] if part == "coefficients" else -1 - arrays[name]
+        said = words["scale"][part]
+        name = next(iter((said[0] if isinstance(said, list) else said).values()))
+        arrays[name] = -1 - arrays[name]
     archive.write(tmp_path / "model.sc", document, arrays)
     with pytest.raises(ModelFileError):
         sc.load(tmp_path / "model.sc")

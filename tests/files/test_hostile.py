@@ -15,7 +15,7 @@ import pytest
 
 from files.making import entries_of, npy, refusal, rezip, saved, with_array, with_manifest, with_value
 from softcount.errors import ModelFileError
-from softcount.files import read
+from softcount.files import FORMAT, read
 
 # Other files
 
@@ -70,8 +70,8 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_newer_format_says_to_upgrade(tmp_path: Path) -> None:
-    message = refusal(with_value(saved(tmp_path), 5, "format"))
-    assert "written by Softcount format 5; this version reads up to 4: upgrade softcount" in message
+    message = refusal(with_value(saved(tmp_path), FORMAT + 1, "format"))
+    assert f"written in format {FORMAT + 1}; this version reads format {FORMAT}: upgrade softcount" in message
 
 
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from softcount.errors import DataError, ModelFileError
-from softcount.files.schema_part import filed_schema, schema_from
+from softcount.files.codec import encode
+from softcount.files.schema import schema_document, schema_from
 from softcount.sources.source import FileFormat
 from softcount.table.cell_forms import WHOLE, CellForm, NumberForm, TimeForm
 from softcount.table.schema import Field, Kind, Schema
@@ -26,23 +27,23 @@ def test_a_schema_comes_back_as_it_was(form: CellForm | None) -> None:
     column = Field("x", Kind.REAL, "numbers", missing=("-", "unknown"), written=form)
     read = FileFormat.of(header=False, names=["x", "y"], delimiter="tab", skip_lines=2, comment="#", decimal=",")
     schema = Schema((column,), ("", "NA"), read)
-    assert schema_from(filed_schema(schema), {}) == schema
+    assert schema_from(schema_document(schema, {}), {}) == schema
 
 
 SENSELESS: list[Any] = [
     {"form": "code", "digits": 1},
     {"form": "number"},
-    {**NumberForm().document, "digits": 10**9},
-    {**NumberForm().document, "digits": -1},
-    {**NumberForm().document, "prefix": 3},
-    {**NumberForm().document, "more": ""},
-    {**TimeForm().document, "typed": "struct<a: int32>"},
+    {**encode(NumberForm(), {}, ""), "digits": 10**9},
+    {**encode(NumberForm(), {}, ""), "digits": -1},
+    {**encode(NumberForm(), {}, ""), "prefix": 3},
+    {**encode(NumberForm(), {}, ""), "more": ""},
+    {**encode(TimeForm(), {}, ""), "typed": "struct<a: int32>"},
 ]
 
 
 @pytest.mark.parametrize("written", SENSELESS, ids=str)
 def test_a_form_that_makes_no_sense_is_refused(written: Any) -> None:
-    document = filed_schema(Schema((Field("x", Kind.REAL, "numbers"),)))
+    document = schema_document(Schema((Field("x", Kind.REAL, "numbers"),)), {})
     document["fields"][0]["written"] = written
     with pytest.raises(ModelFileError, match="makes no sense"):
         schema_from(document, {})
@@ -54,7 +55,7 @@ def test_a_form_that_makes_no_sense_is_refused(written: Any) -> None:
     ids=str,
 )
 def test_a_way_to_read_files_that_makes_no_sense_is_refused(form: Any) -> None:
-    document = filed_schema(Schema((Field("x", Kind.REAL, "numbers"),)))
+    document = schema_document(Schema((Field("x", Kind.REAL, "numbers"),)), {})
     document["form"] = form
     with pytest.raises((ModelFileError, DataError, TypeError)):
         schema_from(document, {})

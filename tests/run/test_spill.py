@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import Struct
 from scipy import sparse
 
 import softcount as sc
@@ -22,8 +22,7 @@ from softcount.run.rows import Memory, Spill, arrays_in, free_memory
 ROWS = 4_500
 
 
-@dataclass(frozen=True, slots=True)
-class Some:
+class Some(Struct):
     """A part of a table with arrays of every sort."""
 
     plain: np.ndarray

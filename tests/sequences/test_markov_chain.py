@@ -340,11 +340,16 @@ def test_a_spoilt_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "chain.sc"
     MarkovChain(1, ends=True).fit(LINES).save(path)
     document, arrays = read(path)
+    (keys0, counts0), (keys1, counts1) = (
+        [level[part]["array"] for part in ("keys", "counts")] for level in document["chain"]["levels"]
+    )
     spoilt: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        ({}, {"keys1": arrays["keys1"][::-1].copy()}),
-        ({}, {"counts1": -arrays["counts1"]}),
-        ({}, {"counts0": arrays["counts0"][:-1]}),
-        ({}, {"keys0": arrays["keys0"] * 100}),
+        ({}, {keys1: arrays[keys1][::-1].copy()}),
+        ({}, {counts1: -arrays[counts1]}),
+        ({}, {counts0: arrays[counts0][:-1]}),
+        ({}, {keys0: arrays[keys0] * 100}),
+        ({"levels": document["chain"]["levels"][:1]}, {}),
+        ({"notes": [1]}, {}),
         ({"symbols": ["a", "a"]}, {}),
         ({"order": 7}, {}),
         ({"settings": {**document["chain"]["settings"], "order": "longest"}}, {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -154,7 +154,7 @@ class BlockMoments(Struct, frozen=True, eq=False):
         return ShrunkBlock(self.scale, self.means, found)
 
 
-class ShrunkBlock(Struct, frozen=True, eq=False):
+class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
     """Means and covariances of the classes in standardised units; a missing number is integrated out."""
 
     scale: NumberScale
@@ -206,7 +206,7 @@ class ShrunkBlock(Struct, frozen=True, eq=False):
         return -0.5 * apart * np.linalg.solve(self.covariances, apart.mT).mT, constants
 
 
-class SeparateNormals(Struct, frozen=True, eq=False):
+class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="normals"):
     """A normal for every number and class in standardised units, as the textbook has it; a missing one says nothing."""
 
     scale: NumberScale
@@ -438,23 +438,6 @@ def laplace_tables(counts: np.ndarray, terms: Terms) -> np.ndarray:
 # What a classifier may be made of. Each member scores rows, and says column by column what its scores are made of.
 
 
-class Member(Protocol):
-    """A fitted way to tell classes."""
-
-    @property
-    def by_column(self) -> bool:
-        """Whether each column adds what its own cell says, whatever the others hold."""
-        ...
-
-    def scores(self, rows: EncodedRows) -> np.ndarray:
-        """(rows x classes) log-posteriors up to what all classes share."""
-        ...
-
-    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) what each column adds to them, and (rows x classes) what no column does."""
-        ...
-
-
 def indicators(cuts: CutColumns, terms: Terms, rows: EncodedRows) -> Indicators:
     """(rows x cells) ones where a row points, made once for the same rows."""
     return rows.remembered((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
@@ -465,7 +448,7 @@ def bounded(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
     return np.asarray(np.nan_to_num(np.clip(scale.of(numbers), -FARTHEST, FARTHEST), nan=0.0))
 
 
-class Additive(Struct, frozen=True, eq=False):
+class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
     """A table for every column and for some pairs, and a line for every number: coefficients that add up.
 
     The first row of `coefficients` is the intercept, then come the tables, then the lines; of two classes there is one
@@ -506,7 +489,7 @@ class Additive(Struct, frozen=True, eq=False):
         return found, np.tile(coefficients[0], (len(rows), 1))
 
 
-class BlockAndTables(Struct, frozen=True, eq=False):
+class BlockAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
     """Some numbers as normals, in one correlated block or each by itself, and every other column as a table."""
 
     cuts: CutColumns
@@ -534,7 +517,7 @@ class BlockAndTables(Struct, frozen=True, eq=False):
         return found, rest + self.shares
 
 
-class StarsOfCuts(Struct, frozen=True, eq=False):
+class StarsOfCuts(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
     """Averaged one-dependence stars over all columns as codes."""
 
     cuts: CutColumns
@@ -554,7 +537,7 @@ class StarsOfCuts(Struct, frozen=True, eq=False):
 # A member of a classifier that is made of words.
 
 
-class WordLines(Struct, frozen=True, eq=False):
+class WordLines(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
     """A coefficient for every word of every text, and for how long each text is: they add up.
 
     The first row of `coefficients` is the intercept, then come the columns of all bags, then the lengths; of two
@@ -592,3 +575,12 @@ class WordLines(Struct, frozen=True, eq=False):
         """(cells x classes) what each cell of a text's bag adds."""
         own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
         return spread(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
+
+
+Member = Additive | BlockAndTables | StarsOfCuts | WordLines
+"""A fitted way to tell classes.
+
+`by_column`: each column adds what its own cell says, whatever the others hold. `scores(rows)`: (rows x classes)
+log-posteriors up to what all classes share. `parts(rows)`: (rows x columns x classes) what each column adds to them,
+and (rows x classes) what no column does.
+"""

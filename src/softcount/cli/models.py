@@ -13,9 +13,9 @@ from softcount.cli.options import LOUD, loudness, suggestion
 from softcount.cli.outputs import inform, say_note
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read
-from softcount.files.centres_part import centres_of, holds_centres
+from softcount.files.centres import centres_of, holds_centres
 from softcount.files.model_file import load_model
-from softcount.files.text_part import refuse_vocabulary
+from softcount.files.text import refuse_vocabulary
 from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.derived_columns import derived_fields
 from softcount.fitted.fitted import Fitted

@@ -17,11 +17,11 @@ from softcount.bayes.evidence import class_evidence, penalised, stacking_weights
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.average_files import save_average
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import frame_library
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, as_frame
+from softcount.estimators.saving import save_average
 from softcount.families import Categorical
 from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart

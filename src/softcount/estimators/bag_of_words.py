@@ -22,8 +22,8 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute, refuse_unlike
 from softcount.files.archive import naming
-from softcount.files.json_document import nested_document
-from softcount.files.text_part import reading_document, save_vocabulary, vocabulary_of
+from softcount.files.codec import nested_document
+from softcount.files.text import reading_document, save_vocabulary, vocabulary_of
 from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing

@@ -17,10 +17,10 @@ from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
-from softcount.estimators.density_files import finite, save_density
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.other_faces import BinFace, KernelFace
 from softcount.estimators.parameters import check_whole
+from softcount.estimators.saving import finite, save_density
 from softcount.sources.frames import text_column
 from softcount.table import check_weights
 

@@ -40,11 +40,11 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
-from softcount.estimators.chain_files import save_chain
 from softcount.estimators.other_faces import ChainFace
 from softcount.estimators.pages import SequencePages
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
+from softcount.estimators.saving import save_chain
 from softcount.learn.settings import retyping
 from softcount.priors import Dirichlet
 from softcount.run.local import AtOnce

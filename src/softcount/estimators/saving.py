@@ -1,27 +1,39 @@
-"""Estimators in model files: the fitted model with the estimator's own settings beside it."""
+"""Estimators in model files: the fitted model, centres, chain, density or average, with the estimator's settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 import softcount
+from softcount.chains.counts import Alphabet, ContextCounts, ContextLevel
 from softcount.errors import ModelFileError
-from softcount.estimators.average_files import average_from, holds_average, save_average
 from softcount.estimators.bag_of_words import load_bag
-from softcount.estimators.chain_files import holds_chain, load_chain
-from softcount.estimators.density_files import holds_density, load_density
-from softcount.files.archive import naming, read
-from softcount.files.centres_part import centres_of, holds_centres, save_centres
-from softcount.files.json_document import key_of, nested_document, nested_from, plain
+from softcount.files.archive import naming, read, write
+from softcount.files.centres import centres_of, save_centres
+from softcount.files.codec import (
+    Arrays,
+    Document,
+    decode,
+    encode,
+    finite_array,
+    key_of,
+    nested_document,
+    nested_from,
+    plain,
+)
 from softcount.files.model_file import family_document, family_from, load_model, prior_document, prior_from, save_model
-from softcount.files.text_part import holds_vocabulary
 from softcount.fitted.fitted import Fitted
+from softcount.table.schema import MOST_LEVELS, NARROW_LEVELS, Field, Key, Kind, Schema
 
 KNOWN = ("NaiveBayes", "Classifier", "AveragedStars", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 CLUSTERING = ("KMeans", "SphericalKMeans")
+DENSITIES = ("KernelDensity", "Histogram")
 """The estimators that a file may name: public ones, never a class to import."""
 LEFT_OUT = (
     "n_jobs",
@@ -48,15 +60,13 @@ def save_estimator(estimator: Any, path: Any) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     columns = {"n": int(estimator.n_features_in_), "names": None if names is None else [str(x) for x in names]}
     about = {"name": type(estimator).__name__, "settings": settings, "columns": columns}
-    if getattr(estimator, "average_", None) is not None:
-        save_average(estimator.average_, path, about)
-    elif type(estimator).__name__ in CLUSTERING:
+    if type(estimator).__name__ in CLUSTERING:
         save_centres(estimator.found_, path, about)
     else:
         save_model(estimator.fitted_, path, about)
 
 
-def _keep_columns(estimator: Any, number: int, names: list[str] | None) -> None:
+def _keep_columns(estimator: Any, number: int, names: Sequence[str] | None) -> None:
     estimator.n_features_in_ = number
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
@@ -134,45 +144,21 @@ READERS: dict[str, Callable[[Any], Any]] = {
 def load_estimator(path: Any) -> Any:
     """The estimator that was saved; a model saved without one gets the estimator that suits it."""
     content = read(path)
-    if holds_centres(content[0]):
-        return load_kmeans(path, *content)
-    if holds_vocabulary(content[0]):
-        return load_bag(path, *content)
-    if holds_density(content[0]):
-        return load_density(path, *content)
-    if holds_average(content[0]):
-        return load_average(path, *content)
-    if holds_chain(content[0]):
-        return load_chain(path, *content)
+    for part, load in OTHER_FILES.items():
+        if part in content[0]:
+            return load(path, *content)
     fitted, about = load_model(path, *content)
     with naming(path, "its settings make no sense"):
         name = about.get("name", _usual(fitted) if isinstance(fitted, Fitted) else OTHERS[fitted.model.name])
         if name not in KNOWN:
             raise ModelFileError(f"the estimator {name!r} is not known to this version.")
-        settings = dict(about["settings"] if "settings" in about else _settings_of(fitted))
-        estimator = _built(name, settings)
-        wanted = "BayesNet" if settings.get("dependence") is not None else name if name in OTHERS.values() else None
+        estimator = _built(name, dict(about["settings"] if "settings" in about else _settings_of(fitted)))
+        wanted = name if name in OTHERS.values() else None
         if wanted != OTHERS.get(fitted.model.name) or (name == "AveragedStars") != _has_stars(fitted):
             raise ModelFileError(f"the estimator {name!r} is not one for this model.")
         estimator._keep(fitted if isinstance(fitted, Fitted) else ANSWERING[fitted.model.name](fitted))
         _restore_columns(estimator, about.get("columns"), fitted)
         return estimator
-
-
-def load_average(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """The average that was saved, or the mixture that has it."""
-    with naming(path, "its average makes no sense"):
-        average, about = average_from(document["average"], arrays, load_estimator), document["average"]["mixture"]
-        if about is None:
-            return average
-        mixture = _built("Mixture", dict(about["settings"]))
-        best = average.models_[int(average.weights_.argmax())]
-        if mixture.n_components != "average" or not all(type(x) is type(mixture) for x in average.models_):
-            raise ModelFileError("its members are not the numbers of classes of one mixture.")
-        mixture._keep(best.fitted_)
-        mixture.average_ = average
-        _restore_columns(mixture, about["columns"], best.fitted_)
-        return mixture
 
 
 def _built(name: str, settings: dict[str, Any]) -> Any:
@@ -249,3 +235,174 @@ def _restore_columns(estimator: Any, columns: Any, fitted: Any) -> None:
     ):
         raise ModelFileError("its estimator was fitted on other columns than its model has.")
     _keep_columns(estimator, number, names)
+
+
+# -- chains
+
+
+class FiledChain(Struct, frozen=True):
+    """What a chain counted and its settings; the schema has one column of symbols."""
+
+    settings: dict[str, Any]
+    order: int
+    column: Key
+    missing: tuple[str, ...]
+    symbols: tuple[Any, ...]
+    notes: list[str]
+    evidence: tuple[tuple[int, float], ...]
+    levels: tuple[ContextLevel, ...]
+
+
+def save_chain(chain: Any, path: Any) -> None:
+    """Write what a chain counted, and its settings."""
+    (spec,) = chain.schema_.used
+    prior = chain.prior if isinstance(chain.prior, str) else prior_document(chain.prior)
+    symbols = None if chain.symbols is None else [plain(symbol) for symbol in chain.symbols]
+    settings = {"order": chain.order, "ends": chain.ends, "prior": prior, "symbols": symbols}
+    about = FiledChain(
+        settings, chain.order_, spec.key, chain.schema_.missing, tuple(chain.symbols_), list(chain.input_notes_),
+        tuple(chain.evidence_.items()), tuple(chain.counts_.levels),
+    )  # fmt: skip
+    arrays: Arrays = {}
+    write(path, {"chain": encode(about, arrays, "chain")}, arrays)
+
+
+def load_chain(path: Any, document: Document, arrays: Arrays) -> Any:
+    """The chain that was saved."""
+    with naming(path, "its chain makes no sense"):
+        about = decode(FiledChain, document["chain"], arrays, "chain", "its chain", infinite=("evidence",))
+        prior = about.settings.pop("prior")
+        chain = softcount.MarkovChain(prior=prior if isinstance(prior, str) else prior_from(prior), **about.settings)
+        chain._check_settings()
+        symbols, order = tuple(map(key_of, about.symbols)), about.order
+        plain_ones = all(isinstance(symbol, str | int | float | bool) for symbol in symbols)
+        if not 0 < len(symbols) <= MOST_LEVELS + 1 or not plain_ones or len(set(symbols)) != len(symbols):
+            raise ModelFileError("its symbols are not all different texts or numbers.")
+        spec = Field(about.column, Kind.CATEGORICAL, "symbols", symbols, wide=len(symbols) > NARROW_LEVELS)
+        chain.schema_ = Schema((spec,), about.missing)
+        chain.order_, chain.evidence_, chain.input_notes_ = order, dict(about.evidence), about.notes
+        if order < 0 or (type(chain.order) is int and order != chain.order) or len(about.levels) != order + 1:
+            raise ModelFileError("its order is not that of its settings, or of its counts.")
+        alphabet = Alphabet(len(symbols), chain.ends)
+        alphabet.check_order(order)
+        for back, level in enumerate(about.levels):
+            _check_level(level, alphabet, back)
+        chain._keep(ContextCounts(alphabet, about.levels))
+        return chain
+
+
+def _check_level(level: ContextLevel, alphabet: Alphabet, back: int) -> None:
+    keys, counts = level.keys, level.counts
+    if keys.dtype != np.int64 or counts.dtype != np.float64 or keys.ndim != 1 or keys.shape != counts.shape:
+        raise ModelFileError("its keys and counts are not one for one.")
+    if len(keys) and (keys[0] < 0 or keys[-1] >= alphabet.base ** (back + 1) or (np.diff(keys) <= 0).any()):
+        raise ModelFileError("its contexts are not in order, or none of this alphabet.")
+    last = keys % alphabet.base
+    if ((last < 1) | (last > alphabet.predicted)).any() or not (np.isfinite(counts) & (counts > 0)).all():
+        raise ModelFileError("its counts are not those of symbols.")
+    if back == 0 and not len(keys):
+        raise ModelFileError("nothing was counted.")
+
+
+# -- densities
+
+
+class FiledDensity(Struct, frozen=True):
+    """The settings of a density and the columns it was fitted on; its rows or bins are arrays under their own names."""
+
+    name: str
+    settings: dict[str, Any]
+    columns: int
+    names: tuple[str, ...] | None
+    plain: bool
+    level: int | None
+
+
+def save_density(estimator: Any, path: Any, arrays: Arrays, level: int | None = None) -> None:
+    """Write what a density learned and the settings it has."""
+    settings = {name: nested_document(value) for name, value in estimator.get_params(deep=False).items()}
+    names = getattr(estimator, "feature_names_in_", None)
+    about = FiledDensity(
+        type(estimator).__name__, settings, int(estimator.n_features_in_),
+        None if names is None else tuple(str(name) for name in names), bool(estimator.plain_column_), level,
+    )  # fmt: skip
+    write(path, {"density": encode(about, {}, "density")}, arrays)
+
+
+def load_density(path: Any, document: Document, arrays: Arrays) -> Any:
+    """The density that was saved."""
+    with naming(path, "its density makes no sense"):
+        about = decode(FiledDensity, document["density"], {}, "density", "its density")
+        if about.name not in DENSITIES:
+            raise ModelFileError(f"the estimator {about.name!r} is not known to this version.")
+        estimator = getattr(softcount, about.name)(**{key: key_of(said) for key, said in about.settings.items()})
+        if about.columns < 1 or (about.names is not None and len(set(about.names)) != about.columns):
+            raise ModelFileError("its columns have other names than columns can have.")
+        estimator.plain_column_ = about.plain
+        _keep_columns(estimator, about.columns, about.names)
+        estimator._restore(arrays, about.level)
+        return estimator
+
+
+def finite(arrays: Arrays, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """An array of a file, if it holds finite numbers, and has this shape where one is said."""
+    return finite_array(arrays[name], shape, f"its {name}")
+
+
+# -- averages: every member is a file of its own inside
+
+MOST_MEMBERS = 1000
+
+
+class FiledAverage(Struct, frozen=True):
+    """What an average is of; member i is the bytes of a model file."""
+
+    by: str
+    names: tuple[str, ...]
+    weights: np.ndarray
+    members: list[np.ndarray]
+
+
+def save_average(average: Any, path: Any) -> None:
+    """Write the members and their weights."""
+    members, arrays = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        for place, model in enumerate(average.models_):
+            own = os.path.join(folder, f"{place}.sc")
+            model.save(own)
+            members.append(np.fromfile(own, dtype=np.uint8))
+    weights = np.asarray(average.weights_, dtype=np.float64)
+    about = FiledAverage(average.by, tuple(average.names_), weights, members)
+    write(path, {"average": encode(about, arrays, "average")}, arrays)
+
+
+def load_average(path: Any, document: Document, arrays: Arrays) -> Any:
+    """The average that was saved; members are looked at as files of their own are."""
+    with naming(path, "its average makes no sense"):
+        about = decode(FiledAverage, document["average"], arrays, "average", "its average")
+        named = 0 < len(about.names) == len(about.members) <= MOST_MEMBERS and len(set(about.names)) == len(about.names)
+        if not named:
+            raise ModelFileError("its members have no names, or one of them twice.")
+        weights = finite_array(about.weights, (len(about.names),), "the weights of its members")
+        if not (weights >= 0).all() or abs(weights.sum() - 1) >= 1e-9:
+            raise ModelFileError("the weights of its members do not sum to one.")
+        models = {name: _member(own) for name, own in zip(about.names, about.members, strict=True)}
+        return softcount.ModelAverage(models, weights, about.by)
+
+
+def _member(content: np.ndarray) -> Any:
+    if content.dtype != np.uint8 or content.ndim != 1:
+        raise ModelFileError("a member is no file.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "member.sc")
+        content.tofile(path)
+        if "average" in read(path)[0]:
+            raise ModelFileError("a member is itself an average.")
+        return load_estimator(path)
+
+
+OTHER_FILES: dict[str, Callable[[Any, Document, Arrays], Any]] = {
+    "centres": load_kmeans, "vocabulary": load_bag, "density": load_density, "average": load_average,
+    "chain": load_chain,
+}  # fmt: skip
+"""How files are loaded that hold no model of classes, states or networks, by the part that tells them."""

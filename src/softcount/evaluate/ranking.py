@@ -254,7 +254,7 @@ class Evaluation(Struct, frozen=True):
     log_loss: float
     baseline_accuracy: float
     baseline_log_loss: float
-    folds: list[dict[str, float]] = field(default_factory=list)
+    folds: list[dict[str, int | float]] = field(default_factory=list)
     balanced_accuracy: float = float("nan")
     baseline_balanced_accuracy: float = float("nan")
     reliability: tuple[Bin, ...] = ()

@@ -57,26 +57,6 @@ class Filing(Answering):
         """The family with the settings written after its name and a colon."""
         raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
 
-    def document(self) -> dict[str, Any]:
-        """Its name and settings."""
-        return {"family": self.name, "own": {name: getattr(self, name) for name in self._own_names()}}
-
-    @classmethod
-    def check_own(cls, own: Mapping[str, Any]) -> None:
-        """Refuse settings that it does not have."""
-        unknown = set(own) - set(cls._own_names())
-        if unknown:
-            raise ModelFileError(f"family {cls.name!r} has no setting {min(unknown)!r}.")
-
-    @classmethod
-    def _own_names(cls) -> list[str]:
-        return list(cls.__struct_fields__)
-
-    @classmethod
-    def reading_in(cls, own: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Those of its settings that control how documents are read; None if it reads none."""
-        return None
-
     # -- its columns
 
     def takes(self, kind: Kind) -> bool:

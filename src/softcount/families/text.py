@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from softcount.core import remedies
@@ -24,6 +24,7 @@ from softcount.families.setting import CLAMPED, IMPOSSIBLE, SMALLEST, ClosedForm
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words
+from softcount.text.words import LONGEST_PATTERN
 
 ROUNDING = 1e-9
 """By which expected counts of a word may exceed those of the documents."""
@@ -318,7 +319,7 @@ class Text(Family, Struct, frozen=True):
     model: Literal["multinomial", "bernoulli", "complement"] = "multinomial"
     analyzer: Any = "word"
     ngrams: tuple[int, int] = (1, 1)
-    pattern: str | None = None
+    pattern: Annotated[str, Meta(max_length=LONGEST_PATTERN)] | None = None
     lowercase: bool = True
     stop_words: str | tuple[str, ...] = ()
     min_count: int = 1
@@ -555,10 +556,6 @@ class Text(Family, Struct, frozen=True):
     @property
     def word_model(self) -> str | None:
         return self.model
-
-    @classmethod
-    def reading_in(cls, own: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return {name: value for name, value in own.items() if name != "model"}
 
     def takes(self, kind: Kind) -> bool:
         return kind is Kind.TEXT

@@ -5,7 +5,7 @@ The document names only families and priors of the registry, never a class to im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,22 @@ from msgspec.structs import asdict
 from softcount import priors
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError, ModelFileError, SoftcountError
+from softcount.errors import DataError, ModelFileError
 from softcount.families import FAMILIES, HOWS, Family
 from softcount.families import Params as Own
 from softcount.families.base import number, truth, whole
-from softcount.files.alike import FiledArrays, put_alike
-from softcount.files.archive import Arrays, Document, naming, write
-from softcount.files.column_weights_part import weights_document, weights_from
-from softcount.files.fit_history import calibration_document, calibration_from, fit_history_document, fit_history_from
-from softcount.files.json_document import key_of, plain
-from softcount.files.linear_part import linear_document, linear_from
-from softcount.files.npy import SMALL, counts_from, counts_parts
-from softcount.files.record_part import record_document, record_from
-from softcount.files.schema_part import array_name, column_from, filed_schema, schema_from
-from softcount.files.text_part import put_words, reading_from
+from softcount.files.archive import counts_from, counts_parts, naming, write
+from softcount.files.codec import SMALL, UNSOUND, Arrays, Document, column_from, decode, encode, key_of, plain
+from softcount.files.history import (
+    calibration_document,
+    calibration_from,
+    history_document,
+    history_from,
+    record_document,
+    record_from,
+)
+from softcount.files.schema import array_name, schema_document, schema_from
+from softcount.files.text import check_reading
 from softcount.files.validate import check_model, check_structure, estimated
 from softcount.fitted.fitted import DependentPairs, Fitted
 from softcount.learn.record import Learned
@@ -35,11 +37,8 @@ from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
 from softcount.table.schema import Key, Schema
-from softcount.text.word_list import Words
 
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
-UNSOUND = (SoftcountError, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError)
-"""What comes of content that makes no sense."""
 
 
 def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
@@ -60,9 +59,6 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Docu
 def document_of(model: Learned, arrays: Arrays) -> Document:
     """A fitted model as JSON; what is large goes to `arrays`."""
     nodes = model.model.nodes.columns
-    for spec in model.schema.fields:
-        if isinstance(spec.levels, Words):
-            put_words(arrays, f"words/{array_name(spec.key)}", spec.levels)
     follow = _following(model)
     each: dict[str, list[Arrays]] = {
         "counts": [counts_parts(model.counts.arrays[x.key]) for x in nodes],
@@ -77,12 +73,8 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         arrays |= {f"root/{name}": value for name, value in _kept(root).items()}
         arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
     alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
-    calibration, pool = (model.calibration, model.pool) if isinstance(model, Fitted) else (None, None)
-    weights, linear = (model.weights, model.linear) if isinstance(model, Fitted) else (None, None)
-    stars = model.stars if isinstance(model, Fitted) else None
-    dependent = model.dependent if isinstance(model, Fitted) else None
     return {
-        "schema": filed_schema(model.schema),
+        "schema": schema_document(model.schema, arrays),
         "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
         "places": {section: put_alike(arrays, section, own) for section, own in each.items()},
         **model_document(model.model),
@@ -94,46 +86,54 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         "estimate": model.estimate,
         "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
         "rows": float(model.counts.rows),
-        "calibration": calibration_document(calibration, arrays),
-        **({} if pool is None or stars is not None else _pool_document(pool, arrays)),
-        **({} if stars is None else _stars_document(stars, arrays)),
-        **({} if weights is None else weights_document(weights, arrays)),
-        **({} if linear is None else linear_document(linear, nodes, arrays)),
-        **({} if dependent is None else {"dependent": [[plain(a), plain(b), float(x)] for a, b, x in dependent]}),
-        **fit_history_document(model),
-        **record_document(model.record),
+        "history": history_document(model),
+        "record": record_document(model.record),
+        **(_scorer_documents(model, nodes, arrays) if isinstance(model, Fitted) else {}),
     }
 
 
-def _pool_document(pool: Any, arrays: Arrays) -> Document:
-    from softcount.files.pool_part import pool_document  # only who has one pays for loading it
+def _scorer_documents(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Document:
+    """The parts that a classifier scores rows by, those that it has."""
+    found: Document = {}
+    if model.calibration is not None:
+        found["calibration"] = calibration_document(model.calibration, arrays)
+    if model.dependent is not None:
+        found["dependent"] = [[plain(a), plain(b), float(x)] for a, b, x in model.dependent]
+    if model.pool is None and model.weights is None and model.linear is None:
+        return found
+    from softcount.files import scorers  # loads the ensemble's classes
 
-    return {"pool": pool_document(pool, arrays)}
+    if model.stars is not None:
+        found["stars"] = scorers.aode_document(model.stars, arrays)
+    elif model.pool is not None:
+        found["pool"] = scorers.ensemble_document(model.pool, arrays)
+    if model.weights is not None:
+        found["column_weights"] = scorers.weights_document(model.weights, arrays)
+    if model.linear is not None:
+        found["linear"] = scorers.linear_document(model.linear, leaves, arrays)
+    return found
 
 
-def _stars_document(stars: Any, arrays: Arrays) -> Document:
-    from softcount.files.stars_part import stars_document
+def _scorers_from(document: Document, arrays: Arrays, model: ClassModel) -> Document:
+    """The same back, as arguments of `Fitted`."""
+    classes, leaves, groups = document["classes"], model.leaves, model.groups
+    calibration = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
+    found: Document = {"calibration": calibration, "dependent": _dependent(document, model.schema)}
+    if not document.keys() & {"stars", "pool", "column_weights", "linear"}:
+        return found
+    from softcount.files import scorers
 
-    return {"stars": stars_document(stars, arrays)}
-
-
-def _stars_from(document: Document, arrays: Arrays, model: ClassModel) -> Any:
-    if document.get("stars") is None:
-        return None
-    from softcount.files.stars_part import stars_from
-
-    return stars_from(document["stars"], arrays, model.schema, model.groups)
-
-
-def _pool_from(document: Document, arrays: Arrays, model: ClassModel) -> Any:
-    if document.get("pool") is None:
-        return None
-    from softcount.files.pool_part import pool_from
-
-    texts = model.schema.stored("bags")
-    blocks = [leaf.setting for leaf in model.leaves if not leaf.columns]  # one, of a sparse table
-    words = [len(each.levels) for each in (texts or blocks)]
-    return pool_from(document["pool"], arrays, model.schema, words, model.groups)
+    found["weights"] = scorers.weights_from(document.get("column_weights"), arrays, len(leaves), groups)
+    found["linear"] = scorers.linear_from(document.get("linear"), arrays, leaves, groups)
+    if "stars" in document:
+        found["stars"] = scorers.aode_from(document["stars"], arrays, model.schema, groups)
+        found["pool"] = found["stars"].pool()
+    elif "pool" in document:
+        texts = model.schema.stored("bags")
+        blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # one, of a sparse table
+        words = [len(each.levels) for each in (texts or blocks)]
+        found["pool"] = scorers.ensemble_from(document["pool"], arrays, model.schema, words, groups)
+    return found
 
 
 def _following(model: Learned) -> set[Key]:
@@ -164,8 +164,7 @@ def node_document(node: Node, alike: bool = True) -> Document:
 
 def family_document(family: Family) -> Document:
     """A family by its name, and its own settings."""
-    document = family.document()
-    return document | {"own": {name: plain(value) for name, value in document["own"].items()}}
+    return {"family": family.name, "own": encode(family, {}, "family")}
 
 
 def model_document(model: Model) -> Document:
@@ -207,14 +206,14 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have a bit for each cell
     groups = whole(document["groups"], 1, room, "groups")
     leaves = _nodes_from(document["leaves"], groups, schema, room)
-    check_structure(leaves, schema, hidden=document.get("model", "star") != "star")
+    check_structure(leaves, schema, hidden=document["model"] != "star")
     model = model_from(document, schema, leaves)
     follow = {
         leaf.key
         for leaf, x in zip(leaves, document["leaves"], strict=True)
-        if truth(x.get("follows", False), f"column {leaf.key!r}: follows")
+        if truth(x["follows"], f"column {leaf.key!r}: follows")
     }
-    filed = FiledArrays(arrays, [array_name(leaf.key) for leaf in leaves], document.get("places"))
+    filed = FiledArrays(arrays, [array_name(leaf.key) for leaf in leaves], document["places"])
     imagined = _read_imagined(model, document, filed)
     own = _read_params(model, filed, follow, groups)
     counts = _read_counts(model, document, filed)
@@ -230,24 +229,19 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
         "classes": classes, "target": _target(document["target"]), "prior": prior_from(document["prior"]),
         "class_prior": document["class_prior"], "estimate": estimate,
         "missing": {column_from(key): number(n, "missing cells") for key, n in document["missing"]},
-        **fit_history_from(document, groups),
-        "record": record_from(document, schema, _known_classes(document, leaves)),
+        **history_from(document["history"], groups),
+        "record": record_from(document["record"], schema, _known_classes(document, leaves)),
     }  # fmt: skip
-    corrected = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
-    found = Learned(**facts)
     if isinstance(model, ClassModel):
-        weights = weights_from(document, arrays, len(leaves), groups)
-        stars = _stars_from(document, arrays, model)
-        pool = _pool_from(document, arrays, model) if stars is None else stars.pool()
-        linear = linear_from(document, arrays, leaves, groups)
-        own_parts: Document = {"weights": weights, "linear": linear, "stars": stars}
-        found = Fitted(**facts, **own_parts, calibration=corrected, pool=pool, dependent=_dependent(document, schema))
+        found: Learned = Fitted(**facts, **_scorers_from(document, arrays, model))
+    else:
+        found = Learned(**facts)
     check_model(found)
     return found
 
 
 def _dependent(document: Document, schema: Schema) -> DependentPairs | None:
-    """The pairs of columns that depend on each other, which older files do not have."""
+    """The pairs of columns that depend on each other, None if they were not measured."""
     if document.get("dependent") is None:
         return None
     pairs = tuple((column_from(a), column_from(b), number(x, "a dependence")) for a, b, x in document["dependent"])
@@ -300,17 +294,16 @@ def family_from(x: Document, key: Key) -> Family:
     """A family back from its name and its own settings."""
     if x["family"] not in FAMILIES:
         raise ModelFileError(f"family {x['family']!r} is not known to this version.")
-    kind = FAMILIES[x["family"]]
-    kind.check_own(x["own"])
-    reading = kind.reading_in(x["own"])
-    if reading is not None:  # what reads documents is looked at before anything is made of it
-        reading_from(reading, key)
-    return kind(**{name: key_of(value) for name, value in x["own"].items()})
+    found = decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
+    reading = getattr(found, "reading", None)
+    if reading is not None:
+        check_reading(reading, key)
+    return found
 
 
 def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> Model:
-    """A model's structure back; files that name no kind are of stars, which were all there was."""
-    name = document.get("model", "star")
+    """A model's structure back, by the name of its kind."""
+    name = document["model"]
     if name == "network":
         import softcount.models.network
     if name == "hidden-chain":
@@ -353,12 +346,11 @@ def _read_imagined(model: Model, document: Document, filed: FiledArrays) -> Imag
 def _read_counts(model: Model, document: Document, filed: FiledArrays) -> Counts:
     found: dict[Hashable, Twofold] = {}
     if ROOT in model.nodes.places:
-        parts = filed.of("groups") or filed.of(f"counts/{str(ROOT)!r}")
-        found[ROOT] = counts_from(parts, (document["groups"],), "the classes")
+        found[ROOT] = counts_from(filed.of("groups"), (document["groups"],), "the classes")
     for node, parts in zip(model.nodes.columns, filed.each("counts"), strict=True):
         shape = node.setting.groups, node.family.width(node.setting)
         found[node.key] = counts_from(parts, shape, f"column {node.key!r}")
-    return Counts(found, number(document["rows"], "rows"), document["log_likelihood"] or 0.0)
+    return Counts(found, number(document["rows"], "rows"), document["history"]["log_likelihood"] or 0.0)
 
 
 def prior_from(value: Any) -> Any:
@@ -376,3 +368,67 @@ def _array_or_value(value: Any) -> Any:
     if isinstance(value, list) and value and all(isinstance(x, (int, float, list)) for x in value):
         return np.array(value, dtype=float)
     return key_of(value)
+
+
+# -- arrays of many columns in few entries: those of one name, type and shape are kept side by side
+
+
+def put_alike(arrays: Arrays, section: str, each: Sequence[Arrays]) -> list[list[int]]:
+    """Put what each column has, like ones in a bunch; back come the places of the columns of every bunch."""
+    alike: dict[Any, list[int]] = {}
+    for place, own in enumerate(each):
+        if own:
+            form = tuple((name, array.dtype.str, array.shape) for name, array in own.items())
+            alike.setdefault(form, []).append(place)
+    for bunch, (form, places) in enumerate(alike.items()):
+        for name, *_ in form:
+            arrays[f"{section}/{bunch}/{name}"] = np.stack([each[place][name] for place in places])
+    return list(alike.values())
+
+
+class FiledArrays:
+    """The arrays of a file by what they are of; `places` are the columns of every bunch, by section."""
+
+    def __init__(self, arrays: Arrays, names: Sequence[str], places: Any) -> None:
+        self.names, self.places = names, places
+        self._parts: dict[str, Arrays] = {}
+        for name, array in arrays.items():
+            prefix, _, part = name.rpartition("/")
+            self._parts.setdefault(prefix, {})[part] = array
+
+    def of(self, prefix: str) -> Arrays:
+        """The arrays under one name."""
+        return dict(self._parts.get(prefix, {}))
+
+    def root(self) -> Arrays:
+        """The shares of the classes, what is imagined of them, and what is fixed."""
+        return _numbers(self.of("root"))
+
+    def each(self, section: str, needed: Sequence[bool] = ()) -> list[Arrays]:
+        """What every column has of this section, in their order; nothing where it has none and it is not `needed`."""
+        found = self._apart(section, self.places[section])
+        if section != "counts":
+            found = [_numbers(own) for own in found]
+        for name, own, wanted in zip(self.names, found, needed, strict=False):
+            if wanted and not own:
+                raise ModelFileError(f"the {section} of column {name} is not there.")
+        return found
+
+    def _apart(self, section: str, bunches: list[list[int]]) -> list[Arrays]:
+        found: list[Arrays] = [{} for _ in self.names]
+        for at_bunch, places in enumerate(bunches):
+            bunch = self.of(f"{section}/{at_bunch}")
+            if not bunch or any(array.shape[:1] != (len(places),) for array in bunch.values()):
+                raise ModelFileError(f"the {section} of {len(places)} columns are not those of each.")
+            for at, place in enumerate(places):
+                if type(place) is not int or not 0 <= place < len(found) or found[place]:
+                    raise ModelFileError(f"the {section} of column number {place!r} are there twice, or it is not.")
+                found[place] = {name: array[at, ...] for name, array in bunch.items()}
+        return found
+
+
+def _numbers(own: Arrays) -> Arrays:
+    for name, array in own.items():
+        if array.dtype != np.float64:
+            raise ModelFileError(f"its {name} does not make sense: it holds {array.dtype}, not float64.")
+    return own

@@ -70,10 +70,10 @@ class FileFormat(Struct, frozen=True):
         names = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else tuple(map(str, names))
         delimiter = said.get("delimiter")
         found = cls(**{**said, "names": names, "delimiter": _WORDS.get(delimiter, delimiter)})  # type: ignore[arg-type]
-        found._check()
+        found.check()
         return found
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise where something said means nothing."""
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             words = ", ".join(sorted(word for word in _WORDS if word.isalpha()))

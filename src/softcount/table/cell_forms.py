@@ -62,7 +62,7 @@ class CellForm(Struct, frozen=True):
 _READING = attrgetter("prefix", "suffix", "decimal", "thousands", "parentheses", "digits")
 
 
-class NumberForm(CellForm, frozen=True, dict=True):
+class NumberForm(CellForm, frozen=True, dict=True, tag_field="form", tag="number"):
     """Numbers with something before or after them, marks between thousands, or another mark before their decimals.
 
     `negative` ones may be in parentheses. Values are rounded to `digits` decimals. `decimals` is the number of decimals
@@ -186,7 +186,7 @@ ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
 """How dates may be written whatever the form of the others: nobody takes them for anything else."""
 
 
-class TimeForm(CellForm, frozen=True):
+class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
     """Dates, times of day and durations, as seconds since 1970, since midnight, or in all.
 
     `pattern` is written as `strftime` has it, %D being whole days; `padded`: days and months below ten have a zero;
@@ -578,7 +578,7 @@ _duration = re.compile(
 )
 
 
-class DurationForm(CellForm, frozen=True):
+class DurationForm(CellForm, frozen=True, tag_field="form", tag="duration"):
     """Weeks, days, hours, minutes and seconds, as seconds; years and months, which differ in length, are not read.
 
     The smallest part that is written is `unit`, and of seconds `digits` decimals.

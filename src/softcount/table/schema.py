@@ -16,7 +16,7 @@ from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.source import CONTENT_DECIDES, FileFormat
 from softcount.sources.source import Key as Key
-from softcount.table.cell_forms import WHOLE, CellForm
+from softcount.table.cell_forms import WHOLE, DurationForm, NumberForm, TimeForm
 from softcount.text.words import Reading
 
 
@@ -234,7 +234,7 @@ class Field(Struct, frozen=True):
     reading: Reading | None = None
     points: CountedPoints | None = None
     missing: tuple[str, ...] = ()
-    written: CellForm | None = None
+    written: NumberForm | TimeForm | DurationForm | None = None
     cells: str = ""
     derived: Derived | None = None
     bounds: tuple[float, float] | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from softcount.errors import DataError
@@ -36,6 +36,14 @@ ENGLISH = tuple(_ENGLISH_LINES.split())
 LONGEST_RUN = 1_000
 """Words or characters that may count as one, at most."""
 
+LONGEST_PATTERN = 10_000
+"""Longest regular expression a file may give.
+
+Compiling one runs nothing of it, and groups within groups end in an error. Searching with it is another matter: an
+expression can be written so that a single document takes for ever, and no length rules that out. That is all a file
+of unknown origin can do: answer late.
+"""
+
 LEAST = {"min_count": 1, "drop_top": 0, "max_words": 1}
 """Settings that are whole numbers, and the smallest each may be."""
 
@@ -55,7 +63,7 @@ class Reading(Struct, frozen=True):
 
     analyzer: Analyzer = "word"
     ngrams: tuple[int, int] = (1, 1)
-    pattern: str | None = None
+    pattern: Annotated[str, Meta(max_length=LONGEST_PATTERN)] | None = None
     lowercase: bool = True
     stop_words: str | tuple[str, ...] = ()
     min_count: int = 1

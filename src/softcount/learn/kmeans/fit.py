@@ -237,7 +237,7 @@ class Wish(Struct, frozen=True):
 class Centres(Struct, frozen=True):
     """Centres in the table's units, the frame that distances are taken in, and how they were found.
 
-    `sizes` are the weights of the rows nearest to each; None in files of earlier versions.
+    `sizes` are the weights of the rows nearest to each, if they are known.
     """
 
     centres: np.ndarray

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from softcount.errors import DataError, ModelFileError
-from softcount.files.archive import Arrays, Document, write
-from softcount.files.json_document import plain
+from softcount.files.archive import write
+from softcount.files.codec import Arrays, Document, decode, encode
 from softcount.text import Chosen
 from softcount.text.vocabulary import Hashed
 from softcount.text.word_list import Words
-from softcount.text.words import LONGEST_RUN, Reading
-
-MOST_PATTERN = 10_000
-"""Longest regular expression a file may give.
-
-Compiling one runs nothing of it, and groups within groups end in an error. Searching with it is another matter: an
-expression can be written so that a single document takes for ever, and no length rules that out. That is all a file
-of unknown origin can do: answer late.
-"""
+from softcount.text.words import Reading
 
 
 def put_words(arrays: Arrays, prefix: str, words: Words) -> None:
@@ -61,59 +51,28 @@ def _misspelt(data: np.ndarray, offsets: np.ndarray) -> str | None:
     return None if in_order else "are not in order, or not each there once"
 
 
-def reading_document(reading: Reading) -> dict[str, Any]:
+def reading_document(reading: Reading) -> Document:
     """How documents become words, as JSON; a `DataError` where it would not be read back."""
-    document = {part: plain(getattr(reading, part)) for part in reading.__struct_fields__}
-    for name, said in document.items():
-        if not _SOUND[name](said):
-            raise DataError(f"text read with {name}={said!r:.80} cannot be kept in a model file.")
+    document: Document = encode(reading, {}, "reading")
+    try:
+        reading_from(document, "text")
+    except ModelFileError as error:
+        raise DataError(f"text read in this way cannot be kept in a model file: {error}") from None
     return document
 
 
-def reading_from(value: Any, key: object) -> Reading:
+def reading_from(document: Any, key: object) -> Reading:
     """A reading back from JSON, every part of the type and size that it must have."""
-    known = set(Reading.__struct_fields__)
-    if not isinstance(value, dict) or set(value) - known:
-        raise ModelFileError(f"column {key!r} does not say how its text is read.")
-    for name, said in value.items():
-        if not _SOUND[name](said):
-            raise ModelFileError(f"the text of column {key!r} is read with {name}={said!r:.80}, which makes no sense.")
-    parts: dict[str, Any] = {name: tuple(said) if isinstance(said, list) else said for name, said in value.items()}
-    try:
-        return Reading(**parts)
-    except (DataError, OverflowError, RecursionError, re.error) as error:
-        said = " ".join(str(error).split())
-        raise ModelFileError(f"the text of column {key!r} cannot be read: {said:.200}") from None
+    found = decode(Reading, document, {}, "reading", f"how the text of column {key!r} is read")
+    check_reading(found, key)
+    return found
 
 
-def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda said: type(said) is int and least <= said < 1 << 62
-
-
-def _bound(said: Any) -> bool:
-    """A number of documents, or a share of them."""
-    return (type(said) is int and 0 <= said < 1 << 62) or (type(said) is float and 0.0 <= said <= 1.0)
-
-
-def _words(said: Any) -> bool:
-    return isinstance(said, str) or (isinstance(said, list) and all(isinstance(word, str) for word in said))
-
-
-_SOUND: dict[str, Callable[[Any], bool]] = {
-    "analyzer": lambda said: isinstance(said, str),
-    "ngrams": lambda said: (
-        isinstance(said, list) and len(said) == 2 and all(_whole(1)(n) and n <= LONGEST_RUN for n in said)
-    ),
-    "pattern": lambda said: said is None or (isinstance(said, str) and len(said) <= MOST_PATTERN),
-    "lowercase": lambda said: isinstance(said, bool),
-    "stop_words": _words,
-    "min_count": _whole(0),
-    "min_df": _bound,
-    "max_df": _bound,
-    "drop_top": _whole(0),
-    "max_words": lambda said: said is None or _whole(0)(said),
-}
-"""What every part of a reading may be."""
+def check_reading(reading: Reading, key: object) -> None:
+    """Refuse limits that no table has."""
+    limits = (reading.min_count, reading.min_df, reading.max_df, reading.drop_top, reading.max_words or 0)
+    if not all(limit < 1 << 62 for limit in limits):
+        raise ModelFileError(f"how the text of column {key!r} is read makes no sense: its limits are too large.")
 
 
 # -- words alone, with their counts

@@ -1,0 +1,193 @@
+"""How a model was learned, in a model file: how EM climbed, what was tried, calibration, and the record for reports.
+
+Nothing here but the calibration changes what a model says, but a report would show it: what makes no sense is refused
+like everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from softcount.errors import ModelFileError
+from softcount.evaluate.ranking import Evaluation
+from softcount.files.codec import Arrays, Document, decode, encode, finite_array
+from softcount.files.validate import check_names
+from softcount.fitted.fitted import METHODS, Bin, Calibration
+from softcount.learn.record import FitRecord, Learned, Trial
+from softcount.table.column_summary import ColumnSummary
+from softcount.table.schema import Field, Schema
+
+MOST_CONFUSED = 200
+"""Classes up to which the confusion table is kept."""
+MOST_ROWS = 2**53
+"""Rows there can be: what a double counts one by one."""
+FIGURES = (
+    "accuracy", "baseline_accuracy", "balanced_accuracy", "baseline_balanced_accuracy", "auc",
+    "log_loss", "baseline_log_loss", "brier", "baseline_brier",
+)  # fmt: skip
+SHARES = FIGURES[:5]
+RECORD = "the record of its fit"
+
+
+class FitHistory(Struct, frozen=True):
+    """The parts of `Learned` that tell how it was learned, under the same names."""
+
+    notes: list[str]
+    trace: list[float]
+    half_steps: bool
+    converged: bool
+    interrupted: bool
+    log_likelihood: float | None
+    objective: str
+    agreed: tuple[int, int] | None
+    named: list[Any] | None
+    selection: list[Trial] | None
+    undecided: float | None
+
+
+def history_document(model: Learned) -> Document:
+    """What happened, as JSON."""
+    own = {name: getattr(model, name) for name in FitHistory.__struct_fields__}
+    found: Document = encode(FitHistory(**own), {}, "history")
+    return found
+
+
+def history_from(document: Any, groups: int) -> Document:
+    """The same as arguments of `Learned`."""
+    infinite = ("trace", "log_likelihood", "bic", "icl", "evidence", "cv")
+    found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
+    if not all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0)):
+        raise ModelFileError("how it was learned makes no sense: a step of the trace is no number.")
+    if found.agreed is not None and min(found.agreed) < 0:
+        raise ModelFileError(f"{found.agreed!r} is not how many starts agreed, of how many.")
+    if found.named is not None:
+        if not 0 < len(found.named) <= groups:
+            raise ModelFileError(f"the known classes are {found.named!r}, which cannot be {groups} groups.")
+        check_names(found.named)
+    if found.selection == []:
+        raise ModelFileError("the table of numbers of classes that were tried makes no sense: it is empty.")
+    return asdict(found)
+
+
+# -- calibration
+
+
+def calibration_document(found: Calibration | None, arrays: Arrays) -> Any:
+    """The correction as JSON; the points of its curves go to arrays."""
+    return encode(found, arrays, "calibration")
+
+
+def calibration_from(document: Any, arrays: Arrays, groups: int, known: bool) -> Calibration | None:
+    """The same back; only a model of `known` classes can have one."""
+    if document is None:
+        return None
+    found = decode(Calibration, document, arrays, "calibration", "its calibration")
+    wanted = 0 if found.method == "temperature" else 1 if groups == 2 else groups
+    sound = known and groups > 1 and found.method in METHODS and len(found.curves) == wanted and found.rows > 0
+    sound = sound and (found.temperature is None) == (wanted > 0) and (found.temperature or 1.0) > 0
+    sound = sound and bool(found.before) and bool(found.after) and found.temperature != 0
+    if not sound or min(found.log_loss_before, found.log_loss_after) < 0:
+        raise ModelFileError("its calibration makes no sense.")
+    _check_bins((*found.before, *found.after))
+    for k, curve in enumerate(found.curves, 1):
+        odds, share = (finite_array(x, None, f"curve {k} of its calibration") for x in (curve.odds, curve.share))
+        rising = odds.ndim == 1 and odds.shape == share.shape and len(odds) > 0 and bool((np.diff(odds) > 0).all())
+        if not rising or not ((share > 0) & (share < 1)).all() or (np.diff(share) < 0).any():
+            raise ModelFileError(f"curve {k} of its calibration does not rise from point to point.")
+    return found
+
+
+def _check_bins(bins: Iterable[Bin]) -> None:
+    for part in bins:
+        shares = (part.low, part.high, part.stated, part.right)
+        if not part.rows > 0 or min(shares) < 0 or max(shares) > 1 + 1e-9:
+            raise ModelFileError("its table of reliability makes no sense: it holds shares that are none.")
+
+
+# -- the record for reports
+
+
+def record_document(record: FitRecord | None) -> Any:
+    """The record as JSON."""
+    if record is None:
+        return None
+    tried = record.evaluation
+    if tried is not None and len(tried.confusion) > MOST_CONFUSED:
+        record = replace(record, evaluation=replace(tried, confusion=()))
+    return encode(record, {}, "record")
+
+
+def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord | None:
+    """The record back, if it makes sense for such a schema and so many known classes, None where there are none."""
+    if document is None:
+        return None
+    if not isinstance(document, dict) or "evaluation" not in document:
+        raise ModelFileError(f"{RECORD} makes no sense: it is none.")
+    tried = document["evaluation"]
+    record = decode(FitRecord, document | {"evaluation": None}, {}, "record", RECORD)
+    if min(record.gains, default=0.0) < 0:
+        raise ModelFileError(f"{RECORD} makes no sense: a gain is below zero.")
+    if record.provenance is not None:
+        _require(re.fullmatch("[0-9a-f]{64}", record.provenance.sha256 or "0" * 64), "the sum of its data is none")
+    if record.table is not None:
+        rows, last = record.table.rows, len(schema.used) - 1
+        _require(len(record.table.columns) == last + 1, "it summarises other columns than the schema has")
+        _require(0 <= rows <= MOST_ROWS, "it has no number of rows")
+        for column, spec in zip(record.table.columns, schema.used, strict=True):
+            _check_column(column, spec, rows)
+        pairs = [max(a, b) <= last and min(a, b, n) >= 0 and n <= rows for a, b, n in record.table.together]
+        _require(all(pairs), "columns that are missing together are not there")
+        _require(0 <= (record.table.copies or 0) <= rows, "there are more copies than rows")
+        _require(0 <= record.table.unlabelled <= rows, "there are more rows without a class than rows")
+    if tried is None:
+        return record
+    _require(classes is not None, "a model without known classes was tried on some")
+    return replace(record, evaluation=_evaluation_from(tried, classes or 0))
+
+
+def _require(sound: object, wrong: str) -> None:
+    if not sound:
+        raise ModelFileError(f"{RECORD} makes no sense: {wrong}.")
+
+
+def _evaluation_from(document: Any, groups: int) -> Evaluation:
+    found = decode(Evaluation, document, {}, "record", RECORD, infinite=FIGURES)
+    _require(0 <= found.n_rows <= MOST_ROWS, "it was tried on no number of rows")
+    for name in FIGURES:
+        value, most = getattr(found, name), 1.0 if name in SHARES else MOST_ROWS
+        _require(np.isnan(value) or 0 <= value <= most, f"its {name} is {value:g}")
+    for fold in found.folds:
+        _require(fold.keys() == {"accuracy", "log_loss", "rows"}, "a fold lacks a figure")
+        _require(min(fold.values()) >= 0 and fold["accuracy"] <= 1, "the figures of a fold are none")
+    tables = [*found.confusions, *([found.confusion] if found.confusion else [])]
+    for table in tables:
+        sound = len(table) == groups and all(len(line) == groups and min(line) >= 0 for line in table)
+        _require(sound, "its confusion table has another number of classes, or counts below zero")
+    _check_bins(found.reliability)
+    _require(len(found.lift) in (0, groups), "its lift is of another number of classes")
+    for line in (line for lines in found.lift for line in lines):
+        sound = line.rows > 0 and 0 <= line.of_class <= line.rows * (1 + 1e-9) and 0 <= line.share <= 1 + 1e-9
+        _require(sound, "its lift holds more rows of a class than there are")
+        _require(min(line.lift, line.lift_so_far, line.captured) >= 0 and line.captured <= 1 + 1e-9, "its lift is none")
+    return found
+
+
+def _check_column(found: ColumnSummary, spec: Field, rows: int) -> None:
+    name = f"{spec.key!r:.40}"
+    _require(found.key == spec.key, f"it summarises {found.key!r:.40}, not {name}")
+    cells = (found.there, found.missing, found.unseen)
+    _require(min(cells) >= 0 and sum(cells) == rows, f"the cells of {name} are not as many as the rows")
+    _require(list(found.quantiles) == sorted(found.quantiles), f"the quantiles of {name} are out of order")
+    edges, bins = list(found.edges), found.in_bins
+    ordered = edges == sorted(set(edges)) and len(bins) in (0, len(edges) + 1)
+    _require(ordered and min(bins, default=0) >= 0 and sum(bins) <= rows, f"the bins of {name} are out of order")
+    places = [at for at, _ in found.levels]
+    known = all(0 <= at < len(spec.levels) for at in places) and len(set(places)) == len(places)
+    sound = known and all(n >= 0 for _, n in found.levels) and sum(n for _, n in found.levels) <= found.there
+    _require(sound, f"the levels of {name} hold other rows than there are")
