@@ -176,9 +176,9 @@ def test_the_same_steps_in_other_sequences_are_other_data(tmp_path: Path) -> Non
 
 KILLED = """
 import os, signal, sys
-from softcount.learn import climb_log
+from softcount.learn import checkpoints
 from softcount.models.base import Problem
-climb_log.EVERY = climb_log.SELDOM = 0.0
+checkpoints.EVERY = checkpoints.SELDOM = 0.0
 left, expected = int(os.environ["PASSES"]), Problem.expected
 def counted(self, *given):
     global left

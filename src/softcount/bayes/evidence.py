@@ -45,7 +45,7 @@ def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.nda
     return np.asarray(weights / weights.sum())
 
 
-# How probable a fitted model makes its own table, parameters integrated out, in the units of the table.
+# The marginal likelihood of a fitted model, in the units of the table.
 
 
 def with_plain_parameters(learned: Any) -> Any:
@@ -75,7 +75,7 @@ def penalised(log_likelihood: float, learned: Learned) -> float:
     return -bic(log_likelihood, learned.n_parameters, learned.counts.rows) / 2
 
 
-# How much each hypothesis counts in a prediction: by its posterior, or only the best of them.
+# Weights of hypotheses in a prediction: their posteriors, or only the best one.
 
 By = str | int
 """`"all"`, `"map"`, `"ml"`, or how many of the most probable."""

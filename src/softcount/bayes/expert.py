@@ -113,7 +113,7 @@ def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
     return float(np.sum(log_rising(alpha, counts)) - log_rising(alpha.sum(), counts.sum()))
 
 
-# From what was said to cells of the model
+# From beliefs to cells of the model
 
 
 def _fitted(model: Any) -> Fitted:
@@ -132,7 +132,17 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
         for leaf in fitted.model.leaves
         if (levels := leaf.family.levels_of(leaf.setting)) is not None and not isinstance(leaf.key, tuple)
     }
-    for belief in _read(beliefs):
+    if isinstance(beliefs, str | Path):
+        found = list(_of_file(Path(beliefs)))
+    elif isinstance(beliefs, Mapping) and set(FIELDS) - {"class"} <= set(beliefs):
+        found = list(_of_columns(beliefs))
+    elif isinstance(beliefs, Mapping):
+        found = [_of_cell(cell, said) for cell, said in beliefs.items()]
+    else:
+        raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")
+    if not found:
+        raise DataError("the expert says nothing: give at least one belief of column, level, class, n, m.")
+    for belief in found:
         key = _among(belief.column, known, f"{belief.where}: the model has no column {belief.column!r} with levels")
         by_column.setdefault(key, []).append(belief)
     return {
@@ -214,21 +224,6 @@ def _among(name: Any, known: Iterable[Any], told: str) -> Any:
 
 
 # Reading
-
-
-def _read(beliefs: Any) -> list[ExpertBelief]:
-    """Beliefs from a file, from columns or from cells."""
-    if isinstance(beliefs, str | Path):
-        found = list(_of_file(Path(beliefs)))
-    elif isinstance(beliefs, Mapping) and set(FIELDS) - {"class"} <= set(beliefs):
-        found = list(_of_columns(beliefs))
-    elif isinstance(beliefs, Mapping):
-        found = [_of_cell(cell, said) for cell, said in beliefs.items()]
-    else:
-        raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")
-    if not found:
-        raise DataError("the expert says nothing: give at least one belief of column, level, class, n, m.")
-    return found
 
 
 def _of_file(path: Path) -> Iterator[ExpertBelief]:

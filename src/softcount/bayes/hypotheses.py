@@ -136,7 +136,7 @@ def logs_of(likelihoods: list[float]) -> np.ndarray:
         return np.asarray(np.log(np.array(likelihoods, dtype=float)))
 
 
-# What is believed after each observation, drawn: as lines of blocks for a terminal, and as SVG.
+# Pictures of the posterior after each observation: block characters for a terminal, and SVG.
 
 ACROSS = 60
 """Columns of a drawing in a terminal."""
@@ -196,7 +196,7 @@ def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
     return Chart(title, lines, *axes, list(known), title, PAGE, 300)
 
 
-# A finite set of hypotheses with a prior, and what is believed of each after every observation.
+# A finite set of hypotheses with a prior, and their posterior after every observation.
 
 SHOWN = 20
 """More hypotheses than these are not printed, but for the most probable."""
@@ -368,9 +368,15 @@ class Hypotheses:
         lines = [["", "prior", "posterior", "bits", ""]]
         for name in (self._names[place] for place in kept):
             numbers = (f"{self._prior[name]:.4g}", f"{posterior[name]:.6f}", f"{bits[name]:.4f}")
-            lines.append([_printed(name), *numbers, ", ".join(marks.get(name, []))])
+            text = str(name)
+            lines.append([(text if text.isprintable() else ascii(text)), *numbers, ", ".join(marks.get(name, []))])
         widths = [max(len(line[j]) for line in lines) for j in range(4)]
-        told = [f"{line[0]:<{widths[0]}}  " + _right(line[1:4], widths[1:]) + f"  {line[4]}" for line in lines]
+        told = [
+            f"{line[0]:<{widths[0]}}  "
+            + "  ".join(cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=True))
+            + f"  {line[4]}"
+            for line in lines
+        ]
         head = f"{len(posterior)} hypotheses after {n} observation{'' if n == 1 else 's'}"
         more = [f"and {len(posterior) - SHOWN} less probable ones"] if len(posterior) > SHOWN else []
         return "\n".join(line.rstrip() for line in [head, *told, *more])
@@ -444,7 +450,11 @@ class Hypotheses:
     def _log_likelihoods(self, seen: Any) -> np.ndarray:
         """Rows x hypotheses; all of it one row where a model speaks of all rows together only."""
         values = [] if all(judge.takes_tables for judge in self._judges) else _listed(seen)
-        self._refuse_unknown(values)
+        known = self._known
+        for place, value in enumerate(values, 1):
+            if known and not _is_one_of(value, known):
+                names = ", ".join(map(repr, known))
+                raise DataError(f"no hypothesis knows the value {value!r} (observation {place}). Known: {names}.")
         parts = [judge.logs(seen if judge.takes_tables else values) for judge in self._judges]
         if any(part.ndim == 0 for part in parts):
             parts = [part.sum().reshape(1) for part in parts]
@@ -452,13 +462,6 @@ class Hypotheses:
             told = ", ".join(f"{name!r} {len(part)}" for name, part in zip(self._prior, parts, strict=True))
             raise DataError(f"the hypotheses see different numbers of rows ({told}). Give all of them the same rows.")
         return np.stack(parts, axis=-1)
-
-    def _refuse_unknown(self, values: list[Any]) -> None:
-        known = self._known
-        for place, value in enumerate(values, 1):
-            if known and not _is_one_of(value, known):
-                names = ", ".join(map(repr, known))
-                raise DataError(f"no hypothesis knows the value {value!r} (observation {place}). Known: {names}.")
 
     def _refuse_the_impossible(self) -> None:
         if np.isfinite(self._joint).any():
@@ -506,12 +509,3 @@ def _is_one_of(value: Any, known: Mapping[Any, None]) -> bool:
         return value in known
     except TypeError:  # a list, or a tuple with one inside, is nobody's key
         return False
-
-
-def _printed(name: Any) -> str:
-    text = str(name)
-    return text if text.isprintable() else ascii(text)
-
-
-def _right(cells: list[str], widths: list[int]) -> str:
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))

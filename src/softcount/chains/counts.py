@@ -250,7 +250,7 @@ def _plain(
     return ContextCounts(alphabet, levels[: order + 1])
 
 
-# What comes after a context, from its own counts and from what the contexts shorter than it predict.
+# Predictions after a context, from its counts and from shorter contexts.
 
 
 class ContextShares(Struct, frozen=True, eq=False):
@@ -367,7 +367,7 @@ def flat_predictions(levels: Sequence[ContextLevel], alphabet: Alphabet, alpha: 
     return Predictions(alphabet, shares, measure, imagined > 0)
 
 
-# Contexts that leave a part of their counts to what the next shorter context predicts: Kneser and Ney's way.
+# Kneser-Ney discounting: each context leaves part of its counts to the next shorter context.
 
 LEAST_DISCOUNT, MOST_DISCOUNT = 1e-6, 0.995
 LEAST_STRENGTH, MOST_STRENGTH = 1e-3, 1e6

@@ -151,7 +151,7 @@ def _kept_levels(counts: ContextCounts, splits: list[np.ndarray]) -> Iterator[Co
         yield level
 
 
-# Steps after gaps: what a chain says of them, whatever the missing steps were.
+# Steps after gaps, summed over the missing steps.
 
 MOST_PATHS = 1 << 20
 """Contexts kept apart at a time, times what may follow."""
@@ -237,7 +237,7 @@ def windows(digits: np.ndarray, starts: np.ndarray, order: int) -> list[tuple[in
     return out
 
 
-# What a chain does in the long run: where it stays, how soon it gets somewhere, whether it gets everywhere.
+# Long-run behaviour: stationary distribution, hitting times, irreducibility.
 
 
 class ChainShape(Struct, frozen=True):
@@ -324,18 +324,13 @@ def hitting_times(transitions: np.ndarray, target: np.ndarray) -> np.ndarray:
     [2.0, 0.0]
     """
     graph = sparse.csr_matrix(transitions > 0)
-    surely = ~_reaching(graph, _never(graph, target), ~target)
+    surely = ~_reaching(graph, ~_reaching(graph, target, np.ones(len(target), dtype=bool)), ~target)
     out = np.where(target, 0.0, np.inf)
     rows = np.flatnonzero(surely & ~target)
     if len(rows):
         own = transitions[np.ix_(rows, rows)]
         out[rows] = linalg.solve(np.eye(len(rows)) - own, np.ones(len(rows)))
     return out
-
-
-def _never(graph: sparse.csr_matrix, target: np.ndarray) -> np.ndarray:
-    """States from which the target cannot be reached."""
-    return ~_reaching(graph, target, np.ones(len(target), dtype=bool))
 
 
 def _reaching(graph: sparse.csr_matrix, goal: np.ndarray, through: np.ndarray) -> np.ndarray:

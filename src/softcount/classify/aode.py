@@ -48,7 +48,13 @@ class StarCounts(Struct, frozen=True, eq=False):
     @classmethod
     def none(cls, cuts: CutColumns, classes: int, setting: StarSetting) -> StarCounts:
         """No row yet: of which columns pairs will be counted is decided here."""
-        terms = Terms(paired_columns(cuts.sizes, classes), cuts.sizes)
+        cells, kept = 1, []
+        for column in sorted(range(len(cuts.sizes)), key=lambda column: cuts.sizes[column]):
+            if bytes_of(cells + cuts.sizes[column], classes) > MOST_BYTES:
+                break
+            cells += cuts.sizes[column]
+            kept.append(column)
+        terms = Terms(tuple((column,) for column in sorted(kept)), cuts.sizes)
         pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
         return cls(cuts, pairs, np.zeros((whole(cuts.sizes).width, classes)), np.zeros(classes), setting)
 
@@ -83,32 +89,24 @@ class StarCounts(Struct, frozen=True, eq=False):
         pairs = self.pairs.some(told)
         stars = StarTables.estimated(pairs, self.sizes, self.setting.concentration)
         if self.setting.informed:
-            stars = stars.weighed(self._information(pairs))
+            own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
+            starts = pairs.starts
+            totals = np.add.reduceat(own, starts, axis=0)
+            rows = np.maximum(totals.sum(axis=1), 1e-300)
+            cells = np.add.reduceat(xlogy(own, own).sum(axis=1) - xlogy(*(own.sum(axis=1),) * 2), starts)
+            stars = stars.weighed(np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows))
         members: list[Any] = [StarsOfCuts(self.cuts, stars)]
         names = ["averaged stars"]
         if self.alone:
-            members.append(self._under_class())
+            every, terms = whole(self.cuts.sizes), Terms(tuple((column,) for column in self.alone), self.cuts.sizes)
+            ends = [*every.offsets, every.width]
+            kept = np.concatenate([[0], *(np.arange(ends[column], ends[column + 1]) for column in self.alone)])
+            tables = log_tables(self.single[kept], terms, self.setting.concentration)
+            classes, none = len(self.sizes), np.zeros(0)
+            normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
+            members.append(BlockAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes)))
             names.append("naive Bayes")
         return Pool(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
-
-    def _under_class(self) -> BlockAndTables:
-        """Columns that no other column is a parent of, as naive Bayes has them."""
-        every, terms = whole(self.cuts.sizes), Terms(tuple((column,) for column in self.alone), self.cuts.sizes)
-        ends = [*every.offsets, every.width]
-        kept = np.concatenate([[0], *(np.arange(ends[column], ends[column + 1]) for column in self.alone)])
-        tables = log_tables(self.single[kept], terms, self.setting.concentration)
-        classes, none = len(self.sizes), np.zeros(0)
-        normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
-        return BlockAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes))
-
-    def _information(self, pairs: PairCounts) -> np.ndarray:
-        """Nats that each parent tells of the class."""
-        own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
-        starts = pairs.starts
-        totals = np.add.reduceat(own, starts, axis=0)
-        rows = np.maximum(totals.sum(axis=1), 1e-300)
-        cells = np.add.reduceat(xlogy(own, own).sum(axis=1) - xlogy(*(own.sum(axis=1),) * 2), starts)
-        return np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows)
 
     def moved(self, old: StarLayout, new: StarLayout) -> StarCounts:
         """The same counts with room for the cells and classes of another layout, which has all of these."""
@@ -135,17 +133,6 @@ class StarCounts(Struct, frozen=True, eq=False):
 def whole(sizes: Sequence[int]) -> Terms:
     """A table for every column, be it of one cell."""
     return Terms(tuple((column,) for column in range(len(sizes))), tuple(sizes))
-
-
-def paired_columns(sizes: Sequence[int], classes: int) -> tuple[tuple[int, ...], ...]:
-    """The columns of which all pairs are counted: those of fewest cells, as many as `MOST_BYTES` allow."""
-    cells, kept = 1, []
-    for column in sorted(range(len(sizes)), key=lambda column: sizes[column]):
-        if bytes_of(cells + sizes[column], classes) > MOST_BYTES:
-            break
-        cells += sizes[column]
-        kept.append(column)
-    return tuple((column,) for column in sorted(kept))
 
 
 def bytes_of(cells: int, classes: int) -> int:

@@ -153,7 +153,9 @@ class EncodedRows(Struct, frozen=True, eq=False):
             if len(values) > 1:  # a column left out is one of a single value
                 cells.append(inverse)
                 number = place < self.numbers.shape[1]
-                marks.append(_sides(values, _sums(start, inverse, len(values))) if number else _known(values))
+                marks.append(
+                    _sides(values, _sums(start, inverse, len(values))) if number else (values > 0).astype(np.uint64)
+                )
         for _ in range(REFINED):
             rows = sum((mixed(own) for own in words), start.copy())
             for inverse, own in zip(cells, marks, strict=True):
@@ -169,10 +171,6 @@ def _sides(values: np.ndarray, marks: np.ndarray) -> np.ndarray:
     there = ~np.isnan(values)
     upto = np.cumsum(np.where(there, marks, np.uint64(0)))
     return np.where(there, mixed(upto - marks) + mixed(upto[-1] - upto), np.uint64(0))
-
-
-def _known(values: np.ndarray) -> np.ndarray:
-    return (values > 0).astype(np.uint64)
 
 
 def _sums(marks: np.ndarray, groups: np.ndarray, size: int) -> np.ndarray:
@@ -288,7 +286,7 @@ def _codes(chunk: Chunk, schema: Schema, spec: Field) -> np.ndarray:
     return codes
 
 
-# All columns as codes: levels as they are, numbers cut where the classes change.
+# All columns as codes: categories as they are, numbers discretised where the class shares change.
 
 ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
 """How finely numbers are cut that are looked at in pairs."""
@@ -304,7 +302,9 @@ class CutColumns(Struct, frozen=True, eq=False):
     def learned(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> CutColumns:
         """Cuts by Fayyad and Irani's rule from rows of known class; a number that no cut divides has one interval."""
         classes = int(labels.max(initial=0)) + 1
-        edges = _cuts([_points(column, labels, weights, classes) for column in rows.numbers.T])
+        columns = [_points(column, labels, weights, classes) for column in rows.numbers.T]
+        many = iter(by_class_each([own for own in columns if len(own.distinct) > FEW_VALUES]))
+        edges = tuple(next(many) if len(own.distinct) > FEW_VALUES else between(own.distinct) for own in columns)
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def finer(self, rows: EncodedRows, weights: np.ndarray) -> CutColumns:
@@ -346,12 +346,6 @@ def _points(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes
     return PointTable.of(column[known], labels[known], weights[known], classes)
 
 
-def _cuts(columns: Sequence[PointTable]) -> tuple[np.ndarray, ...]:
-    """Between any two of few values, else where the classes change."""
-    many = iter(by_class_each([own for own in columns if len(own.distinct) > FEW_VALUES]))
-    return tuple(next(many) if len(own.distinct) > FEW_VALUES else between(own.distinct) for own in columns)
-
-
 def _finer(column: np.ndarray, weights: np.ndarray, edges: np.ndarray, wanted: int) -> np.ndarray:
     known = ~np.isnan(column)
     if len(edges) + 1 >= wanted or not known.any():
@@ -365,7 +359,7 @@ def between(values: np.ndarray) -> np.ndarray:
     return np.asarray(values[:-1] + np.diff(values) / 2)
 
 
-# Numbers in units of their own: deviations from the mean, of the logarithm where that is closer to a bell.
+# Standardised numbers, of the logarithm where that is closer to a normal distribution.
 
 LARGEST = 1e6
 """Deviations from the mean that a number is taken to have at most: squares of 1e155 are too large for a float."""
@@ -462,7 +456,7 @@ def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.nda
     return np.asarray(-0.5 * (sizes * np.log(np.maximum(spread, least))).sum(axis=0))
 
 
-# What words weigh in a document: rare ones more, and repeated ones less than they are repeated.
+# Weights of words in a document: rare words count more, repeated words less than proportionally.
 
 
 class WordScale(Struct, frozen=True, eq=False):
@@ -483,7 +477,14 @@ class WordScale(Struct, frozen=True, eq=False):
         held = [_holding(bag, weights) for bag in rows.bags]
         factors = tuple(map(_rarity, held))
         sizes = [_sizes(bag, own > 1) for bag, own in zip(rows.bags, held, strict=True)]
-        return cls(factors, *_moments(sizes, weights))
+        middle, spread = np.zeros(len(sizes)), np.ones(len(sizes))
+        for k, own in enumerate(sizes):
+            known = ~np.isnan(own)
+            mass = float(weights[known].sum())
+            if mass > 0:
+                middle[k] = weights[known] @ own[known] / mass
+                spread[k] = np.sqrt(weights[known] @ (own[known] - middle[k]) ** 2 / mass) or 1.0
+        return cls(factors, middle, spread)
 
     @property
     def plain(self) -> WordScale:
@@ -560,15 +561,3 @@ def _sizes(bag: Any, known: np.ndarray) -> np.ndarray:
     counted = known.astype(np.float64)
     counted[0] = 0.0
     return np.where(bag[:, :1].toarray()[:, 0] > 0, np.log1p(bag @ counted), np.nan)
-
-
-def _moments(sizes: Sequence[np.ndarray], weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each, of what is known; the deviation is 1 where all are alike."""
-    middle, spread = np.zeros(len(sizes)), np.ones(len(sizes))
-    for k, own in enumerate(sizes):
-        known = ~np.isnan(own)
-        mass = float(weights[known].sum())
-        if mass > 0:
-            middle[k] = weights[known] @ own[known] / mass
-            spread[k] = np.sqrt(weights[known] @ (own[known] - middle[k]) ** 2 / mass) or 1.0
-    return middle, spread

@@ -202,7 +202,12 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     work = partial(_held_out, training, split, until)
     held = [part for parts in runner.map(work, _together(training, tested)) for part in parts]
     out = np.concatenate([part.rows for part in held])
-    said, labels, weights = _in_all(held), training.labels[out], training.weights[out]
+    keys = [key for key in held[0].said if all(key in part.said for part in held)]
+    said, labels, weights = (
+        {key: np.concatenate([part.said[key] for part in held]) for key in keys},
+        training.labels[out],
+        training.weights[out],
+    )
     settings = _settings(said, labels, weights)
     starts: dict[tuple[Any, ...], SharedWeights] = {}
     chosen, found = _weighed({key: said[key] for key in settings.values()}, labels, weights, starts)
@@ -210,7 +215,12 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     members = [
         _confirm_refit(member, key, said[key], training, out) for key, member in zip(chosen, refitted, strict=True)
     ]
-    tried = _tried(said, settings, dict(zip(chosen, found.weights, strict=True)), labels, weights)
+    kept = dict(zip(chosen, found.weights, strict=True))
+    lines = []
+    for name, key in settings.items():
+        right = float(weights @ (said[key].argmax(axis=1) == labels) / weights.sum())
+        lines.append(Tried(name, key[1], _loss(said[key], labels, weights), right, float(kept.get(key, 0.0))))
+    tried = sorted(lines, key=lambda line: line.log_loss)
     names = tuple(key[0] for key in chosen)
     groups = split[out] if len(tested) > 1 else np.unique(units[out], return_inverse=True)[1] % 2
     logs = _score_nested(said, labels, weights, groups, starts)
@@ -333,15 +343,6 @@ def _score_nested(
         chosen, found = _weighed(kept, labels[others], weights[others], dict(starts))
         logs[inside] = log_posteriors(found.scores(np.stack([said[key][inside] for key in chosen], axis=1)))
     return logs
-
-
-def _weights(
-    parts: np.ndarray, labels: np.ndarray, heavy: np.ndarray, start: SharedWeights | None = None
-) -> SharedWeights:
-    centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
-    rows = float(heavy.sum())
-    doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
-    return Weighing.of(parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted)).lowest(start)
 
 
 def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
@@ -470,12 +471,6 @@ def _compared(recipe: Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.
     return _loss(log_posteriors(logs * temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights)
 
 
-def _in_all(held: Sequence[Held]) -> dict[tuple[str, Any], np.ndarray]:
-    """What was said of all rows held out, under the settings that every fold came to."""
-    keys = [key for key in held[0].said if all(key in part.said for part in held)]
-    return {key: np.concatenate([part.said[key] for part in held]) for key in keys}
-
-
 def _settings(said: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     """The best setting of every recipe."""
     losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in said.items()}
@@ -496,7 +491,12 @@ def _weighed(
 
     def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
         parts = np.stack([said[key] for key in keys], axis=1)
-        found = starts[tuple(keys)] = _weights(parts, labels, heavy, starts.get(tuple(keys)))
+        centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
+        rows = float(heavy.sum())
+        doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
+        found = starts[tuple(keys)] = Weighing.of(
+            parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted)
+        ).lowest(starts.get(tuple(keys)))
         return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
 
     alone = {key: learn([key]) for key in said}
@@ -552,21 +552,7 @@ def _far_worse(member: Member, logs: np.ndarray, training: Training, out: np.nda
     return not mean <= max(FAR_WORSE, 5.0 * error)
 
 
-def _tried(
-    said: dict[tuple[str, Any], np.ndarray],
-    settings: dict[str, Any],
-    kept: dict[Any, float],
-    labels: np.ndarray,
-    weights: np.ndarray,
-) -> list[Tried]:
-    lines = []
-    for name, key in settings.items():
-        right = float(weights @ (said[key].argmax(axis=1) == labels) / weights.sum())
-        lines.append(Tried(name, key[1], _loss(said[key], labels, weights), right, float(kept.get(key, 0.0))))
-    return sorted(lines, key=lambda line: line.log_loss)
-
-
-# A pool asked about the rows of a table.
+# Predictions of the ensemble for the rows of a table.
 
 AT_ONCE = 8192
 """Rows that are scored at a time."""

@@ -233,7 +233,7 @@ class SparseFeatures(Struct, frozen=True, eq=False, dict=True):
         return self.matrix.T
 
 
-# What coefficients are learned for: cells that rows point at beside a few lines, of one problem or of several.
+# Features: table cells that rows point at and a few numeric columns, of one problem or of several.
 
 LOOKED_AT = 4096
 """Rows that the shape of the problem is judged by."""
@@ -360,7 +360,7 @@ def _block_diagonal(cells: Sequence[tuple[np.ndarray, np.ndarray]], rows: int, w
     return sparse.csr_matrix((np.ones(len(where)), where, ends), shape=(len(counts), width * len(cells)))
 
 
-# Tables of single columns and of pairs, laid end to end: which row of which table each cell of a row points at.
+# Tables of single columns and of pairs, concatenated: the row that each cell points at.
 
 CELLS_AT_ONCE = 1 << 18
 """Cells of rows that are looked up at a time."""
@@ -421,7 +421,7 @@ class Terms(Struct, frozen=True, eq=False, dict=True):
         return np.where((first > 0) & (second > 0), (first - 1) * across + second + offsets, 0)
 
 
-# How often every two cells of a row come together in every class: one product for all pairs of columns.
+# Counts of all pairs of cells per class, by one product for all pairs of columns.
 
 PAIR_CELLS_AT_ONCE = 1 << 20
 """Cells of dense rows that are multiplied at a time."""
@@ -445,7 +445,18 @@ class PairCounts(Struct, frozen=True, eq=False):
         """The counts of rows of known class."""
         counts = np.zeros((classes, terms.width, terms.width))
         if terms.width > WIDE * len(terms.columns):
-            _tabulate(counts, terms, codes, labels, weights)
+            heavy = None if (weights == 1).all() else weights
+            cells = np.ascontiguousarray(codes.T, dtype=np.int64)
+            columns = [column for (column,) in terms.columns]
+            for place, first in enumerate(columns):
+                width = terms.sizes[first] + 1
+                base, start = labels * width + cells[first], terms.offsets[place]
+                for beside, second in enumerate(columns[: place + 1]):
+                    across, offset = terms.sizes[second] + 1, terms.offsets[beside]
+                    flat = np.bincount(base * across + cells[second], heavy, len(counts) * width * across)
+                    own = flat.reshape(-1, width, across)[:, 1:, 1:]
+                    counts[:, start : start + width - 1, offset : offset + across - 1] = own
+                    counts[:, offset : offset + across - 1, start : start + width - 1] = own.transpose(0, 2, 1)
         else:
             _multiply(counts, terms, codes, labels, weights)
         return cls(terms, counts)
@@ -495,39 +506,18 @@ def _multiply(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.nd
     counts[:, :, 0] = 0.0
 
 
-def _tabulate(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
-    """One table after the other, where few columns have many cells."""
-    heavy = None if (weights == 1).all() else weights
-    cells = np.ascontiguousarray(codes.T, dtype=np.int64)
-    columns = [column for (column,) in terms.columns]
-    for place, first in enumerate(columns):
-        width = terms.sizes[first] + 1
-        base, start = labels * width + cells[first], terms.offsets[place]
-        for beside, second in enumerate(columns[: place + 1]):
-            across, offset = terms.sizes[second] + 1, terms.offsets[beside]
-            flat = np.bincount(base * across + cells[second], heavy, len(counts) * width * across)
-            own = flat.reshape(-1, width, across)[:, 1:, 1:]
-            counts[:, start : start + width - 1, offset : offset + across - 1] = own
-            counts[:, offset : offset + across - 1, start : start + width - 1] = own.transpose(0, 2, 1)
-
-
 def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """(columns x columns) weight times the mutual information of two columns, less that of chance."""
     rows = _blocks(counts, starts)
-    cells, both = _blocks(_times_log(counts), starts), times_log(rows)
+    found, some = np.zeros(counts.shape), counts.ravel().nonzero()[0]
+    own = counts.ravel()[some]
+    found.ravel()[some] = own * np.log(own)
+    cells, both = _blocks(found, starts), times_log(rows)
     margins = np.add.reduceat(counts, starts, axis=1)  # (cells x columns)
     sides = np.add.reduceat(times_log(margins), starts, axis=0)
     filled = np.add.reduceat((margins > 0).astype(float), starts, axis=0)
     free = np.maximum(filled - 1, 0) * np.maximum(filled.T - 1, 0)
     return np.asarray(cells - sides - sides.T + both - free / 2)
-
-
-def _times_log(counts: np.ndarray) -> np.ndarray:
-    """Each count times its logarithm, where most are nought."""
-    found, some = np.zeros(counts.shape), counts.ravel().nonzero()[0]
-    own = counts.ravel()[some]
-    found.ravel()[some] = own * np.log(own)
-    return found
 
 
 def _blocks(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -113,7 +113,7 @@ def _ahead(
     return ahead, lower, new
 
 
-# Coefficients that make the classes of rows likeliest given their features, held back by a penalty.
+# Penalised maximum likelihood of the coefficients.
 
 LOOKED_CLOSER = 16384
 """Rows that tell how a loss is curved around a start, near which the optimum is taken to be."""

@@ -108,7 +108,7 @@ def _shares(sizes: np.ndarray) -> np.ndarray:
     return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
 
 
-# A correlated block of numbers: a normal for every class whose covariance is shrunk towards simpler ones.
+# Discriminant analysis: a normal distribution per class, its covariance shrunk towards simpler ones.
 
 IMAGINED = 2.0
 """Rows of the common covariance that every class is taken to have besides its own."""
@@ -242,7 +242,7 @@ class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="norm
         return np.where(np.isnan(rows), 0.0, found), np.zeros((len(numbers), len(self.means)))
 
 
-# Rows of known class, and what all ways to learn from them share: cuts, codes, counts of pairs.
+# Training rows, with what all recipes share: bins, codes, counts of pairs.
 
 FARTHEST = 6.0
 """Deviations from the mean beyond which a number adds no more to a line."""
@@ -396,7 +396,9 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def smooth(self) -> np.ndarray:
         """Numbers of more values than each could be an interval of."""
-        return np.flatnonzero([_many(column) for column in self.rows.numbers.T])
+        return np.flatnonzero(
+            [len(np.unique(column[~np.isnan(column)])) > FEW_VALUES for column in self.rows.numbers.T]
+        )
 
     @cached_property
     def scale(self) -> NumberScale:
@@ -412,10 +414,6 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     def rarity(self) -> WordScale:
         """Of the words of all texts."""
         return WordScale.learned(self.rows, self.weights)
-
-
-def _many(column: np.ndarray) -> bool:
-    return len(np.unique(column[~np.isnan(column)])) > FEW_VALUES
 
 
 def log_tables(counts: np.ndarray, terms: Terms, concentration: float | np.ndarray = 1.0) -> np.ndarray:
@@ -435,7 +433,7 @@ def laplace_tables(counts: np.ndarray, terms: Terms) -> np.ndarray:
     return log_tables(counts, terms, np.diff([*terms.offsets, terms.width]))
 
 
-# What a classifier may be made of. Each member scores rows, and says column by column what its scores are made of.
+# Members of the ensemble. Each scores rows and splits its scores by column.
 
 
 def indicators(cuts: CutColumns, terms: Terms, rows: EncodedRows) -> Indicators:
@@ -534,7 +532,7 @@ class StarsOfCuts(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
         return self.stars.parts(self.cuts.codes(rows))
 
 
-# A member of a classifier that is made of words.
+# A member for text columns.
 
 
 class WordLines(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):

@@ -200,7 +200,7 @@ class Weighing(Struct, frozen=True, eq=False):
         return np.asarray(np.minimum(np.maximum(at, self.low), self.high))
 
 
-# Ways to learn a member from rows of known class, each with the settings that are tried.
+# Recipes that learn a member from training rows, each with the settings to try.
 
 MOST_PAIRS = 60
 """Pairs of columns that get a table."""
@@ -449,7 +449,7 @@ RECIPES: dict[str, Recipe] = {
 }
 """All ways, the simplest first."""
 
-# Ways to learn from words.
+# Recipes for text columns.
 
 MOST_COEFFICIENTS = 1 << 20
 """Words times classes that get a coefficient by conditional likelihood, those of most documents first."""
@@ -516,7 +516,9 @@ class WeightedWords(OneByOne, Struct, frozen=True):
 
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         scale, kept = training.rarity, _most_frequent(training)
-        places = _some(training)
+        rows = len(training.labels)
+        most = int(rows * MOST_WORK / max(MOST_WORK, training.rows.cells * training.classes))
+        places = np.unique(np.linspace(0, rows - 1, max(1, most)).astype(np.int64))
         some = training.take(places)
         # The first of the features stands for nothing known.
         words = SparseFeatures(scale.words(some.rows)[:, np.concatenate([[0], kept])])
@@ -527,13 +529,6 @@ class WeightedWords(OneByOne, Struct, frozen=True):
             whole[0], whole[1 + scale.width :] = found[0], found[2 + len(kept) :]
             whole[1 + kept] = found[2 : 2 + len(kept)]
             yield WordLines(scale, whole)
-
-
-def _some(training: Training) -> np.ndarray:
-    """Places of the rows that are learned from."""
-    rows = len(training.labels)
-    most = int(rows * MOST_WORK / max(MOST_WORK, training.rows.cells * training.classes))
-    return np.unique(np.linspace(0, rows - 1, max(1, most)).astype(np.int64))
 
 
 def _most_frequent(training: Training) -> np.ndarray:

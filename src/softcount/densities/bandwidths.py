@@ -57,7 +57,7 @@ def _log_sums_of_others(points: WeightedPoints, which: np.ndarray, h: float) -> 
     return found
 
 
-# How wide kernels should be: rules that look at the values, all in the data's own units and for a Gaussian kernel.
+# Bandwidth rules, in the units of the data and for a Gaussian kernel.
 
 PAIR_BINS = 1000
 """Bins of R's pair distances; more where they would be wider than a hundredth of the widest bandwidth tried."""
@@ -118,7 +118,7 @@ def _spread(points: WeightedPoints, quartiles: float) -> float:
     return min(points.deviation, points.middle_half / quartiles or points.deviation)
 
 
-# -- rules of pairs: a value for each pair of rows, counted by distance
+# -- rules that sum over pairs of rows, binned by distance
 
 
 class Pairs(Struct, frozen=True):
@@ -259,7 +259,11 @@ def _excess(time: float, rows: float, squares: np.ndarray) -> float:
     """How far a squared bandwidth lies above what it should be if it were right."""
     needed = time
     for order in range(7, 1, -1):
-        total = _roughness(order, needed, squares)
+        # exp(-100) of the largest term adds nothing to the sum.
+        kept = min(len(squares), int(sqrt(100 + order * 20) / (pi * sqrt(needed))) + 2)
+        numbers = np.arange(1, kept + 1, dtype=np.float64) ** 2
+        terms = np.exp(order * np.log(numbers) - numbers * (pi**2 * needed))
+        total = float(2 * pi ** (2 * order) * (terms * squares[:kept]).sum())
         if not 0 < total < np.inf:
             return time
         if order > 2:
@@ -267,15 +271,6 @@ def _excess(time: float, rows: float, squares: np.ndarray) -> float:
             constant = (1 + 0.5 ** (order - 0.5)) / 3
             needed = (2 * constant * odd / sqrt(2 * pi) / (rows * total)) ** (2 / (2 * order + 1))
     return float(time - (2 * rows * sqrt(pi) * total) ** -0.4)
-
-
-def _roughness(order: int, time: float, squares: np.ndarray) -> float:
-    """The squared derivative of this order of the density smoothed for this time, from its cosines."""
-    # exp(-100) of the largest term adds nothing to the sum.
-    kept = min(len(squares), int(sqrt(100 + order * 20) / (pi * sqrt(time))) + 2)
-    numbers = np.arange(1, kept + 1, dtype=np.float64) ** 2
-    terms = np.exp(order * np.log(numbers) - numbers * (pi**2 * time))
-    return float(2 * pi ** (2 * order) * (terms * squares[:kept]).sum())
 
 
 # -- likelihood
@@ -298,7 +293,7 @@ RULES: dict[str, Callable[[WeightedPoints, int], float]] = {
     "sj-dpi": direct_plug_in, "ucv": unbiased, "cv": likeliest,
 }  # fmt: skip
 
-# What a bandwidth trades: how far off a kernel density is on average, and how much samples differ.
+# Bias and variance of a kernel density at a bandwidth.
 
 GRID = np.linspace(-6.0, 6.0, 241)
 """Where densities are compared: beyond, a standard normal has 2e-9 of its mass."""

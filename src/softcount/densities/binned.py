@@ -119,7 +119,7 @@ def _apart(values: np.ndarray, weights: np.ndarray, level: int) -> DyadicBins:
     return DyadicBins(level, blocks, nodes)
 
 
-# A density of one column from bins: one convolution for all queries, and an error that is known beforehand.
+# Binned density of one column: one convolution for all queries, with a known bound on the error.
 
 FINE = 512
 """Cells to a bandwidth, at least."""

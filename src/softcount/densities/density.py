@@ -130,7 +130,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
         return self.ends.folded(values[np.minimum(drawn, len(values) - 1)] + steps)
 
 
-# The kernel density of a few columns: at every row a product of kernels, one for each column.
+# Kernel density of several columns: at every row a product of kernels, one per column.
 
 CELLS = 1 << 18
 

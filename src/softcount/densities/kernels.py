@@ -68,14 +68,6 @@ def named_kernel(name: object) -> SmoothingKernel:
     return KERNELS[name]
 
 
-def _gaussian(u: np.ndarray) -> np.ndarray:
-    return np.asarray(np.exp(-0.5 * u * u) / sqrt(2 * pi))
-
-
-def _logistic(u: np.ndarray) -> np.ndarray:
-    return np.asarray(expit(u) * expit(-u))
-
-
 def _log_logistic(u: np.ndarray) -> np.ndarray:
     away = np.abs(u)
     return np.asarray(-away - 2 * np.log1p(np.exp(-away)))
@@ -106,10 +98,6 @@ def _triangular_cdf(u: np.ndarray) -> np.ndarray:
     return np.asarray(0.5 + u - 0.5 * u * np.abs(u))
 
 
-def _cosine_cdf(u: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 + 0.5 * np.sin(0.5 * pi * np.clip(u, -1.0, 1.0)))
-
-
 def _folded_beta(power: int) -> Draw:
     """(1 - u^2)^power is a symmetric beta density, stretched to -1 .. 1."""
     return lambda rng, n: 2 * rng.beta(power + 1, power + 1, n) - 1
@@ -117,7 +105,8 @@ def _folded_beta(power: int) -> Draw:
 
 _EVERY = (
     SmoothingKernel(
-        "gaussian", _gaussian, ndtr, lambda rng, n: rng.standard_normal(n), 0.5 / sqrt(pi), 1.0, inf, (1.5, 4.6)
+        "gaussian", lambda u: np.asarray(np.exp(-0.5 * u * u) / sqrt(2 * pi)), ndtr,
+        lambda rng, n: rng.standard_normal(n), 0.5 / sqrt(pi), 1.0, inf, (1.5, 4.6),
     ),
     SmoothingKernel("epanechnikov", _power(3 / 4, 1), _power_cdf(3 / 4, -1 / 4), _folded_beta(1), 3 / 5, 1 / 5),
     SmoothingKernel(
@@ -136,16 +125,18 @@ _EVERY = (
         350 / 429, 1 / 9,
     ),
     SmoothingKernel(
-        "cosine", _between(lambda u: pi / 4 * np.cos(0.5 * pi * u)), _cosine_cdf,
+        "cosine", _between(lambda u: pi / 4 * np.cos(0.5 * pi * u)),
+        lambda u: np.asarray(0.5 + 0.5 * np.sin(0.5 * pi * np.clip(u, -1.0, 1.0))),
         lambda rng, n: 2 / pi * np.arcsin(rng.uniform(-1.0, 1.0, n)), pi**2 / 16, 1 - 8 / pi**2,
     ),
     SmoothingKernel(
-        "logistic", _logistic, expit, lambda rng, n: rng.logistic(size=n), 1 / 6, pi**2 / 3, inf, (0.6, 1.01)
+        "logistic", lambda u: np.asarray(expit(u) * expit(-u)), expit, lambda rng, n: rng.logistic(size=n),
+        1 / 6, pi**2 / 3, inf, (0.6, 1.01),
     ),
 )  # fmt: skip
 KERNELS = {kernel.name: kernel for kernel in _EVERY}
 
-# A column's numbers with their weights: what densities of one column are made of.
+# The values of a column with their weights.
 
 
 class WeightedPoints(Struct, frozen=True, dict=True):
@@ -272,7 +263,9 @@ def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKern
     values, weights = points.ordered
     found = np.full(len(queries), -np.inf)
     order, asked = _finite_in_order(queries)
-    nearest = _nearest(values, asked) / h
+    after = np.minimum(np.searchsorted(values, asked), len(values) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.asarray(np.minimum(np.abs(asked - values[after]), np.abs(asked - values[before]))) / h
     reach = h * kernel.reach(nearest, DIGITS + np.log(len(values)))
     for block, low, high in _windows(values, asked, reach):
         peak = kernel.log_pdf(nearest[block]) if kernel.bends else np.zeros(len(asked[block]))
@@ -305,13 +298,6 @@ def _finite_in_order(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, queries[order]
 
 
-def _nearest(values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """The distance from each query to the nearest value."""
-    after = np.minimum(np.searchsorted(values, asked), len(values) - 1)
-    before = np.maximum(after - 1, 0)
-    return np.asarray(np.minimum(np.abs(asked - values[after]), np.abs(asked - values[before])))
-
-
 def _windows(values: np.ndarray, asked: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, int]]:
     """Blocks of neighbouring queries, and the first and last value that any of a block needs."""
     for start in range(0, len(asked), TOGETHER):
@@ -326,7 +312,7 @@ def _pieces(low: int, high: int) -> Iterator[slice]:
         yield slice(start, min(start + CELLS // TOGETHER, high))
 
 
-# Columns with an end: what a kernel puts beyond it is folded back.
+# Bounded columns: kernel mass beyond a bound is reflected.
 
 WIDEST = 100.0
 """Bandwidths wider than so many times the distance between two ends would need images without number."""

@@ -284,7 +284,7 @@ def _curves(held: HeldOut) -> tuple[Curve, ...]:
 
 LEARN: dict[str, Callable[[HeldOut], Correction]] = {"temperature": _temperature, "isotonic": _curves}
 
-# What every column says of rows held out, computed once: any set of columns is then a sum, without a fit.
+# The contribution of every column to held-out rows, computed once: any set of columns is then a sum, without a fit.
 
 MOST_SCORED_CELLS = 200_000_000
 """Rows times columns times classes that are held at once: 1.6 GB."""

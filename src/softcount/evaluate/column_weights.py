@@ -58,7 +58,12 @@ def weighed(fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: S
     held = retyping(table, lambda t: _held(t, plan, runner, classes), runner)
     if held is None or len(np.unique(held.labels)) < 2:
         return _noted(fitted, "columns have no weights: too few rows have a label.")
-    penalty = _penalty(held)
+    some = np.unique(np.linspace(0, len(held.labels) - 1, min(ENOUGH, len(held.labels))).astype(int))
+    inside, out = some[held.folds[some] >= 2], some[held.folds[some] < 2]
+    if not len(inside) or not len(out):
+        penalty = PENALTIES[0]
+    else:
+        penalty = PENALTIES[int(np.argmin([_loss(held, inside, out, penalty) for penalty in PENALTIES]))]
     found = _learned(held, np.arange(len(held.labels)), penalty)
     dropped = found.weights < NOTHING
     keys = [leaf.key for leaf, gone in zip(fitted.model.leaves, dropped, strict=True) if gone]
@@ -99,15 +104,6 @@ def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldPart
 def _learned(held: HeldParts, rows: np.ndarray, penalty: float) -> SharedWeights:
     parts = held.parts[rows]
     return learned_weights(parts, held.labels[rows], held.weights[rows], np.zeros(parts.shape[1]), penalty)
-
-
-def _penalty(held: HeldParts) -> float:
-    """The penalty under which weights learned from three folds do best on the two others."""
-    some = np.unique(np.linspace(0, len(held.labels) - 1, min(ENOUGH, len(held.labels))).astype(int))
-    inside, out = some[held.folds[some] >= 2], some[held.folds[some] < 2]
-    if not len(inside) or not len(out):
-        return PENALTIES[0]
-    return PENALTIES[int(np.argmin([_loss(held, inside, out, penalty) for penalty in PENALTIES]))]
 
 
 def _loss(held: HeldParts, inside: np.ndarray, out: np.ndarray, penalty: float) -> float:

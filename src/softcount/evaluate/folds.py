@@ -19,10 +19,10 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import sparse
 from softcount.core.twofold import Twofold
 from softcount.learn.known_classes import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
-from softcount.learn.prepare import LABELLED_FLOOR, Beside, Tallied, recoded_chunks, tallied
+from softcount.learn.prepare import LABELLED_FLOOR, Beside, recoded_chunks, tallied
 from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
-from softcount.models.nodes import Imagined, Node, Params
+from softcount.models.nodes import Imagined, Params
 from softcount.run.local import Runner
 from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table
@@ -88,7 +88,12 @@ class FoldModels(Struct, frozen=True):
         for fold, (model, seen) in zip(self.split.tested, self.models, strict=True):
             rows = np.flatnonzero((folded.folds == fold) & (chunk.labels >= 0))
             if len(rows):
-                ready = self.model.prepare(_part(chunk, rows, seen), base=False)
+                part = chunk.take(rows)
+                for slot, known in seen.items():
+                    bag = part.bags[slot]
+                    bag.data[~known[bag.indices]] = 0.0
+                    bag.eliminate_zeros()
+                ready = self.model.prepare(part, base=False)
                 weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
                 counted = round(float(weights.sum())) if self.split.counts_weights else len(rows)
                 numbers = folded.rows[rows] + chunk.start
@@ -170,7 +175,7 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
     ready = rest.prepare(replace(chunk, labels=groups), base=False)
     words = {
         x.key: FoldWords.of(x.family.features(model.column(x, chunk), x.setting), groups, chunk.weights)
-        for x in _bags(model)
+        for x in [leaf for leaf in model.leaves if model.is_sparse(leaf)]
     }
     return _FoldCounts(rest.tally(ready), words)
 
@@ -183,11 +188,6 @@ class FoldsBeside(Beside[_FoldCounts]):
         self.split = split
 
 
-def _counted_beside(table: Table, plan: Plan, split: Split) -> Tallied[_FoldCounts] | None:
-    beside = plan.beside
-    return beside.of(table) if isinstance(beside, FoldsBeside) and beside.split == split else None
-
-
 def _tallied(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
@@ -195,30 +195,25 @@ def _tallied(
 
     Rows that were settled before they were counted have their words, too, by the settled classes.
     """
-    found = _counted_beside(table, plan, split)
+    beside = plan.beside
+    found = beside.of(table) if isinstance(beside, FoldsBeside) and beside.split == split else None
     if found is None:
         found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled
     in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
     rest, groups = _without_bags(found.model), len(settled.classes) * split.folds
-    counts = rest.in_order(found.total.counts, _by_fold(in_order, split.folds), groups)
+    order = np.arange(len(in_order.classes)) if in_order.label_remap is None else in_order.label_remap
+    spread = (order[:, None] * split.folds + np.arange(split.folds)).ravel()
+    counts = rest.in_order(
+        found.total.counts,
+        replace(in_order, classes=[(c, f) for c in in_order.classes for f in range(split.folds)], label_remap=spread),
+        groups,
+    )
     return replace(found.total, counts=counts), settled, in_order, found.chunks
-
-
-def _bags(model: ClassModel) -> list[Node]:
-    """The leaves that are counted as sparse rows."""
-    return [leaf for leaf in model.leaves if model.is_sparse(leaf)]
 
 
 def _without_bags(model: ClassModel) -> ClassModel:
     return model.with_leaves(tuple(leaf for leaf in model.leaves if not model.is_sparse(leaf)))
-
-
-def _by_fold(settled: Settled, folds: int) -> Settled:
-    """The settling of (class, fold) groups."""
-    order = np.arange(len(settled.classes)) if settled.label_remap is None else settled.label_remap
-    spread = (order[:, None] * folds + np.arange(folds)).ravel()
-    return replace(settled, classes=[(c, f) for c in settled.classes for f in range(folds)], label_remap=spread)
 
 
 def _others(tally: _FoldCounts, split: Split, model: ClassModel, settled: Settled) -> Iterator[Counts]:
@@ -286,17 +281,7 @@ def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runne
     return _among_seen(model, counts, imagined)
 
 
-def _part(chunk: Chunk, rows: np.ndarray, seen: KnownWords) -> Chunk:
-    """Some rows of the chunk, without the words that are not among the seen."""
-    part = chunk.take(rows)
-    for slot, known in seen.items():
-        bag = part.bags[slot]
-        bag.data[~known[bag.indices]] = 0.0
-        bag.eliminate_zeros()
-    return part
-
-
-# -- words of every class in every fold, kept sparse: most words are met in few of them
+# -- words by class and fold, kept sparse: most words occur in few of them
 
 MOST_PARTS = 16
 """Chunks' counts that are kept apart before they are added up."""

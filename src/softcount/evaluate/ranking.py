@@ -160,7 +160,7 @@ def _rates(held: ScoredRows, place: int, said: np.ndarray) -> tuple[float, float
     return float(precision), float(both / (held.weights @ true)), float(all_called / held.weights.sum())
 
 
-# Models that were asked for the same rows: which is best, and which of the others are as good as far as rows tell.
+# Ranking models on the same rows: the best one, and those that are not significantly worse.
 
 ERRORS = 2.0
 """Standard errors within which a difference is a tie."""
@@ -233,7 +233,7 @@ def joined_by_and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-# What trying a model on unseen rows comes to: figures, apart from what computes them, so that files load quickly.
+# The scores alone, without the code that computes them, so that model files load quickly.
 
 
 class Evaluation(Struct, frozen=True):

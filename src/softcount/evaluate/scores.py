@@ -211,7 +211,7 @@ def _nested(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, table.tolist()))
 
 
-# A classifier's figures on labelled rows at hand: the same sums as in cross-validation, and what ranks add.
+# Scores of a classifier on labelled rows: the sums of cross-validation, and scores based on ranks.
 
 HOW = "rows given with their classes"
 
@@ -305,7 +305,7 @@ def scored_rows(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, fold
     return ScoredRows(proba[kept], labels[kept], weights[kept], np.arange(len(kept)) % folds)
 
 
-# How well a model does on rows it has not seen, where every fold takes a fit of its own: counts by fold do not add.
+# Cross-validation for models whose counts cannot be added over folds: one fit per fold.
 
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the weight of every row in training, and the numbers of the rows to be told, to (rows x classes) chances."""
@@ -345,7 +345,7 @@ def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Eval
     return summed(total, how, rows.by_class(tested), rows.by_class(np.flatnonzero(known)))
 
 
-# What a report tells of a table's rows: how well they are told, how surely, and a few of them one by one.
+# Scores of a table's rows for reports, and a few rows one by one.
 
 RELIABILITY_BINS = 10
 PICKED = {"right": 1, "wrong": 2, "unsure": 2}

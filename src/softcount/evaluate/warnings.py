@@ -97,7 +97,7 @@ def _classifier() -> str:
     return remedies.either("Classifier", "--model auto")
 
 
-# What naive Bayes gets wrong: columns that depend on each other within the classes, copies among them.
+# Warnings about columns that depend on each other within the classes, which naive Bayes ignores.
 
 MOST_CELLS = 1_000_000
 """Of tables with more cells pairs of columns are not looked at: that would take longer than the fit."""
@@ -171,7 +171,11 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
     if not whole:
         return [], strong
     pairs = [] if fitted.pool is not None else _pairs(worth, keys, counting)
-    notes = [*_telling_class(counting, keys, apart), *map(str, pairs), *([_network_remedy()] if pairs else [])]
+    notes = [
+        *_telling_class(counting, keys, apart),
+        *map(str, pairs),
+        *([(f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan"))] if pairs else []),
+    ]
     return notes, strong
 
 
@@ -179,7 +183,14 @@ def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: Code
     """The most dependent pairs; of columns that say the same, each once."""
     found: list[DependentColumns] = []
     for pair in worth:
-        told = _pair(counting, keys, pair)
+        first, second = keys[pair.a - 1], keys[pair.b - 1]
+        if not pair.copy:
+            told = DependentColumns(first, second, pair.information)
+        else:
+            forth, back = _follows(counting, pair.a, pair.b)
+            if not forth:
+                first, second = second, first
+            told = DependentColumns(first, second, pair.information, same=forth and back, follows=True)
         if not {x.second for x in found if x.same} & {told.first, told.second}:
             found.append(told)
         if len(found) == MOST_PAIRS:
@@ -235,10 +246,6 @@ def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
     return apart and len(met) > 1 and int(met.min()) >= ENOUGH
 
 
-def _network_remedy() -> str:
-    return f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan")
-
-
 def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
     """Columns that tell the class without a mistake, which may be known only once the class is."""
     found = []
@@ -283,13 +290,3 @@ def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequen
         and pair.p_value * len(pairs) < CHANCE
         and block.get(keys[pair.a - 1]) != block.get(keys[pair.b - 1])
     )
-
-
-def _pair(counting: CodeCounts, keys: Sequence[Key], pair: Dependence[int]) -> DependentColumns:
-    first, second = keys[pair.a - 1], keys[pair.b - 1]
-    if not pair.copy:
-        return DependentColumns(first, second, pair.information)
-    forth, back = _follows(counting, pair.a, pair.b)
-    if not forth:
-        first, second = second, first
-    return DependentColumns(first, second, pair.information, same=forth and back, follows=True)

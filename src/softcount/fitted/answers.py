@@ -98,7 +98,7 @@ def _put(column: Any, rows: np.ndarray, cells: Any) -> None:
         column[row] = cell
 
 
-# What a fitted model answers: any column from any others, samples, fills.
+# Queries: any column given any others, samples, imputed cells.
 
 CLASS = "(class)"
 COUNT = "(count)"
@@ -116,7 +116,7 @@ def name_apart(model: Fitted, name: object) -> str:
     return apart(str(name), set(labels_in(model).values()))
 
 
-# -- any column from any others
+# -- any column given any others
 
 
 class Answer(Struct, frozen=True):
@@ -333,8 +333,18 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     known = given_of_leads(model.schema, said)
     rows = given_rows(model, known)
     if of is None:
+        joined = {column for key in rows.ranges for column in leaf_with(model, key).columns}
+        leaves = {spec.key: leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
+        columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
+        for spec in derived_fields(model.schema):
+            lead = None if spec.derived is None else spec.derived.lead
+            sure = lead is None or (lead in known and condition_of(known[lead]) is None)
+            columns |= {spec.key} if sure or lead in columns else set()
+        order = [spec.key for spec in model.schema.fields if spec.key in columns]
         return {
-            key: _derived_or_own(model, key, rows, known) for key in _askable(model, rows, known) if key not in said
+            key: _derived_or_own(model, key, rows, known)
+            for key in [name_apart(model, CLASS) if model.target is None else model.target, *order]
+            if key not in said
         }
     return _derived_or_own(model, of, rows, known)
 
@@ -359,19 +369,6 @@ def _derived_or_own(model: Fitted, of: Key, rows: RowsGiven, known: Mapping[Key,
     shares = _answer(model, of, given_rows(model, {key: x for key, x in known.items() if key != of}))
     kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
     return {level: kept.get(level, 0.0) / sum(kept.values()) for level in shares}
-
-
-def _askable(model: Fitted, rows: RowsGiven, known: Mapping[Key, Any]) -> list[Key]:
-    """The class, and the columns that have an answer, in the order of the table."""
-    joined = {column for key in rows.ranges for column in leaf_with(model, key).columns}
-    leaves = {spec.key: leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
-    columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
-    for spec in derived_fields(model.schema):
-        lead = None if spec.derived is None else spec.derived.lead
-        sure = lead is None or (lead in known and condition_of(known[lead]) is None)
-        columns |= {spec.key} if sure or lead in columns else set()
-    order = [spec.key for spec in model.schema.fields if spec.key in columns]
-    return [name_apart(model, CLASS) if model.target is None else model.target, *order]
 
 
 def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
@@ -491,7 +488,7 @@ def _drawn_leaf(
     return dict(zip(leaf.columns, typed, strict=True)) | held
 
 
-# -- fills
+# -- imputed cells
 
 
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
@@ -544,7 +541,7 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
     return np.asarray(np.isnan(values) if store == "reals" else values == 0)
 
 
-# What each column looks like in each group of a fitted model: shares of levels, densities over a range.
+# The distribution of each column in each group: shares of categories, densities over a range.
 
 POINTS = 49
 """Points of a density's curve."""

@@ -52,7 +52,7 @@ def word_figures(leaf: Node) -> WordFigures:
     return found
 
 
-# -- words that mark a class
+# -- characteristic words of a class
 
 
 class MarkingWord(Struct, frozen=True):
@@ -125,7 +125,7 @@ def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
     return places[np.lexsort((places, -values[places]))][:most]
 
 
-# -- words that moved a document
+# -- words that decided the class of a document
 
 Pair = tuple[int, int]
 """The group of a row, and the one it is compared with."""
@@ -220,7 +220,7 @@ def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
         return np.asarray(np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
-# -- where they stand
+# -- their places in the text
 
 
 def spots(found: DocumentWords, document: str | None) -> list[Spot]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -135,13 +135,13 @@ def part_of(chunk: Chunk, rows: Any) -> Chunk:
     return replace(chunk.take(rows), start=0, labels=None)
 
 
-# Classes as a person understands them: what each is like, who is in it for certain, and who fits nowhere.
+# Descriptions of classes: profiles, typical members, anomalies.
 
 NO_VALUES = "no values"
 NEVER_SEEN = "never seen"
 """Stands for a level that the model does not know."""
 
-# -- what the model alone says
+# -- from the model alone
 
 
 class ColumnContrast(Struct, frozen=True):
@@ -236,7 +236,7 @@ def _contrasts(
     return sorted(found, key=lambda item: -item.influence)
 
 
-# -- what a table says
+# -- from the rows of a table
 
 
 class ClassMember(Struct, frozen=True):
@@ -450,7 +450,13 @@ def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[Key, Any]:
 def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
     store, slot = fitted.schema.places[column]
     if store == "bags":
-        return _words(chunk.bags[slot][[row]], fitted.schema[column].levels)
+        bag = chunk.bags[slot][[row]]
+        words = fitted.schema[column].levels
+        if not bag.nnz:
+            return None
+        ids = bag.indices[bag.indices > 0] - 1
+        shown = [str(words[int(i)]) for i in ids[:8]]
+        return " ".join(shown) + (" ..." if len(ids) > 8 else "")
     value = getattr(chunk, store)[row, slot]
     if store == "reals":
         return None if np.isnan(value) else as_cell(fitted.schema[column].written, float(value))
@@ -458,12 +464,3 @@ def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
     if value == 0:
         return None
     return levels[value - 1] if value <= len(levels) else NEVER_SEEN
-
-
-def _words(bag: Any, words: Sequence[object], most: int = 8) -> str | None:
-    """The first known words of a document, in the order of the vocabulary; None where it is missing."""
-    if not bag.nnz:
-        return None
-    ids = bag.indices[bag.indices > 0] - 1
-    shown = [str(words[int(i)]) for i in ids[:most]]
-    return " ".join(shown) + (" ..." if len(ids) > most else "")

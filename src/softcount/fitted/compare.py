@@ -97,15 +97,11 @@ def _learned(model: Any) -> Model:
     return found
 
 
-def _ask(model: Model, given: Mapping[Key, Any] | None = None) -> dict[Key, Any]:
-    found: dict[Key, Any] = query(model, None, given) if isinstance(model, Fitted) else model.query(None, given)
-    return found
-
-
 def _answers(model: Model) -> dict[Key, Any]:
     """Every column but the class."""
     columns = {spec.key for spec in model.schema.used}
-    return {key: answer for key, answer in _ask(model).items() if key in columns and key != model.target}
+    found: dict[Key, Any] = query(model, None, None) if isinstance(model, Fitted) else model.query(None, None)
+    return {key: answer for key, answer in found.items() if key in columns and key != model.target}
 
 
 def _classes(model: Model) -> list[Any]:
@@ -187,7 +183,7 @@ def _class_changes(before: Model, after: Model) -> Iterable[ClassChange]:
         yield ClassChange(name, old.get(name), new.get(name))
 
 
-# k-means as classes that can be asked: the mixture whose memberships, made hard, are the nearest centres.
+# k-means as a mixture whose hard assignments are the nearest centres.
 
 NOTE = (
     "k-means has no probabilities of its own: these are of clusters equally frequent and equally wide in every "

@@ -181,7 +181,7 @@ def _pieces(value: Any, convert: Convert) -> Pieces:
     return [Piece(number, number)]
 
 
-# -- how they are said
+# -- notation
 
 
 def between(low: Any = None, high: Any = None) -> Condition:
@@ -313,7 +313,7 @@ def within(pieces: Pieces, values: Any) -> np.ndarray:
     return np.asarray(reduce(np.logical_or, [piece.holds(numbers) for piece in pieces], np.zeros(len(numbers), bool)))
 
 
-# -- what they say of groups
+# -- likelihood of groups
 
 
 def share_within(family: Family, params: Params, pieces: Iterable[Piece]) -> np.ndarray:
@@ -363,7 +363,7 @@ def density_logs(family: Family, params: Params, values: np.ndarray) -> np.ndarr
     return np.asarray(scored)
 
 
-# Cells that somebody gives to ask what follows from them: what is no single value is refused, the unknown is told.
+# Checks of given cells: refuse several values, warn about unknown ones.
 
 LARGEST_WHOLE = 2**53
 """Numbers up to here are what they are as floats."""
@@ -442,7 +442,7 @@ def _meant(value: Any, spec: Field) -> str:
     return f"Did you mean {known[near[0]]!r}?" if near else f"It held {wording.and_others(spec.levels)}."
 
 
-# What follows for the groups of a model once something is known of some columns: values, or conditions on them.
+# Posterior probabilities of groups given values of columns or conditions on them.
 
 MOST_ROWS = 100_000
 """Ways in which the levels of blocks can be what is given: so many at most are tried, one by one."""
@@ -478,7 +478,11 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
     if not conditions:
         chunk = model.single(sure)
         return RowsGiven(chunk, _normalised(model, given, model.joint_of(chunk, model.compiled())), {})
-    _refuse_conditions(model, conditions)
+    for key in conditions:
+        leaf = leaf_with(model, key)
+        if key in model.schema.texts:
+            raise DataError(f"column {key!r} is text, of which a single document can be given, and nothing else.")
+        leaf.family.refuse_query(key)
     spread = [key for key in conditions if len(leaf_with(model, key).columns) > 1 and _levels(model, key) is not None]
     if model.linear is not None or (spread and model.weights is not None):
         raise DataError(
@@ -540,15 +544,6 @@ def conditional(model: Fitted, leaf: Node, cells: np.ndarray, place: int) -> tup
     return leaf.family.conditional(own, leaf.setting, cells, place)
 
 
-def _refuse_conditions(model: Fitted, conditions: Mapping[Key, Condition]) -> None:
-    """Raise where a condition has no probability: on text, or on counts of a block."""
-    for key in conditions:
-        leaf = leaf_with(model, key)
-        if key in model.schema.texts:
-            raise DataError(f"column {key!r} is text, of which a single document can be given, and nothing else.")
-        leaf.family.refuse_query(key)
-
-
 def _levels(model: Fitted, key: Key) -> Levels | None:
     leaf = leaf_with(model, key)
     levels = leaf.family.levels_of(leaf.setting, leaf.columns.index(key))
@@ -586,7 +581,11 @@ def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) ->
         cells, place = cells_of_leaf(model, leaf, chunk), leaf.columns.index(key)
         shares = [_evidence(model, key, ranges[key], *conditional(model, leaf, row, place)) for row in cells]
         with np.errstate(divide="ignore"):
-            found += _weight(model, leaf) * np.log(shares)
+            found += (
+                1.0
+                if model.weights is None
+                else float(model.weights.weights[[x.key for x in model.model.leaves].index(leaf.key)])
+            ) * np.log(shares)
     return found
 
 
@@ -636,10 +635,3 @@ def _as_cell(model: Any, key: Key, value: Any) -> float:
 
 def _no_number(key: Key, value: Any) -> DataError:
     return DataError(f"{wording.column(key)} holds numbers, and {wording.cell(value)} is none.")
-
-
-def _weight(model: Fitted, leaf: Node) -> float:
-    """How much a leaf counts where columns have weights."""
-    if model.weights is None:
-        return 1.0
-    return float(model.weights.weights[[x.key for x in model.model.leaves].index(leaf.key)])

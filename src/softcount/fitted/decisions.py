@@ -83,7 +83,7 @@ def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
     return np.asarray((proba @ costs).argmin(axis=1))
 
 
-# -- other shares of the classes than in training
+# -- class shares that differ from training
 
 
 def log_of(proba: np.ndarray) -> np.ndarray:
@@ -204,7 +204,7 @@ def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.nda
     return np.asarray(leap / leap.sum()) if inside else further
 
 
-# -- a threshold
+# -- thresholds
 
 
 class Threshold(Struct, frozen=True):
@@ -285,7 +285,7 @@ class Decision(Struct, frozen=True):
         return np.asarray(proba.argmax(axis=1)) if self.threshold is None else called(proba, *self.threshold)
 
 
-# The error that nobody can do better than, if a model is the truth: rows are drawn from it and told by it.
+# The Bayes error if the model is true: draw rows from it and classify them with it.
 
 AT_ONCE = 16_384
 

@@ -40,7 +40,7 @@ def answer_html(answer: Any) -> str:
     return boxed("Answer", "a number", [upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}"), table])
 
 
-# Columns that a model leaves out because they follow from another column: answered for through that column.
+# Columns left out of a model because they follow from another column, through which they are answered.
 
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
@@ -96,7 +96,7 @@ def own_levels(spec: Field) -> list[Any]:
     return list(dict.fromkeys(own for _, own in spec.derived.levels))
 
 
-# -- what is given of such a column
+# -- given values of derived columns
 
 
 def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
@@ -164,7 +164,7 @@ def _number(spec: Field, value: Any) -> float:
     return found
 
 
-# -- what is asked of such a column
+# -- answers for derived columns
 
 
 class LineAnswer(Struct, frozen=True):
@@ -235,7 +235,7 @@ def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given
     return found
 
 
-# -- holes
+# -- missing values
 
 
 def with_derived_fills(

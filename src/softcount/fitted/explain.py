@@ -24,7 +24,7 @@ from softcount.table.schema import Key
 from softcount.table.text_columns import Map
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted import Fitted, LinearWeights
+    from softcount.fitted.fitted import Fitted
 
 PRIOR = "(prior)"
 LOWEST = np.finfo(float).min
@@ -104,7 +104,8 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
     block one per count, a text that is there one per word (for Bernoulli words, 1 where the word is there).
     """
     if model.linear is not None:
-        return _linear_weights(model, model.linear)
+        parts = [leaf.family.linear_of(model.linear.weights[leaf.key], leaf.setting) for leaf in model.model.leaves]
+        return np.concatenate([coef for coef, _ in parts], axis=1), model.linear.bias + sum(start for _, start in parts)
     with np.errstate(divide="ignore"):
         intercept = np.log(model.shares) if model.weights is None else model.weights.bias
     coefs, public = [], model.params
@@ -121,13 +122,7 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(coefs, axis=1), intercept
 
 
-def _linear_weights(model: Fitted, own: LinearWeights) -> tuple[np.ndarray, np.ndarray]:
-    """The same of weights that were learned."""
-    parts = [leaf.family.linear_of(own.weights[leaf.key], leaf.setting) for leaf in model.model.leaves]
-    return np.concatenate([coef for coef, _ in parts], axis=1), own.bias + sum(start for _, start in parts)
-
-
-# Which columns carry the classes: the evidence for a column that differs between them over one that does not.
+# Column importance: the marginal likelihood of a column that differs between classes over one that does not.
 
 
 def column_evidence(fitted: Fitted) -> dict[Key, float]:
@@ -163,7 +158,7 @@ def _gains(model: ClassModel, imagined: Imagined, counts: Counts) -> dict[Key, f
     return found
 
 
-# What each value of each column adds to the log-odds of one class against another: the figures of `explain`.
+# Contributions of each value to the log-odds of one class against another, for `explain`.
 
 VALUES = 23
 """Values of a column of numbers that are looked at."""
@@ -259,7 +254,7 @@ def read_out(fitted: Fitted, row: Mapping[Key, Any], first: int, second: int) ->
     return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))
 
 
-# Two columns in which groups lie apart: their normal distributions there, and who is likeliest where.
+# Two columns that separate groups: their normal distributions there, and the likeliest group at each place.
 
 LOOKED_AT = 20
 """Columns that pairs are made of, those of the greatest influence."""
@@ -354,7 +349,7 @@ def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, in
     return DecisionGrid(columns, x, y, proba.argmax(axis=1).reshape(shape), proba.max(axis=1).reshape(shape))
 
 
-# Where two classes of normal columns are equally likely: a quadratic, or a line where spreads are shared.
+# The boundary between two classes of normal columns: a quadratic, or a line if variances are shared.
 
 
 class Quadratic(Struct, frozen=True, eq=False):

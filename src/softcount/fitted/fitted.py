@@ -172,7 +172,7 @@ def log_odds(joint: np.ndarray) -> np.ndarray:
     return odds
 
 
-# A fitted model: what the estimators and the command line both wrap.
+# The fitted model that the estimators and the command line wrap.
 
 Finish = Callable[[np.ndarray], np.ndarray]
 """What becomes of (rows x groups) scores, in place; back comes a number for each row, finite where it is possible."""
@@ -407,7 +407,19 @@ class Fitted(Learned, frozen=True, eq=False):
             ready = self.model.prepare(chunk, base=finish is None)
             evidence = self.model.posterior(ready, compiled, room) if plain else None
             if evidence is None:
-                return self._in_tiles(chunk, ready, compiled, finish, room)
+                out = room
+                telling = self.model if finish is None else self.telling
+                for a in range(0, chunk.n_rows, TILE):
+                    rows = slice(a, min(a + TILE, chunk.n_rows))
+                    joint = telling.score(ready, compiled, rows, None if finish is None else out[rows])
+                    if finish is None:
+                        out[rows] = self.model.kernels.normalise(joint)
+                        continue
+                    self._refuse_impossible_rows(chunk, finish(joint), a)
+                if finish is None:
+                    out += ready.base
+                    out[np.isnan(out)] = -np.inf  # of a finite cell near 1e308, whose terms are too large for a float
+                return out
             self._refuse_impossible_rows(chunk, evidence)
             return room
 
@@ -415,20 +427,6 @@ class Fitted(Learned, frozen=True, eq=False):
         if whole is not None:
             return whole
         return np.concatenate(parts) if parts else np.empty((0, *shape))
-
-    def _in_tiles(self, chunk: Chunk, ready: Any, compiled: Any, finish: Finish | None, out: np.ndarray) -> np.ndarray:
-        telling = self.model if finish is None else self.telling
-        for a in range(0, chunk.n_rows, TILE):
-            rows = slice(a, min(a + TILE, chunk.n_rows))
-            joint = telling.score(ready, compiled, rows, None if finish is None else out[rows])
-            if finish is None:
-                out[rows] = self.model.kernels.normalise(joint)
-                continue
-            self._refuse_impossible_rows(chunk, finish(joint), a)
-        if finish is None:
-            out += ready.base
-            out[np.isnan(out)] = -np.inf  # of a finite cell near 1e308, whose terms are too large for a float
-        return out
 
     def _refuse_impossible_rows(self, chunk: Chunk, evidence: np.ndarray, first: int = 0) -> None:
         possible = np.isfinite(evidence)
@@ -482,7 +480,7 @@ class Fitted(Learned, frozen=True, eq=False):
         return chunk
 
 
-# A weight for every column where classes are told.
+# Column weights for prediction.
 
 
 class ColumnWeights(Struct, frozen=True, eq=False):

@@ -100,29 +100,9 @@ def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.nd
     return found
 
 
-def with_certain_levels(net: Net, codes: np.ndarray, sure: Mapping[Key, Any]) -> np.ndarray:
-    """Codes of one row with the levels of hidden nodes and of cut numbers that are given by name."""
-    found = codes.copy()
-    for new, place in enumerate(net.places):
-        node = net.each[place]
-        if node.key in sure and not node.columns and found[0, new] < 0:
-            found[0, new] = level_number(node, sure[node.key])
-    return found
-
-
 def level_number(node: Node, level: Any) -> int:
     """The number of a level, which must be one of the node's."""
     return Levels(f"node {node.key!r}", list(levels_of(node) or ())).place(level)
-
-
-def refuse_given(net: Net, table: Table, given: Mapping[Key, Any]) -> None:
-    """Raise where a table, read for one row of what is given, has met a level nobody knows or what is no number."""
-    for key, value in given.items():
-        if table.schema[key].kind.coded and table.unseen[key]:
-            level_number(net.nodes[key], value)
-        if key in table.outside:
-            spec = table.schema[key]
-            raise DataError(f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} says nothing of it.")
 
 
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
@@ -146,7 +126,9 @@ def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
     weights = np.zeros(len(levels))
     if isinstance(value, Mapping):
         for level, weight in value.items():
-            weights[level_number(node, level)] = _weight(node.key, weight)
+            if not is_number(weight) or not 0 <= float(weight) < np.inf:
+                raise DataError(f"the likelihood of a level of {node.key!r} is a number of 0 or more, not {weight!r}.")
+            weights[level_number(node, level)] = float(weight)
     else:
         condition = condition_of(value)
         assert condition is not None  # it was no single value
@@ -174,12 +156,6 @@ def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
     return found
 
 
-def _weight(key: Key, weight: Any) -> float:
-    if not is_number(weight) or not 0 <= float(weight) < np.inf:
-        raise DataError(f"the likelihood of a level of {key!r} is a number of 0 or more, not {weight!r}.")
-    return float(weight)
-
-
 def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:
     """The evidence and what speaks of some nodes together."""
     key = tuple(scope)
@@ -187,7 +163,7 @@ def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> 
     return Evidence(evidence.codes, evidence.likelihoods, {**evidence.factors, key: before + logs})
 
 
-# A fitted network: what estimators and the command line ask of it.
+# The fitted network that the estimators and the command line wrap.
 
 Probabilities = dict[Any, float]
 
@@ -352,7 +328,11 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         known = mapping(given)
         sure, soft = split(self.net, known)
         codes = exact_codes(self.net, self._level_places, sure)
-        ready = self._read(sure) if codes is None else self._row_of(codes)
+        ready = (
+            self._read(sure)
+            if codes is None
+            else NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
+        )
         found = self.evidence(ready) if codes is None else Evidence(codes)
         by_level, ranges = likelihoods(self.net, soft)
         found = replace(found, likelihoods=by_level)
@@ -378,13 +358,22 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         }
         table = self.table(columns)
         chunk: Chunk = next(task() for task in table.tasks())
-        refuse_given(self.net, table, {key: value for key, (value,) in columns.items() if value is not None})
+        given = {key: value for key, (value,) in columns.items() if value is not None}
+        for key, value in given.items():
+            if table.schema[key].kind.coded and table.unseen[key]:
+                level_number(self.net.nodes[key], value)
+            if key in table.outside:
+                spec = table.schema[key]
+                raise DataError(
+                    f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} says nothing of it."
+                )
         ready = self.net.prepare(chunk)
-        return replace(ready, codes=with_certain_levels(self.net, ready.codes, sure))
-
-    def _row_of(self, codes: np.ndarray) -> NetRows:
-        """One row that shows these levels, and no number."""
-        return NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
+        found = ready.codes.copy()
+        for new, place in enumerate(self.net.places):
+            node = self.net.each[place]
+            if node.key in sure and not node.columns and found[0, new] < 0:
+                found[0, new] = level_number(node, sure[node.key])
+        return replace(ready, codes=found)
 
     @cached_property
     def _unseen_leaves(self) -> list[Any]:
@@ -571,7 +560,11 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
                 rows = np.flatnonzero((ready.codes[:, new] < 0) & absent_cells(self.schema, chunk, node.key))
                 if len(rows):
                     shares = _possible(self.questions.posterior([new], evidence.take(rows)), rows + ready.start)
-                    values = self._likeliest(node, shares)
+                    values = (
+                        np.asarray(shares @ self.net.density_within(node.key).means)
+                        if node.key in self.net.cuts
+                        else np.asarray(np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)])
+                    )
                     found.setdefault(node.key, []).append((rows + ready.start, values))
             for key in self.net.levels_above:
                 number = self.number(key)
@@ -583,12 +576,6 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
         whole = with_derived_fills(self.schema, table, joined, {})
         return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in whole.items()}
-
-    def _likeliest(self, node: Node, shares: np.ndarray) -> np.ndarray:
-        """What to put where a node with levels is not seen: the likeliest; the mean of a number that is cut."""
-        if node.key in self.net.cuts:
-            return np.asarray(shares @ self.net.density_within(node.key).means)
-        return np.asarray(np.array(list(levels_of(node) or ()), dtype=object)[shares.argmax(axis=1)])
 
 
 def re_estimated(

@@ -114,7 +114,7 @@ class NumberNode(Struct, frozen=True):
             )
 
 
-# The table of a node, to be read: a row of probabilities for every configuration of its parents.
+# The table of a node: a row of probabilities for every configuration of its parents.
 
 
 class NodeTable(Struct, frozen=True, eq=False):

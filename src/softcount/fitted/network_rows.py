@@ -94,7 +94,12 @@ def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: A
     if (last.sum(axis=1) <= 0).any():
         raise impossible()
     chosen = last.argmax(axis=1)
-    other = _runner_up(last, chosen)
+    if last.shape[1] == 1:
+        other = chosen
+    else:
+        rest = last.copy()
+        rest[np.arange(len(rest)), chosen] = -1.0
+        other = np.asarray(rest.argmax(axis=1))
     if against is not None:
         other = np.full(len(chosen), level_number(fitted.net.each[fitted.net.places[node]], against))
     rows = np.arange(len(chosen))
@@ -106,14 +111,6 @@ def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: A
             found[key] = np.nan_to_num(own - total, nan=0.0, posinf=np.inf, neginf=-np.inf)
         total = own
     return ExplainedLevels(found, chosen, other, last[rows, chosen])
-
-
-def _runner_up(shares: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    if shares.shape[1] == 1:
-        return chosen
-    rest = shares.copy()
-    rest[np.arange(len(rest)), chosen] = -1.0
-    return np.asarray(rest.argmax(axis=1))
 
 
 def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
@@ -159,7 +156,7 @@ def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
     return found
 
 
-# Answers of a network by sampling, where exact ones cost too much: each with its error.
+# Answers by sampling, with their standard errors, where exact answers cost too much.
 
 METHODS = {"weighting": weigh_samples, "gibbs": gibbs}
 
@@ -209,7 +206,7 @@ def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
     return found
 
 
-# The rows of a table that fit a network worst, and the nodes that make them odd.
+# Anomalies: the rows that fit a network worst, and the nodes responsible.
 
 
 def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:

@@ -103,16 +103,11 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         hypers = {leaf.key: self.imagined.hypers[leaf.key] for leaf in self.chain.leaves}
         imagined = Imagined({ROOT: {"alpha": np.full(star.groups, 1.0 / star.groups)}, **hypers}, self.imagined.how)
         leaves = {leaf.key: self.estimates[leaf.key] for leaf in self.chain.leaves}
-        names = self._shown_names if self.named is not None else None
+        names = self.names if self.named is not None and self.chain.groups == self.n_states else None
         return Fitted(
             model=star, estimates=star.params(shares / shares.sum(), leaves), counts=counts, imagined=imagined,
             prior=self.prior, estimate=self.estimate, missing=self.missing, named=names,
         )  # fmt: skip
-
-    @property
-    def _shown_names(self) -> list[Any] | None:
-        """The names of states, where each shows something of its own."""
-        return self.names if self.chain.groups == self.n_states else None
 
     @property
     def params(self) -> dict[Key, Own]:
@@ -150,7 +145,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
             self.chain.scores(own, part, own=False), part.borders, own.first, own.following
         )
         self._refuse(part, logs)
-        return path, logs + self._base(part)
+        return path, logs + np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
 
     def smoothed(self, part: PathRows) -> np.ndarray:
         """(steps x states) probability of each state given the whole sequence."""
@@ -182,10 +177,6 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         if not np.isfinite(logs).all():
             raise self.chain.impossible(self.estimates, [part])
 
-    def _base(self, part: PathRows) -> np.ndarray:
-        """What no state changes, sequence by sequence."""
-        return np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
-
     def counted(self, part: PathRows) -> Counts:
         """What a part adds to the counts, its states shared out as the model says."""
         found = self.chain.expect(self.compiled, part)
@@ -215,7 +206,7 @@ def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
     return np.asarray(first @ away)
 
 
-# What a fitted hidden chain says of steps: why a state, what is odd, what comes next, and new sequences.
+# Questions to a fitted hidden Markov model: reasons for a state, anomalies, forecasts, new sequences.
 
 BEFORE, AFTER, STATE = "(before)", "(after)", "(state)"
 """What the steps before and those after say of a state, and what is odd about a state itself."""
@@ -264,7 +255,7 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
     return found
 
 
-# -- what comes next
+# -- forecasts
 
 
 def coming_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarray:

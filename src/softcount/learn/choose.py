@@ -96,7 +96,11 @@ def merged(fitted: Learned, groups: int) -> Maker:
         first, second = min(pairs, key=lambda pair: loss((left[pair[0]], left[pair[1]])))
         met.append(met[left[first]] + met[left.pop(second)])
         left[first] = len(met) - 1
-    together = _together([met[place] for place in left])
+    classes = [met[place] for place in left]
+    arrays = {
+        name: concatenate([part.arrays[name] for part in classes], -1 if name == ROOT else 0) for name in classes[0]
+    }
+    together = replace(classes[0], arrays=arrays)
     return lambda model, imagined: model.nodes.estimate(together, imagined)
 
 
@@ -211,15 +215,7 @@ def _alone(counts: Counts, group: int) -> Counts:
     return replace(counts, arrays=arrays)
 
 
-def _together(classes: list[Counts]) -> Counts:
-    """Classes counted one by one as groups of one model."""
-    arrays = {
-        name: concatenate([part.arrays[name] for part in classes], -1 if name == ROOT else 0) for name in classes[0]
-    }
-    return replace(classes[0], arrays=arrays)
-
-
-# How many classes there are, where nobody said.
+# Choosing the number of classes.
 
 Weighed = TypeVar("Weighed", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")
@@ -592,7 +588,7 @@ def gap_beside(best: int, tried: list[int]) -> int | None:
     return (low + high) // 2 if high - low > max(1, best // FINE) else None
 
 
-# Several ways to model one table, each with as many classes as suit it: the one that the criterion likes best.
+# Choosing between several models of one table, each with its best number of classes.
 
 CRITERION_NAMES = {"bic": "BIC", "icl": "ICL"}
 FEW = 2

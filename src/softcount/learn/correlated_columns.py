@@ -92,7 +92,17 @@ def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]
     levels = [spec for spec in free if schema.places[spec.key].store == "codes" and 1 < len(spec.levels) <= MOST_LEVELS]
     numbers = [spec for spec in free if spec.kind.numeric]
     codes = {spec.key: column_of(schema, spec, chunks).astype(np.int64) for spec in levels}
-    return _functions(codes, levels) | _proportional({x.key: column_of(schema, x, chunks) for x in numbers})
+    found: dict[Key, Key] = {}
+    for place, first in enumerate(levels):
+        for second in levels[place + 1 :]:
+            if first.key in found or second.key in found:
+                continue
+            both = _table(codes[first.key], codes[second.key], len(first.levels) + 2, len(second.levels) + 2)
+            if _follows(both):
+                found[second.key] = first.key
+            elif _follows(both.T):
+                found[first.key] = second.key
+    return found | _proportional({x.key: column_of(schema, x, chunks) for x in numbers})
 
 
 def is_free(spec: Field, plan: Plan) -> bool:
@@ -105,21 +115,6 @@ def column_of(schema: Schema, spec: Field, chunks: Sequence[Chunk]) -> np.ndarra
     """A column's codes or numbers in every row."""
     store, slot = schema.places[spec.key]
     return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
-
-
-def _functions(codes: Mapping[Key, np.ndarray], levels: Sequence[Field]) -> dict[Key, Key]:
-    """Columns of levels that follow from another."""
-    found: dict[Key, Key] = {}
-    for place, first in enumerate(levels):
-        for second in levels[place + 1 :]:
-            if first.key in found or second.key in found:
-                continue
-            both = _table(codes[first.key], codes[second.key], len(first.levels) + 2, len(second.levels) + 2)
-            if _follows(both):
-                found[second.key] = first.key
-            elif _follows(both.T):
-                found[first.key] = second.key
-    return found
 
 
 def _table(first: np.ndarray, second: np.ndarray, rows: int, columns: int) -> np.ndarray:
@@ -162,7 +157,7 @@ def correlations(block: np.ndarray) -> np.ndarray:
         return np.asarray(np.nan_to_num(off.T @ off))
 
 
-# Columns that depend on each other within classes: in blocks, where independent ones ask for many classes.
+# Blocks of columns that depend on each other within classes.
 
 FEW_CLASSES = 5
 """Classes that a person can look at: where independent columns ask for more, blocks are tried."""
@@ -276,7 +271,15 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
     keys = [spec.key for spec in specs]
     values = np.stack([column_of(schema, spec, prepared.chunks.here) for spec in specs], axis=1)
     within = np.abs(_within(values, classes))
-    blocks = [block for block in _joined(within, keys) if len(block) > 1]
+    near = within >= CORRELATED
+    left, found = list(range(len(keys))), []
+    while left:
+        reached = {left[0]}
+        while more := {b for a in reached for b in np.flatnonzero(near[a]).tolist()} - reached:
+            reached |= more
+        found.append(tuple(keys[place] for place in sorted(reached)))
+        left = [place for place in left if place not in reached]
+    blocks = [block for block in found if len(block) > 1]
     if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
         # Small blocks beside one that is too large change little: on digits a search of half a minute for two pixels.
         return [], []
@@ -296,19 +299,6 @@ def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     for group in np.unique(classes):
         centred[classes == group] -= values[classes == group].mean(axis=0)
     return correlations(centred)
-
-
-def _joined(within: np.ndarray, keys: Sequence[Key]) -> list[tuple[Key, ...]]:
-    """Columns that correlated pairs connect, in the order of the table."""
-    near = within >= CORRELATED
-    left, found = list(range(len(keys))), []
-    while left:
-        reached = {left[0]}
-        while more := {b for a in reached for b in np.flatnonzero(near[a]).tolist()} - reached:
-            reached |= more
-        found.append(tuple(keys[place] for place in sorted(reached)))
-        left = [place for place in left if place not in reached]
-    return found
 
 
 # -- levels
@@ -348,7 +338,7 @@ def _combined(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: in
     return [sorted(block, key=lambda spec: order[spec.key]) for block in blocks if len(block) > 1]
 
 
-# Pairs of columns that depend on each other within a few classes: what more classes are found for.
+# Warnings about pairs of columns that depend on each other within classes.
 
 PARTS = 4
 """Intervals of about equal count that the numbers of a class are cut into."""

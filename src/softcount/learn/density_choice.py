@@ -134,17 +134,15 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         numbers, folds = self.numbers, self.numbers.n_folds
         if self.node.family.exact:
             apart = _apart(self.by_fold, folds)
-            others = [np.flatnonzero(np.arange(folds) != fold) for fold in range(folds)]
-            yield from (self._estimated(apart.take(other, 1).sum(1)) for other in others)
+            for fold in range(folds):
+                stats = apart.take(np.flatnonzero(np.arange(folds) != fold), 1).sum(1)
+                yield self.node.family.estimate(stats, node_hyper(self.node, self.prior, stats), self.how)
             return
         members = np.repeat(_one_hot(numbers.labels, numbers.weights, numbers.groups), folds, axis=1)
         members *= np.arange(numbers.groups * folds) % folds != numbers.folds[:, None]
         start = {name: np.repeat(value, folds, axis=0) for name, value in self.whole.items()}
         found = self._climbed(start, members, self.steps[1])
         yield from ({name: value[fold::folds] for name, value in found.items()} for fold in range(folds))
-
-    def _estimated(self, stats: Twofold) -> Params:
-        return self.node.family.estimate(stats, node_hyper(self.node, self.prior, stats), self.how)
 
     def _climbed(self, params: Params, members: np.ndarray, steps: int) -> Params:
         family, values = self.node.family, self.numbers.values
@@ -177,8 +175,8 @@ def _apart(stats: Twofold, folds: int) -> Twofold:
     return Twofold(stats.hi.reshape(shape), stats.lo.reshape(shape))
 
 
-# The density of a column chosen by its own rows: each family worth trying is learned from four fifths of them and
-# scored on the rest, all folds from one count (decision 2).
+# Choosing the density of a column by cross-validation: each family is fitted on four fifths of the rows and
+# scored on the rest. One count gives all folds.
 
 SAMPLE = 10_000
 """Rows that choose; of more, evenly spaced ones."""
@@ -226,7 +224,7 @@ def _with(declared: Declared, found: Mapping[Key, Choice]) -> Declared:
     )  # fmt: skip
 
 
-# -- the rows that choose
+# -- the rows used
 
 
 class SampledRows(Struct, frozen=True, eq=False):
@@ -279,7 +277,7 @@ def sampled(chunks: Iterable[Chunk]) -> SampledRows | None:
     return SampledRows(reals[::thin], labels[::thin], weights[::thin], rows, least, whole)
 
 
-# -- the contest
+# -- comparing families
 
 
 class Choice(Struct, frozen=True):

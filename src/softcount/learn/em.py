@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
-from typing import Literal, Protocol
+from math import isclose
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
-from softcount.learn.checkpoints import SavedClimb, params_arrays, params_from
+from softcount.learn.checkpoints import Arrays, params_arrays, params_from
 from softcount.models.base import ASSIGNED, Assign, Problem
 from softcount.models.coordinates import Coordinates
 from softcount.models.nodes import Params
@@ -50,13 +51,11 @@ class Extrapolation:
         self._heading = np.zeros(0)
         self._stretch = 0.0
 
-    def memory(self) -> dict[str, np.ndarray]:
-        """All that is remembered between two maps, as arrays."""
+    def memory(self) -> Arrays:
         points, steps = np.array(self._points), np.array(self._steps)
         return {"longest": np.array([self.longest]), "slow": np.array(self._slowness), "points": points, "steps": steps}
 
-    def remember(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take back what was remembered."""
+    def remember(self, arrays: Arrays) -> None:
         self.longest = float(arrays["longest"][0])
         self._slowness.extend(arrays["slow"].tolist())
         self._points.extend(arrays["points"])
@@ -122,7 +121,7 @@ class Extrapolation:
                 kept.popleft()
 
 
-# The rules of a climb: when it stops, how rows are assigned to groups, what a step is; and where a climb is.
+# The state of an EM run, and the rules for its steps, its assignment of rows and its end.
 
 Watch = Callable[[int, float], None]
 Assignment = Literal["soft", "hard", "drawn"]
@@ -207,6 +206,8 @@ class Assigning(Protocol):
 
     def assign(self, turn: int) -> Assign | None: ...
     def likelihood(self, counts: Counts) -> float: ...
+    def memory(self) -> Arrays: ...
+    def remember(self, arrays: Arrays) -> None: ...
 
 
 class ClimbState:
@@ -239,6 +240,27 @@ class ClimbState:
             self.params, self.counts, trace, self.converged, self.fell, self.interrupted, self.stop.half_steps,
             tuple(self.notes), self.units,
         )  # fmt: skip
+
+    def save(self, ended: bool = False) -> None:
+        """Give the run, between two steps or at its end, to the checkpoint."""
+        facts = {"ended": ended, "converged": self.converged, "notes": list(self.notes)}
+        numbers = {"trace": self.trace, "bounds": self.bounds, "ends": [self.fell, self.units, self.height]}
+        arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
+        self.problem.log.keep(facts, arrays | params_arrays(self.params) | ({} if ended else self.rule.memory()))
+
+    def restore(self, facts: dict[str, Any], arrays: Arrays, like: Params) -> None:
+        """Go on from what `save` wrote; it takes one pass."""
+        self.params = params_from(arrays, like)
+        self.counts, self.height = self.seen(self.params)
+        self.trace, self.bounds = arrays["trace"].tolist(), arrays["bounds"].tolist()
+        self.fell, self.units, height = arrays["ends"].tolist()
+        self.notes, self.converged, self.ended = list(facts["notes"]), facts["converged"], facts["ended"]
+        if not isclose(self.height, height, rel_tol=NOISE):  # the same steps cut into other sequences, say
+            raise self.problem.log.mismatch("data")
+        if not self.ended:
+            self.rule.remember(arrays)
+        for place, reached in enumerate(self.trace if self.watch is not None else ()):
+            self.watch(place, reached)  # type: ignore[misc]
 
     def begin(self, params: Params) -> None:
         """The first pass; rows that the start calls impossible are refused by name."""
@@ -291,38 +313,14 @@ class Rule:
     """Plain EM maps of soft memberships, as many as were asked for."""
 
     remembers = True
-    """Whether a climb can go on from what was saved between two steps; one that cannot starts again."""
+    """Whether an EM run can go on from a checkpoint between two steps; one that cannot starts again."""
 
-    def saved(self, state: ClimbState, ended: bool = False) -> SavedClimb:
-        """Where the climb is between two steps, or how it ended."""
-        facts = {"ended": ended, "converged": state.converged, "notes": list(state.notes)}
-        numbers = {"trace": state.trace, "bounds": state.bounds, "ends": [state.fell, state.units, state.height]}
-        arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
-        arrays |= params_arrays(state.params)
-        return SavedClimb(facts, arrays if ended else arrays | self.memory())
-
-    def memory(self) -> dict[str, np.ndarray]:
-        """What the rule itself remembers, as arrays."""
+    def memory(self) -> Arrays:
+        """What the rule remembers between two steps, as arrays."""
         return {}
 
-    def remember(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take that back."""
-
-    def recall(self, state: ClimbState, saved: SavedClimb, like: Params) -> bool:
-        """Go to where a saved climb was, or ended; false where nothing of it can be used. It takes one pass."""
-        if not saved.arrays or not (saved.ended or self.remembers):
-            return False
-        state.params = params_from(saved.arrays, like)
-        state.counts, state.height = state.seen(state.params)
-        state.trace, state.bounds = saved.arrays["trace"].tolist(), saved.arrays["bounds"].tolist()
-        state.fell, state.units, _ = saved.arrays["ends"].tolist()
-        state.notes, state.converged = [str(note) for note in saved.facts["notes"]], bool(saved.facts["converged"])
-        state.ended = saved.ended
-        if not saved.ended:
-            self.remember(saved.arrays)
-        for place, height in enumerate(state.trace if state.watch is not None else ()):
-            state.watch(place, height)  # type: ignore[misc]
-        return True
+    def remember(self, arrays: Arrays) -> None:
+        """The inverse of `memory`."""
 
     def before(self, state: ClimbState) -> None:
         """What comes before the first step."""
@@ -384,10 +382,10 @@ class Converging(Rule):
         self.maps.refused()
         return False
 
-    def memory(self) -> dict[str, np.ndarray]:
+    def memory(self) -> Arrays:
         return {"calm": np.array([self.calm]), **self.maps.memory()}
 
-    def remember(self, arrays: dict[str, np.ndarray]) -> None:
+    def remember(self, arrays: Arrays) -> None:
         self.calm = int(arrays["calm"][0])
         self.maps.remember(arrays)
 
@@ -414,9 +412,6 @@ class DrawnAssignment(Rule):
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.latest: Counts | None = None
-
-    def recall(self, state: ClimbState, saved: SavedClimb, like: Params) -> bool:
-        return False  # one pass does not tell the counts, which were drawn
 
     def assign(self, turn: int) -> Assign:
         return DrawnGroups(self.seed, turn)
@@ -452,7 +447,7 @@ class DrawnGroups(Struct, frozen=True):
         members[np.flatnonzero(some), own[some]] = 1.0
 
 
-# The EM driver: total the expected counts, record the objective, stop or estimate and go on.
+# The EM driver: compute the expected counts, record the objective, stop or estimate again.
 
 
 def climb(
@@ -474,25 +469,26 @@ def climb(
     state = ClimbState(problem, stop, rule, watch)
     with one_blas_thread():
         start, log = problem.held(params), problem.log
-        saved = None if log is None else log.begin(start, (stop, seed))
+        saved = None if log is None else log.begin_run(start, (stop, seed))
         try:
-            if log is not None and saved is not None and rule.recall(state, saved, start):
-                log.refuse_other_height(saved, state.height)
-            else:
+            if saved is None or stop.assign == "drawn":  # a pass would draw other groups
                 state.begin(start)
                 rule.before(state)
+            else:
+                facts, arrays = saved
+                state.restore(facts, arrays, start)
             while not state.over:
                 rule.step(state)
                 if log is not None and rule.remembers:
-                    log.keep(rule.saved(state))
+                    state.save()
         except KeyboardInterrupt:
             best_so_far()
             state.interrupted = True
     if log is not None:
         if state.interrupted:
             log.interrupt()
-        elif saved is None or not saved.ended:
-            log.keep(rule.saved(state, ended=True))
+        elif not state.ended:
+            state.save(ended=True)
     return state.climbed()
 
 
@@ -509,7 +505,7 @@ def rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
     return Converging(problem, stop.accelerate and not stop.half_steps)
 
 
-# The last digits by L-BFGS: where EM creeps, the slope of the log-likelihood says more than its maps.
+# Finishing with L-BFGS: where EM is slow, the gradient of the log-likelihood gives the last digits.
 
 NEAR = 1e-6
 """Predicted gain, in proportion, from which on L-BFGS goes alone: far from the top it may climb another hill."""

@@ -159,7 +159,7 @@ def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
 
-# Sequences with hidden states: several starts climbed by the one driver, the best kept.
+# Fitting hidden states: the best of several EM runs.
 
 Build = Callable[[ClassModel, int], StateModel]
 """Makes a model of so many states, each of which shows what the columns of the given model say."""
@@ -249,21 +249,15 @@ def fit_states(
         *stopped_notes(replace(best, interrupted=found.interrupted), plan),
         *search_notes(found, plan, rounded),
         *degenerate_notes(model, params, imagined),  # type: ignore[arg-type]  # of whose leaves alone it speaks
-        *_empty_states(model, counts),
     ]
+    if len(gone := np.flatnonzero(dead(model.occupied(counts)))):
+        notes.append(f"no step is in state {', '.join(map(str, gone))}: ask for fewer states.")
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=[*steps.notes, *notes],  # type: ignore[arg-type]
         prior=plan.prior, estimate=plan.estimate, missing=absent(model, counts, steps.table),  # type: ignore[arg-type]
         agreed=(found.agreed, found.tried), named=steps.named, interrupted=found.interrupted,
         **climb_facts(best, plan, counts),
     )  # fmt: skip
-
-
-def _empty_states(model: StateModel, counts: Counts) -> list[str]:
-    gone = np.flatnonzero(dead(model.occupied(counts)))
-    if not len(gone):
-        return []
-    return [f"no step is in state {', '.join(map(str, gone))}: ask for fewer states."]
 
 
 class StateTask(Struct, frozen=True, eq=False):
@@ -279,7 +273,7 @@ class StateTask(Struct, frozen=True, eq=False):
         """What the starts lead to. Priors look at all steps together."""
         imagined = self.imagined()
         if self.plan.log is not None:
-            self.plan.log.refuse_other_rows(self.steps.whole)
+            self.plan.log.check_rows(self.steps.whole)
         problem = Problem(self.model, imagined, self.steps.ready(self.model), self.runner, log=self.plan.log)
         makes: list[Make] = [*self._makes(imagined), *(partial(_itself, params) for params in extra)]
         stop = self.plan.stop
@@ -308,17 +302,12 @@ class StateTask(Struct, frozen=True, eq=False):
         init = self.starts.init
         if not isinstance(init, str):
             return [partial(init, self.model, imagined)]
-        number = self.starts.n_init if self._several else 1
+        # With one state, or where all states are known, every initialisation leads to the same place.
+        known = all(part.labels is not None and (part.labels >= 0).all() for part in self.steps.ready(self.model))
+        number = self.starts.n_init if self.model.states > 1 and not known else 1
         seeds = np.random.SeedSequence(entropy(self.starts.seed, self.plan.log)).spawn(number)
         draw = partial(drawn_state_start, self.model, imagined, self.steps.sketch, self.steps.ready(self.model))
         return [partial(draw, self.starts.init, seed, number) for number, seed in enumerate(seeds)]
-
-    @property
-    def _several(self) -> bool:
-        """Whether one start may lead elsewhere than another: not with one state, nor where all states are known."""
-        ready = self.steps.ready(self.model)
-        known = all(part.labels is not None and (part.labels >= 0).all() for part in ready)
-        return self.model.states > 1 and not known
 
     def _ground(self, problem: Problem) -> Problem:
         """Where short runs go: on a part of long tables, spread over all of them, as heavy as the whole."""
@@ -342,7 +331,7 @@ def _itself(params: Params) -> Params:
     return params
 
 
-# How many hidden states there are, where nobody said.
+# Choosing the number of hidden states.
 
 TRIAL_STARTS = 5
 TRIAL_MAPS = 100
@@ -435,14 +424,8 @@ def weighed(fitted: Learned) -> Trial:
     counts = model.nodes.stacked(fitted.counts)
     height, size = counts.log_likelihood, model.nodes.n_parameters()
     enough = model.occupied(fitted.counts) >= LEAST_ROWS
-    evidence = state_evidence(fitted)
-    return Trial(model.states, height, size, bic(height, size, counts.rows), np.nan, evidence, None, int(enough.sum()))
-
-
-def state_evidence(fitted: Learned) -> float:
-    """Log marginal likelihood of the sequences by Cheeseman and Stutz, as of a mixture: see `cheeseman_stutz`."""
-    model: StateModel = fitted.model  # type: ignore[assignment]
-    params, counts = fitted.estimates, model.nodes.stacked(fitted.counts)
-    whole = complete_evidence(model, fitted.imagined, params, counts)
+    # The marginal likelihood by Cheeseman and Stutz, as of a mixture: see `cheeseman_stutz`.
+    whole = complete_evidence(model, fitted.imagined, fitted.estimates, counts)
     unnamed = model.states - len(fitted.named or ()) if model.links.is_free else 0
-    return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(unnamed + 1)
+    evidence = whole + height - model.nodes.completed(counts, fitted.estimates) + lgamma(unnamed + 1)
+    return Trial(model.states, height, size, bic(height, size, counts.rows), np.nan, evidence, None, int(enough.sum()))

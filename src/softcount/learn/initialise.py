@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy_scipy import sparse
 from softcount.errors import DataError
-from softcount.learn.checkpoints import ClimbLog
+from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.models.stacks import one_hot
@@ -126,7 +126,14 @@ class LightRows(Struct, frozen=True):
         return self._joined(other.rows, other.weights, other.mass, min(self.limit, other.limit))
 
     def _joined(self, rows: np.ndarray, weights: np.ndarray, mass: float, limit: np.uint64) -> LightRows:
-        merged = _merged(np.concatenate([self.rows, rows]), np.append(self.weights, weights), limit)
+        distinct, which = np.unique(np.concatenate([self.rows, rows]), return_inverse=True)
+        summed = np.bincount(which, np.append(self.weights, weights), minlength=len(distinct))
+        if len(distinct) <= SKETCH_ROWS:
+            merged = distinct, summed, limit
+        else:
+            marks = _hash(distinct)
+            chosen = np.sort(np.argsort(marks, kind="stable")[:SKETCH_ROWS])
+            merged = distinct[chosen], summed[chosen], marks[chosen].max()
         return LightRows(self.like, *merged[:2], self.mass + mass, merged[2])
 
 
@@ -164,17 +171,6 @@ def _as_bytes(chunk: Chunk) -> np.ndarray:
         return np.zeros((chunk.n_rows, 1), dtype="V1").ravel().view("V1")
     joined = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
     return joined.view(f"V{joined.shape[1]}").ravel()
-
-
-def _merged(rows: np.ndarray, weights: np.ndarray, limit: np.uint64) -> tuple[np.ndarray, np.ndarray, np.uint64]:
-    """Distinct rows with the smallest hashes, their weights added up, and the hash that no row may exceed."""
-    distinct, which = np.unique(rows, return_inverse=True)
-    summed = np.bincount(which, weights, minlength=len(distinct))
-    if len(distinct) <= SKETCH_ROWS:
-        return distinct, summed, limit
-    marks = _hash(distinct)
-    chosen = np.sort(np.argsort(marks, kind="stable")[:SKETCH_ROWS])
-    return distinct[chosen], summed[chosen], marks[chosen].max()
 
 
 def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sketch:
@@ -297,18 +293,14 @@ def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarr
     mean = (weight * moved).sum(axis=0) / mass
     spread = np.sqrt((weight * (moved - mean) ** 2).sum(axis=0) / mass)
     for lot in map(list, measures.in_one_unit):
-        spread[lot] = _together(spread[lot], top[lot])
+        units = top[lot]
+        largest = units.max()
+        share = units / largest if largest > 0 else np.ones(len(units))
+        whole = np.sqrt(np.mean((spread[lot] * share) ** 2))
+        spread[lot] = np.asarray(whole / np.where(share > 0, share, 1.0))
     points = np.where(there, (moved - mean) / np.where(spread > 0, spread, 1.0), 0.0)
     codes = np.concatenate([chunk.codes.astype(float), chunk.wide.astype(float)], axis=1)
     return np.concatenate([points, codes], axis=1), np.concatenate([there, codes > 0], axis=1)
-
-
-def _together(spread: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """What columns that are so many units of their own wide are divided by where all are to be measured alike."""
-    largest = units.max()
-    share = units / largest if largest > 0 else np.ones(len(units))
-    whole = np.sqrt(np.mean((spread * share) ** 2))
-    return np.asarray(whole / np.where(share > 0, share, 1.0))
 
 
 def distances(sketch: Sketch, seed: int) -> np.ndarray:
@@ -366,7 +358,7 @@ def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarr
     return np.concatenate(parts, axis=1)
 
 
-# Where EM starts: seeds drawn from the distinct rows, so that row order and repetition cannot matter.
+# Seeds for EM, drawn from the distinct rows, so that row order and repeated rows do not matter.
 
 INITS = ("k-means++", "k-means", "random", "agglomerative")
 LLOYD_STEPS = 10
@@ -563,7 +555,7 @@ def _open(model: ClassModel, ready: Any) -> Counts:
     return model.tally_members(ready, members)
 
 
-def entropy(seed: Any, log: ClimbLog | None = None) -> Any:
+def entropy(seed: Any, log: Checkpoint | None = None) -> Any:
     """What a `random_state` gives to draw from: a number, or None for something new each time.
 
     Where nobody gave one, a fit that goes on draws by what it began with.

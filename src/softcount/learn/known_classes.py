@@ -103,7 +103,15 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
-        _refuse_hidden(model, plan, hidden, known=not table.unknown_labels)
+        why = f"is not for what is hidden ({hidden})"
+        refuse_scores(model.leaves, why)
+        if table.unknown_labels:
+            refuse_unknown(model.leaves, why, ", or leave those rows out (unlabelled_weight=0)")
+        if isinstance(plan.prior, Older):
+            raise DataError(
+                f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
+                "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
+            )
         notes += _swamped_notes(model, counts, imagined)
         kept = recoded_chunks(table, settled, runner) if found.chunks is None else found.chunks
         check_reach(table, kept)
@@ -147,19 +155,6 @@ def estimated(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
 
 
-def _refuse_hidden(model: ClassModel, plan: Plan, hidden: str, known: bool) -> None:
-    """Raise where a column cannot do without what is hidden; `known` are the classes of all rows."""
-    why = f"is not for what is hidden ({hidden})"
-    refuse_scores(model.leaves, why)
-    if not known:
-        refuse_unknown(model.leaves, why, ", or leave those rows out (unlabelled_weight=0)")
-    if isinstance(plan.prior, Older):
-        raise DataError(
-            f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
-            "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
-        )
-
-
 def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     """What is hidden that one pass cannot count, in words, or nothing: labels, or the first such column or block."""
     if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
@@ -184,7 +179,10 @@ def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) ->
         model = with_blanks(model, kept.here)
     ready = kept.made(preparing(model))
     rows, told = open_counts(model, ready), model.named(ready.total(tallying(model)))
-    plan = _decided(plan, model, told)
+    priors = priors_of(plan.prior, model.leaves, 1.0)
+    auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}
+    plan = replace(plan, prior=priors | chosen) if auto else plan
     decided = _from_classes(model, told, plan)
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
     params = estimated(model, told, first)
@@ -211,14 +209,6 @@ def _swamped_notes(model: ClassModel, counts: Counts, imagined: Imagined) -> lis
         return []
     said = [x.family.swamped(counts.arrays[x.key], imagined.hypers[x.key], x.setting) for x in model.leaves]
     return [note for note in said if note is not None]
-
-
-def _decided(plan: Plan, model: ClassModel, told: Counts) -> Plan:
-    """The plan with what `"auto"` stands for. Labelled rows choose: before EM the others are in all classes alike."""
-    priors = priors_of(plan.prior, model.leaves, 1.0)
-    auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
-    chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}
-    return replace(plan, prior=priors | chosen) if auto else plan
 
 
 def _from_classes(model: ClassModel, told: Counts, plan: Plan) -> dict[Any, Hyper]:
@@ -286,7 +276,7 @@ def with_older(
     return both, imagine_classes(model, both, plan)
 
 
-# Fits of known classes joined: counts added or taken away, and what follows from them worked out anew.
+# Merging fits of known classes: add or subtract counts and estimate again.
 
 Fit = TypeVar("Fit", bound=Learned)
 FADED = "older rows count for less"
@@ -345,7 +335,7 @@ def faded_note(half_life: float) -> str:
     return f"{FADED}: half as much after {half_life:,.6g} others."
 
 
-# Stepwise EM: groups learned batch by batch, each batch seen once.
+# Stepwise EM: each batch of rows is seen once.
 
 STEPWISE = (
     "learned in parts by stepwise EM, so this is near to what EM on all rows at once would find, not quite there."
@@ -391,10 +381,14 @@ def stepped(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner:
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     kept = old if steps.half_life is not None else 1.0
     missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
+    more = degenerate_notes(model, params, imagined)
+    own = [STEPWISE]
+    own += [CHOSEN_EARLY] if learned.selection is not None else []
+    own += [faded_note(steps.half_life)] if steps.half_life is not None else []
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=missing, trace=[],
         converged=False, log_likelihood=None, objective="", agreed=None, undecided=None, record=None,
-        notes=_notes(learned, steps, degenerate_notes(model, params, imagined)),
+        notes=[*own, *_lasting(learned), *more],
     )  # fmt: skip
 
 
@@ -445,10 +439,3 @@ def _lasting(learned: Learned) -> list[str]:
     before = degenerate_notes(learned.model, learned.estimates, learned.imagined)
     said = (STEPWISE, CHOSEN_EARLY, FADED)
     return [note for note in learned.notes if not note.startswith(said) and note not in before]
-
-
-def _notes(learned: Learned, steps: StepSize, more: Sequence[str]) -> list[str]:
-    own = [STEPWISE]
-    own += [CHOSEN_EARLY] if learned.selection is not None else []
-    own += [faded_note(steps.half_life)] if steps.half_life is not None else []
-    return [*own, *_lasting(learned), *more]

@@ -28,7 +28,7 @@ from softcount.learn.initialise import (
 from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
 from softcount.learn.race import Race, RaceSearch
 from softcount.learn.record import Learned
-from softcount.learn.search import SCOUTS, SMALL, Make, Search, SearchResult
+from softcount.learn.search import SCOUTS, SMALL, Search, SearchResult
 from softcount.learn.settings import (
     Plan,
     absent,
@@ -105,7 +105,8 @@ def fit_prepared(
     drawn = isinstance(starts.init, str) and prepared.named is None and not (plan.fixed or _by_group(plan.prior))
     params, counts = best.params, model.nodes.unstacked(best.counts)
     if drawn:
-        params, counts = _largest_first(model, params, counts)
+        order = np.argsort(-sizes(counts), kind="stable")
+        params, counts = model.regrouped(params, order), counts.map(lambda array: array[order])
     gone = dead(task.rows_in(sizes(counts))) & (np.arange(model.groups) >= len(prepared.named or ()))
     if gone.any() and not gone.all() and not plan.fixed and not found.interrupted:
         return _without(task, params, gone, found, notes)
@@ -189,7 +190,7 @@ class Task(Struct, frozen=True, eq=False):
         model, plan = self.model, self.plan
         counts = _shared_counts(model, self.prepared)
         if plan.log is not None:
-            plan.log.refuse_other_rows(counts)
+            plan.log.check_rows(counts)
         priors = priors_of(plan.prior, model.leaves, "row")
         auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
         imagined = self.imagine(counts, priors | dict.fromkeys(auto, "row"))
@@ -199,7 +200,8 @@ class Task(Struct, frozen=True, eq=False):
             arrays = model.nodes.unstacked(found.best.counts).arrays
             priors |= {leaf.key: best_evidence(leaf, arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
             imagined = self.imagine(counts, priors)
-            again = self._climbed(imagined, found.best.params, 1, 1)
+            watch = self.plan.watching(1, 1)
+            again = climb(self.problem(imagined), found.best.params, self.plan.stop, watch)
             spoilt, stopped = self.spoilt(imagined, again.params, again.counts), found.interrupted or again.interrupted
             found = replace(found, best=again, spoilt=spoilt, interrupted=stopped)
             notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
@@ -211,20 +213,23 @@ class Task(Struct, frozen=True, eq=False):
         several = asked + len(extra) > 1 and self.model.groups > 1
         racing = several and self.plan.stop.tol > 0 and self.plan.stop.assign == "soft"
         table = self.problem(imagined)
-        many = self.prepared.side_by_side(self.model, imagined) if racing and self._by_draws else None
+        drawn = isinstance(self.starts.init, str) and not self.plan.stop.half_steps
+        many = self.prepared.side_by_side(self.model, imagined) if racing and drawn else None
         found = None if many is None else self._together(imagined, table, many, extra, notes)
         if found is not None:
             return found
         ground = self.ground(imagined, table) if racing else table
-        tries = self._tries(imagined, SCOUTS if racing and ground.work <= SMALL else 1, notes)
+        if not isinstance(self.starts.init, str):
+            tries = [[partial(self._given, imagined, notes)]]
+        else:
+            seeds = self._seeds(SCOUTS if racing and ground.work <= SMALL else 1, notes)
+            tries = [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
         tries += [[partial(make, self.model, imagined)] for make in extra]
         search = Search(table, ground, self.plan, partial(self.spoilt, imagined), partial(self.mended, imagined))
-        return search.best_of(tries) if racing else search.each_of(tries, self._rngs(len(tries)))
-
-    @property
-    def _by_draws(self) -> bool:
-        """Whether starts are drawn and climbed by whole steps."""
-        return isinstance(self.starts.init, str) and not self.plan.stop.half_steps
+        if racing:
+            return search.best_of(tries)
+        children = np.random.SeedSequence(self._entropy).spawn(2 * len(tries))[len(tries) :]
+        return search.each_of(tries, [np.random.default_rng(child) for child in children])  # for drawn assignments
 
     def _together(
         self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker], notes: list[str]
@@ -329,26 +334,10 @@ class Task(Struct, frozen=True, eq=False):
         rng = np.random.default_rng((len(reached.trace), place))
         return mended_memberships(self.prepared.sketch, joint, bad, rng)
 
-    def _climbed(self, imagined: Imagined, params: Params, number: int, of: int) -> Climb:
-        watch = self.plan.watching(number, of)
-        return climb(self.problem(imagined), params, self.plan.stop, watch)
-
     @property
     def _entropy(self) -> Any:
         """What starts are drawn by."""
         return entropy(self.starts.seed, self.plan.log)
-
-    def _rngs(self, count: int) -> list[np.random.Generator]:
-        """For assignments that are drawn: one for each start."""
-        children = np.random.SeedSequence(self._entropy).spawn(2 * count)[count:]
-        return [np.random.default_rng(child) for child in children]
-
-    def _tries(self, imagined: Imagined, scouts: int, notes: list[str]) -> list[list[Make]]:
-        """The starts that were asked for, each as one or more tries."""
-        if not isinstance(self.starts.init, str):
-            return [[partial(self._given, imagined, notes)]]
-        seeds = self._seeds(scouts, notes)
-        return [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
 
     def _seeds(self, scouts: int, notes: list[str]) -> list[list[np.random.SeedSequence]]:
         """What each try of each start is drawn by."""
@@ -405,9 +394,3 @@ def _by_group(prior: Any) -> bool:
     """Whether groups have priors of their own, so that each must keep its place."""
     said = prior.values() if isinstance(prior, Mapping) else [prior]
     return any(isinstance(one, Distribution) and one.by_group for one in said)
-
-
-def _largest_first(model: ClassModel, params: Params, counts: Counts) -> tuple[Params, Counts]:
-    """Groups in the order of their size."""
-    order = np.argsort(-sizes(counts), kind="stable")
-    return model.regrouped(params, order), counts.map(lambda array: array[order])

@@ -23,7 +23,7 @@ from softcount.models.nodes import Imagined, Node, Params, refuse_scores, refuse
 from softcount.run.local import Runner, total
 from softcount.run.rows import HeldRows, Rows, Step
 from softcount.table import Chunk, Settled, Table
-from softcount.table.schema import Key, Kind, Schema
+from softcount.table.schema import Kind, Schema
 
 NOBODY = 1e-6
 """Rows that a group must hold not to be dead."""
@@ -32,7 +32,13 @@ SLACK = 1e-6
 
 def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
     """The leaves with the least variance of every column of numbers told by how it spreads and how it is rounded."""
-    floors = column_floors(schema, leaves, sketch)
+    logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
+    floors = {}
+    for place, spec in enumerate(schema.stored("reals")):
+        values = sketch.chunk.reals[:, place]
+        there = ~np.isnan(values)
+        values = np.log(values[there]) if spec.key in logged else values[there]
+        floors[spec.key] = least_share(values, sketch.weights[there])
     return tuple(_with_floor(leaf, [floors[column] for column in leaf.columns if column in floors]) for leaf in leaves)
 
 
@@ -41,18 +47,6 @@ def _with_floor(leaf: Node, own: list[ColumnFloor]) -> Node:
         return leaf
     least = min(floor.share for floor in own)
     return replace(leaf, setting=replace(leaf.setting, floor=least, rounded=all(floor.rounded for floor in own)))
-
-
-def column_floors(schema: Schema, leaves: tuple[Node, ...], sketch: Sketch) -> dict[Key, ColumnFloor]:
-    """For each column of numbers, the least variance of a group."""
-    logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
-    floors = {}
-    for place, spec in enumerate(schema.stored("reals")):
-        values = sketch.chunk.reals[:, place]
-        there = ~np.isnan(values)
-        values = np.log(values[there]) if spec.key in logged else values[there]
-        floors[spec.key] = least_share(values, sketch.weights[there])
-    return floors
 
 
 def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
@@ -102,8 +96,8 @@ def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
     return sizes * np.where((whole > 0) & (whole < n_rows), n_rows / np.where(whole > 0, whole, 1.0), 1.0)
 
 
-# Rows made ready to learn from: read, levels settled, encoded and counted, for known, partly known and unknown
-# classes and for folds alike.
+# Preparing rows: read, settle categories, encode and count; for known, partly known and unknown classes and for
+# cross-validation.
 
 MIXTURE_FLOOR = 1e-6
 LABELLED_FLOOR = 1e-24

@@ -107,23 +107,6 @@ class Race:
         steps = ends - points
         if self.passes % OFTEN == 0 or len(self._weights) != self.sets:
             self._weights = self.many.weights(self.here)
-        self._remember(points, steps, higher)
-        heading, looked = self._heading(steps, self._weights)
-        ahead, along = heading * self._weights, steps * self._weights
-        square = (along * along).sum(axis=1)
-        stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
-        ready = looked & higher & (stretch > 0)
-        self._rest(square, stretch, ready)
-        self._vectors = ends if higher.all() or not self.leaping else None
-        length = np.sqrt((ahead * ahead).sum(axis=1))
-        ready &= np.isfinite(length) & ~self.arrived
-        if self.leaping and ready.any():
-            far = np.minimum(1.0, self._longest * np.sqrt(square) / np.where(length > 0, length, 1.0))
-            self._leap(np.where(ready[:, None], points + far[:, None] * heading, ends), ready)
-            self._longest = np.where(ready & (far < 1.0), 2.0 * self._longest, self._longest)
-
-    def _remember(self, points: np.ndarray, steps: np.ndarray, higher: np.ndarray) -> None:
-        """How the last maps bent from one to the next; nothing of what came before a leap in vain."""
         for known in self._known:
             known &= higher  # the ground was not what the earlier maps made of it
         self._longest = np.where(higher, self._longest, np.maximum(self._longest / 2, 2.0))
@@ -136,23 +119,29 @@ class Race:
                 kept.append(new)
                 del kept[:-MEMORY]
         self._last = points, steps, higher
-
-    def _rest(self, square: np.ndarray, stretch: np.ndarray, ready: np.ndarray) -> None:
-        """Sets whose gain still to come is little twice in a row have arrived. The last one left must be as sure of it
-        as the exact climb, whose passes cost several times as much."""
+        heading, looked = self._heading(steps, self._weights)
+        ahead, along = heading * self._weights, steps * self._weights
+        square = (along * along).sum(axis=1)
+        stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
+        ready = looked & higher & (stretch > 0)
         self._slowness = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
         with np.errstate(invalid="ignore"):
             sure = 0.5 * self.mass * square / np.maximum(1.0, np.abs(self.heights - self.units))
             little = ready & (sure * self._slowness <= self.tol) | (sure <= NOTHING * self.tol)
+        # The last set left must be as sure of its end as the exact run, whose passes cost several times as much.
         self._calm = np.where(little, self._calm + 1, 0)
         deep = sure * self._slowness * DEEPER <= self.tol
         self.arrived |= self._calm >= np.where(deep | (self.sets > 1), IN_A_ROW, AT_MOST)
-
-    def _leap(self, there: np.ndarray, which: np.ndarray) -> None:
-        """Try these places next, of the other sets what their maps came to."""
-        leap = self.many.moved(there, self.mapped)
-        self.upcoming = leap if which.all() else self.many.either(which, leap, self.mapped)
-        self._leapt, self._vectors = which, None
+        self._vectors = ends if higher.all() or not self.leaping else None
+        length = np.sqrt((ahead * ahead).sum(axis=1))
+        ready &= np.isfinite(length) & ~self.arrived
+        if self.leaping and ready.any():
+            far = np.minimum(1.0, self._longest * np.sqrt(square) / np.where(length > 0, length, 1.0))
+            there = np.where(ready[:, None], points + far[:, None] * heading, ends)
+            leap = self.many.moved(there, self.mapped)
+            self.upcoming = leap if ready.all() else self.many.either(ready, leap, self.mapped)
+            self._leapt, self._vectors = ready, None
+            self._longest = np.where(ready & (far < 1.0), 2.0 * self._longest, self._longest)
 
     def _heading(self, steps: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """From here to where the maps would come to rest, and for which sets there is anything to tell it by."""
@@ -231,7 +220,7 @@ def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:
     return np.sort(order[np.flatnonzero(np.diff(owners[order], prepend=-1))])
 
 
-# The best of many starts, raced side by side: the fast way where every score is a product of features.
+# Search over many initialisations at once, for models whose scores are matrix products of features.
 
 STAGES = (9, 12, 16, 20, 25, 30, 38, 45, 60, 80, 100, 150, 200)
 """Passes after which sets are compared."""
@@ -307,25 +296,31 @@ class RaceSearch(Search, frozen=False, eq=False):
     def _sort_out(self, race: Race) -> None:
         """Take out of the race what is spoilt, has come to the same place as another, or has no hope."""
         bad = self.spoilt_sets(race)
-        on = first_of_each(race, bad) & np.isfinite(race.heights)
+        left, near = np.ones(race.sets, dtype=bool), as_near(race.mass)
+        order = np.argsort(-race.heights, kind="stable").tolist()
+        groups = cache(partial(race.many.by_group, race.here))
+        for rank, place in enumerate(order):
+            for other in order[:rank]:
+                close = race.heights[other] - race.heights[place] <= near and bad[other] == bad[place]
+                if left[other] and close and alike(groups(other), groups(place)):
+                    race.met[other] |= race.met[place]
+                    left[place] = False
+                    break
+        on = left & np.isfinite(race.heights)
         sound = on & ~bad
-        going = sound & (race.hopes(self._patience(race)) >= race.heights[sound].max(initial=-np.inf))
+        going = sound & (
+            race.hopes(IMPATIENT if self.rough or race.many.work > COSTLY else PATIENT)
+            >= race.heights[sound].max(initial=-np.inf)
+        )
         self.given_up |= {owner for place in np.flatnonzero(sound & ~going) for owner in race.met[place]}
         spoilt = [self._run_of(race, place, True) for place in np.flatnonzero(on & bad).tolist()]
         race.keep(np.flatnonzero(going))
         self.spoilt_runs += spoilt
-        self._mend(race, spoilt)
-
-    def _mend(self, race: Race, spoilt: Sequence[StartRun]) -> None:
-        """Starts that met nothing but spikes enter the race once more, mended."""
         saved = self.given_up.union(self.mended, *race.met)
         hopeless = [run for run in spoilt if not run.owners <= saved]
         if hopeless and self.mend_sets is not None and race.passes <= self.plan.stop.max_iter:
             race.join(self.mend_sets([run.reached for run in hopeless]), np.array([run.number for run in hopeless]))
             self.mended |= owners_of(hopeless)
-
-    def _patience(self, race: Race) -> float:
-        return IMPATIENT if self.rough or race.many.work > COSTLY else PATIENT
 
     def _run_of(self, race: Race, place: int, spoilt: bool) -> StartRun:
         """A set of a race as a run by itself."""
@@ -351,18 +346,3 @@ class RaceSearch(Search, frozen=False, eq=False):
             exact = end.trace[len(reached.trace) - 1]
             self.astray = not abs(exact - reached.trace[-1]) <= ASTRAY * reached.size
         return replace(end, interrupted=False) if rough and not interrupted else end
-
-
-def first_of_each(race: Race, bad: np.ndarray) -> np.ndarray:
-    """Which sets are left when those that have come to the same place are one: the highest, met by all their starts."""
-    left, near = np.ones(race.sets, dtype=bool), as_near(race.mass)
-    order = np.argsort(-race.heights, kind="stable").tolist()
-    groups = cache(partial(race.many.by_group, race.here))
-    for rank, place in enumerate(order):
-        for other in order[:rank]:
-            close = race.heights[other] - race.heights[place] <= near and bad[other] == bad[place]
-            if left[other] and close and alike(groups(other), groups(place)):
-                race.met[other] |= race.met[place]
-                left[place] = False
-                break
-    return left

@@ -77,14 +77,13 @@ def undecided(state: tuple[ClassModel, Params]) -> Callable[[Any], float]:
 
 
 def _undecided(model: ClassModel, compiled: Any, ready: Any) -> float:
-    return sum(_tile_entropy(model, compiled, ready, rows) for rows in ready.tiles())
-
-
-def _tile_entropy(model: ClassModel, compiled: Any, ready: Any, rows: slice) -> float:
-    undecided = entr(model.memberships(ready, compiled, rows)).sum(axis=1)
-    if ready.labels is not None:
-        undecided[ready.labels[rows] >= 0] = 0.0
-    return float(undecided.sum() if ready.weights is None else undecided @ ready.weights[rows])
+    found = []
+    for rows in ready.tiles():
+        entropies = entr(model.memberships(ready, compiled, rows)).sum(axis=1)
+        if ready.labels is not None:
+            entropies[ready.labels[rows] >= 0] = 0.0
+        found.append(float(entropies.sum() if ready.weights is None else entropies @ ready.weights[rows]))
+    return sum(found)
 
 
 def bic(log_likelihood: float, n_parameters: int, rows: float) -> float:
@@ -100,7 +99,7 @@ def description_length(criterion: float) -> float:
     return criterion / (2 * log(2.0))
 
 
-# The objectives of all starts of a search, kept while it is watched.
+# Traces of all EM runs of a search.
 
 WatchStarts = Callable[[int, int, int, float], None]
 MOST_STARTS, MOST_STEPS = 20, 150
@@ -147,7 +146,7 @@ class StartTraces(Struct):
         return ()
 
 
-# What is kept of a fit besides the model: how it did on unseen rows, what its table was like, where it is from.
+# The record of a fit: scores on held-out rows, a summary of the table, its origin.
 
 
 class Provenance(Struct, frozen=True):
@@ -176,7 +175,7 @@ class FitRecord(Struct, frozen=True):
     gains: tuple[float, ...] = ()
 
 
-# What learning gives: structure, counts, priors and the parameters they give, with the history of the fit.
+# The result of learning: structure, counts, priors, parameters and the history of the fit.
 
 
 class Trial(Struct, frozen=True):

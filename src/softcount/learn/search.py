@@ -96,7 +96,15 @@ class Search(Struct, eq=False):
         self.of = len(starts)
         interrupted = False
         try:
-            self._race(starts)
+            for number, tries in enumerate(starts):
+                self.tried += 1
+                self._enter(self._short(tries, number))
+            if self.ground.exact:
+                self._go_on(LONGER)
+            else:
+                self._go_on(2 * SHORT)
+                self._finals()
+            self._go_on(self.plan.stop.max_iter)
         except KeyboardInterrupt:
             best_so_far()
             self.runs = self.runs or [run for run in [self.spare] if run is not None]
@@ -142,17 +150,6 @@ class Search(Struct, eq=False):
         )
         if reached.interrupted:
             raise KeyboardInterrupt
-
-    def _race(self, starts: Sequence[Sequence[Make]]) -> None:
-        for number, tries in enumerate(starts):
-            self.tried += 1
-            self._enter(self._short(tries, number))
-        if self.ground.exact:
-            self._go_on(LONGER)
-        else:
-            self._go_on(2 * SHORT)
-            self._finals()
-        self._go_on(self.plan.stop.max_iter)
 
     def _short(self, tries: Sequence[Make], number: int) -> StartRun:
         """The first maps of a start: of several tries, only the best makes more than a few."""

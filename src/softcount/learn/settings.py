@@ -15,7 +15,7 @@ from softcount.families import FAMILIES, HOWS, How
 from softcount.families import Params as Own
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.families.setting import fixed_numbers
-from softcount.learn.checkpoints import ClimbLog
+from softcount.learn.checkpoints import Checkpoint
 from softcount.learn.em import Climb, Stop, Watch
 from softcount.models.base import ClassModel
 from softcount.models.declare import Declared
@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True):
     watch: WatchStarts | None = None
     fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_` beside "weights"
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
-    log: ClimbLog | None = None  # where climbs are taken down
+    log: Checkpoint | None = None  # where EM runs are recorded
     beside: Any = None  # what else is counted in the pass that learns: `learn.prepare.Beside`
 
     def __post_init__(self) -> None:
@@ -143,17 +143,14 @@ def stopped_notes(reached: Climb, plan: Plan) -> list[str]:
 
 def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
     """What was decided, and what is odd, about a model of known classes as it stands."""
-    notes = decided_notes(model, imagined) + degenerate_notes(model, params, imagined)
+    said = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
+    notes = [f"{wording.column(key)}: {what}." for key, what in said if what is not None] + degenerate_notes(
+        model, params, imagined
+    )
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
         notes.append(f"only one class, {only!r}: every prediction will be it.")
     return notes
-
-
-def decided_notes(model: ClassModel, imagined: Imagined) -> list[str]:
-    """What families decided of their columns by counts: where numbers are cut, which levels are grouped."""
-    said = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
-    return [f"{wording.column(key)}: {what}." for key, what in said if what is not None]
 
 
 def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
@@ -190,7 +187,7 @@ def cells_of(table: Table) -> int:
     return table.n_rows * max(1, len(table.schema.used)) + WORD_CELLS * table.n_words
 
 
-# Parameters, memberships and labels that the user gives, to start from or to be left alone.
+# Parameters, memberships and labels given by the user, as initialisation or fixed.
 
 
 def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | None) -> Imagined:
@@ -211,7 +208,12 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
         raise DataError(f"fixed names {unknown[0]!r}, which is not a column of the model. It has: {names}.")
     said = {key: what for key, what in fixed.items() if key != name}
     held = {key: leaves[key].family.held_at(what, leaves[key].setting, model.groups) for key, what in said.items()}
-    _refuse_half_ties(model, held)
+    for leaf in model.leaves:
+        for other in _sharing(model, leaf):
+            if set(held.get(leaf.key, ())) != set(held.get(other.key, ())):
+                raise DataError(
+                    f"fixed: columns {leaf.key!r} and {other.key!r} share a variance, so fix the same in both."
+                )
     if name in fixed:
         held[ROOT] = {"probability": _fixed_shares(fixed[name], model.groups)[None]}
     return replace(imagined, fixed={**imagined.fixed, **{key: part for key, part in held.items() if part}})
@@ -230,16 +232,6 @@ def _fixed_shares(said: Any, groups: int) -> np.ndarray:
     if shares.shape != (groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
         raise DataError(f"fixed: 'weights' must be {groups} shares that sum to one, not {said!r}.")
     return np.asarray(shares / shares.sum())
-
-
-def _refuse_half_ties(model: ClassModel, held: Mapping[Any, Own]) -> None:
-    """Columns that share a parameter are estimated together, so the same must be fixed in all of them."""
-    for leaf in model.leaves:
-        for other in _sharing(model, leaf):
-            if set(held.get(leaf.key, ())) != set(held.get(other.key, ())):
-                raise DataError(
-                    f"fixed: columns {leaf.key!r} and {other.key!r} share a variance, so fix the same in both."
-                )
 
 
 def _sharing(model: ClassModel, leaf: Node) -> list[Node]:

@@ -105,7 +105,12 @@ def collection_source(data: Any) -> PartsSource:
 
     if not hasattr(data, "columns"):
         raise DataError("of Dask's collections, frames are taken. Make one of an array: dask.dataframe.from_dask_array")
-    refuse_persisted(data)
+    from distributed import futures_of
+
+    if futures_of(data):  # type: ignore[no-untyped-call]
+        raise DataError(
+            "the frame was persisted, so that partitions are lost with their worker. Give it as before persist()."
+        )
     data = data.optimize()
     graph, keys = dict(data.__dask_graph__()), data.__dask_keys__()
     parts = []
@@ -113,16 +118,6 @@ def collection_source(data: Any) -> PartsSource:
         own, _ = cull(graph, [key])  # type: ignore[no-untyped-call]
         parts.append(MadePart(f"partition {number}", Partition(cloudpickle.dumps((dict(own), key)))))
     return PartsSource(parts)
-
-
-def refuse_persisted(data: Any) -> None:
-    """Raise where a collection's partitions are results on workers, which are lost with them."""
-    from distributed import futures_of
-
-    if futures_of(data):  # type: ignore[no-untyped-call]
-        raise DataError(
-            "the frame was persisted, so that partitions are lost with their worker. Give it as before persist()."
-        )
 
 
 @contextmanager

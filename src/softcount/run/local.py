@@ -172,17 +172,14 @@ def one_blas_thread() -> Iterator[None]:
             _here.limited = False
 
 
-def _is_worker() -> bool:
-    """Whether another process made this one to work for it; that module is loaded in all that are, and takes 5 ms."""
-    processes = sys.modules.get("multiprocessing")
-    return processes is not None and processes.parent_process() is not None
-
-
 def workers(n_jobs: int | None) -> int:
     """How many threads or processes to use."""
     if n_jobs is not None:
         return max(1, int(n_jobs) if n_jobs > 0 else (os.cpu_count() or 1) + 1 + int(n_jobs))
-    nested = _is_worker() or threading.current_thread() is not threading.main_thread()
+    processes = sys.modules.get("multiprocessing")
+    nested = (
+        processes is not None and processes.parent_process() is not None
+    ) or threading.current_thread() is not threading.main_thread()
     if nested or os.environ.get("JOBLIB_SPAWNED_PROCESS"):
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -205,7 +202,7 @@ class Threads(PoolRunner):
         return ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
 
 
-# A pool of processes over chunks, results in the order of the chunks: work and results travel pickled.
+# A pool of processes over chunks, results in the order of the chunks. Work and results are pickled.
 
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What libraries of matrix products go by when they are loaded."""

@@ -80,7 +80,7 @@ class Rows(ABC):
         """Give back what the rows take up."""
 
 
-# Rows that do not fit into memory: the arrays of their parts in a file of ours, mapped back where they are needed.
+# The on-disk row cache: arrays in a temporary file, memory-mapped when needed.
 
 LINE = 64
 """Bytes to a multiple of which arrays begin."""
@@ -206,20 +206,17 @@ class SpillFile:
         if raw.nbytes < SMALL or np.frombuffer(raw, np.uint8) in self._known:
             return buffer
         try:
-            return self._written(raw)
+            size = -(-raw.nbytes // LINE) * LINE
+            if self._segment is None or self._end + size > len(self._segment):
+                self._segment = self._next_segment(size)
+            at, done = self._end, 0
+            while done < raw.nbytes:
+                # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
+                done += os.pwrite(self._handle, raw[done:], self._start + at + done)
+            self._end += size
+            return memoryview(self._segment)[at : at + raw.nbytes]
         except OSError as error:
             raise refused(self.folder, error) from error
-
-    def _written(self, raw: memoryview) -> memoryview:
-        size = -(-raw.nbytes // LINE) * LINE
-        if self._segment is None or self._end + size > len(self._segment):
-            self._segment = self._next_segment(size)
-        at, done = self._end, 0
-        while done < raw.nbytes:
-            # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
-            done += os.pwrite(self._handle, raw[done:], self._start + at + done)
-        self._end += size
-        return memoryview(self._segment)[at : at + raw.nbytes]
 
     def _next_segment(self, least: int) -> mmap.mmap:
         """A further part of the file, twice as long as the one before."""
@@ -302,7 +299,7 @@ def _allowed() -> Iterator[int]:
                 yield max(soft - int(pages.read().split()[0]) * mmap.PAGESIZE, 0)
 
 
-# Rows that this process has: in memory, or mapped from a file where they do not fit.
+# Rows of this process, in memory or in the on-disk cache.
 
 LONGEST_RUN = 8
 
@@ -378,7 +375,7 @@ def runs_of(ready: Sequence[Any], n_jobs: int) -> list[Sequence[Any]]:
     return [ready[a:b] for a, b in pairwise(edges) if a < b]
 
 
-# Rows of numbers as one array: in memory, or mapped from a file of its own where they do not fit.
+# Numeric rows as one array, in memory or memory-mapped from a file.
 
 
 def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -> np.ndarray:

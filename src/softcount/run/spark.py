@@ -370,17 +370,12 @@ def _only(number: int) -> Task:
     """The rows of one partition."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
-        return batches if _partition() == number else iter(())
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        return batches if (0 if context is None else int(context.partitionId())) == number else iter(())
 
     return task
-
-
-def _partition() -> int:
-    """The number of the partition that a task is for."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else int(context.partitionId())
 
 
 # -- sessions

@@ -89,7 +89,14 @@ class SharedFolder:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else bytearray(file.read())
         except FileNotFoundError:
             return None
-        return _opened(content)
+        view = memoryview(content)
+        size = int.from_bytes(view[-LENGTH:], "little")
+        told, forms = pickle.loads(view[-LENGTH - size : -LENGTH])
+        pieces = [
+            pickle.loads(form, buffers=[view[start : start + length] for start, length in places])
+            for form, places in forms
+        ]
+        return told, pieces
 
     def _path(self, number: int) -> str:
         return os.path.join(self.path, f"{number}.rows")
@@ -136,17 +143,6 @@ class _Pieces:
             self._file.flush()
 
 
-def _opened(content: Any) -> tuple[Any, list[Any]]:
-    """What a file of ours holds; what is mapped can be written to, and nobody else sees it."""
-    view = memoryview(content)
-    size = int.from_bytes(view[-LENGTH:], "little")
-    told, forms = pickle.loads(view[-LENGTH - size : -LENGTH])
-    pieces = [
-        pickle.loads(form, buffers=[view[start : start + length] for start, length in places]) for form, places in forms
-    ]
-    return told, pieces
-
-
 @contextmanager
 def _refusing(folder: str) -> Iterator[None]:
     """A folder that cannot take what is written, in a line."""
@@ -173,7 +169,7 @@ def _remove_left_behind(folder: str) -> None:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-# What a worker of another engine does with the parts of a table: read once, kept on its disk, asked in every pass.
+# Workers of another engine: they read their parts once, cache them on disk, and count them in every pass.
 
 MOST_TABLES = 2
 """Tables whose parts a worker keeps."""
@@ -246,7 +242,15 @@ def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int
 
 def _done(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: RowPart) -> Any:
     try:
-        kept = _table(job.reading)
+        name = job.reading.table
+        for gone in [own for own, kept in _tables.items() if kept.shared is not None and not kept.shared.exists]:
+            _tables.pop(gone).spill.close()
+        if name not in _tables:
+            _tables[name] = KeptTable(SharedFolder(name) if job.reading.shared else None)
+            while len(_tables) > MOST_TABLES:
+                _tables.popitem(last=False)[1].spill.close()
+        _tables.move_to_end(name)
+        kept = _tables[name]
         rows, facts = kept.rows(job, number, part)
         if work is None:
             return facts
@@ -341,18 +345,6 @@ _lock = threading.Lock()
 _tables: OrderedDict[str, KeptTable] = OrderedDict()
 
 
-def _table(reading: PartReading) -> KeptTable:
-    name = reading.table
-    for gone in [own for own, kept in _tables.items() if kept.shared is not None and not kept.shared.exists]:
-        _tables.pop(gone).spill.close()
-    if name not in _tables:
-        _tables[name] = KeptTable(SharedFolder(name) if reading.shared else None)
-        while len(_tables) > MOST_TABLES:
-            _tables.popitem(last=False)[1].spill.close()
-    _tables.move_to_end(name)
-    return _tables[name]
-
-
 def forget_table(name: str) -> bool:
     """Give up what a worker has of a table, and what the workers of its host share; whether they had any."""
     with _lock:
@@ -369,7 +361,7 @@ def digest_of(reading: PartReading, number: int) -> str | None:
         return None if kept is None else kept.digest(number)
 
 
-# Rows on other machines: an engine runs steps over parts where they are, and small results come back in order.
+# Rows on other machines: the engine runs steps on the parts and returns small results in order.
 
 
 class WorkersEngine(ABC):

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, MovedCentres, State, blocks_of, densely, fresh_state, goal_of
 from softcount.learn.kmeans.points import Frame, LeastHashes, Points, distinct, least_hashes, spans, unit_rows
-from softcount.run.rows import Step
 from softcount.table import Chunk
 
 REFRESH = 16
@@ -325,7 +324,12 @@ def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
         fell, shift = walk.update()
         falls.append(fell)
         if turn == 0:
-            limit = stop.tol * _variance(walk, engine.mass, first - fell)
+            mass = engine.mass
+            within = first - fell
+            mass = max(mass, 1e-300)
+            middle = walk.sums.sum(axis=0) / mass
+            between = float(walk.mass @ ((walk.centres - middle) ** 2).sum(axis=1))
+            limit = stop.tol * (max(within + between, 0.0) / mass / len(middle))
         fell, changed = walk.assign()
         falls.append(fell)
         if not changed:
@@ -336,14 +340,6 @@ def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
         if converged:
             break
     return finished(walk, engine.mass, first, falls, converged)
-
-
-def _variance(walk: LloydSteps, mass: float, within: float) -> float:
-    """The mean variance of a column: within the clusters, and between them, over the number of columns."""
-    mass = max(mass, 1e-300)
-    middle = walk.sums.sum(axis=0) / mass
-    between = float(walk.mass @ ((walk.centres - middle) ** 2).sum(axis=1))
-    return max(within + between, 0.0) / mass / len(middle)
 
 
 def finished(walk: LloydSteps, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
@@ -362,9 +358,10 @@ def finished(walk: LloydSteps, mass: float, first: float, falls: list[float], co
     return Descent(walk.centres, walk.labels, trace, converged, walk.repaired, walk.members, walk.sizes())
 
 
-# What k-means does with every part of rows that are elsewhere, by name, and what comes back of it.
+# Steps that workers run on their part of the rows, called by name, and the results they return.
 
-HERE = __name__
+WORKER_STEPS = __name__
+"""The module whose functions a `Step` names."""
 DTYPE = np.dtype(np.float64)
 
 
@@ -386,11 +383,6 @@ class Ends(Struct, frozen=True):
         return Ends(low, high, bad, self.n_rows + other.n_rows, self.zeros + other.zeros)
 
 
-def finding_ends(places: Sequence[int]) -> Step:
-    """The step whose total are the ends of the columns at these places."""
-    return Step(f"{HERE}:find_ends", tuple(places))
-
-
 def find_ends(places: Sequence[int]) -> Callable[[Chunk], Ends]:
     """The ends of a chunk's columns."""
     return partial(_ends, list(places))
@@ -403,11 +395,6 @@ def _ends(places: list[int], chunk: Chunk) -> Ends:
         row, place = (int(at) for at in np.argwhere(~np.isfinite(cells))[0])
         bad = float(cells[row, place]), chunk.start + row, place
     return Ends(low, high, bad, chunk.n_rows, int((~cells.any(axis=1)).sum()))
-
-
-def looking(places: Sequence[int], apart: int) -> Step:
-    """The step that gives one row in so many, counted over the whole table."""
-    return Step(f"{HERE}:look", (tuple(places), apart))
 
 
 def look(state: tuple[Sequence[int], int]) -> Callable[[Chunk], np.ndarray]:
@@ -430,11 +417,6 @@ class PlacedRows(Struct, frozen=True):
         return len(self.rows)
 
 
-def placing(places: Sequence[int], frame: Frame) -> Step:
-    """The step that makes chunks rows in a frame."""
-    return Step(f"{HERE}:place", (tuple(places), frame))
-
-
 def place(state: tuple[Sequence[int], Frame]) -> Callable[[Chunk], PlacedRows]:
     """A chunk as rows in a frame; rows of zeros have no direction."""
     places, frame = state
@@ -444,11 +426,6 @@ def place(state: tuple[Sequence[int], Frame]) -> Callable[[Chunk], PlacedRows]:
 def _placed(places: list[int], frame: Frame, chunk: Chunk) -> PlacedRows:
     cells = np.ascontiguousarray(chunk.reals[:, places])
     return PlacedRows(frame.place(cells[cells.any(axis=1)] if frame.unit else cells))
-
-
-def sampling(most: int, kernel: str) -> Step:
-    """The step whose total are the distinct rows of least hash."""
-    return Step(f"{HERE}:sample", (most, kernel))
 
 
 def sample(state: tuple[int, str]) -> Callable[[PlacedRows], LeastHashes]:
@@ -482,11 +459,6 @@ class AskedCentres(NamedTuple):
     kernel: str
 
 
-def assigning(asked: AskedCentres) -> Step:
-    """The step whose total are the rows of every centre."""
-    return Step(f"{HERE}:assign", asked)
-
-
 def assign(asked: AskedCentres) -> Callable[[PlacedRows], CentreTotals]:
     """The rows of a part to their nearest centres."""
     return partial(_assigned, *_begun(asked))
@@ -503,11 +475,6 @@ class FarRows(NamedTuple):
     apart: np.ndarray
     labels: np.ndarray
     rows: np.ndarray
-
-
-def finding_far(asked: AskedCentres, count: int) -> Step:
-    """The step that gives so many rows of every part which are farthest from their centres."""
-    return Step(f"{HERE}:find_far", (asked, count))
 
 
 def find_far(state: tuple[AskedCentres, int]) -> Callable[[PlacedRows], FarRows]:

@@ -16,6 +16,7 @@ from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, squared_norms, squares
 from softcount.learn.kmeans.descend import (
     DTYPE,
+    WORKER_STEPS,
     AskedCentres,
     Descent,
     Ends,
@@ -24,14 +25,8 @@ from softcount.learn.kmeans.descend import (
     KMeansStop,
     Walk,
     Walker,
-    assigning,
     descend,
-    finding_ends,
-    finding_far,
-    looking,
     means_of,
-    placing,
-    sampling,
 )
 from softcount.learn.kmeans.points import (
     COMFORTABLE,
@@ -54,7 +49,7 @@ from softcount.learn.kmeans.points import (
     unit_rows,
 )
 from softcount.run.local import Runner, Threads, one_blas_thread
-from softcount.run.rows import Rows
+from softcount.run.rows import Rows, Step
 
 SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""
@@ -85,18 +80,6 @@ SWEEPS, LAST_SWEEPS = 4, 100
 
 EXCHANGED = 2
 """Different ends of starts whose rows are exchanged."""
-
-
-def best_exchanged(few: FewRows, ends: list[SmallEnd]) -> list[SmallEnd]:
-    """Ends of starts, best first, the best few after rows were exchanged; equal ones are taken for one."""
-    found: list[SmallEnd] = []
-    before, different = -1.0, 0
-    for end in sorted(ends, key=lambda end: end.cost):
-        is_new = not found or end.cost > before * (1 + SAME)
-        different += is_new
-        before = end.cost
-        found.append(found[-1] if not is_new else exchanged(few, end) if different <= EXCHANGED else end)
-    return found
 
 
 def exchanged(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd:
@@ -211,7 +194,7 @@ def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int)
     return centres
 
 
-# k-means: starts, descents, and the best of them as centres that can be asked.
+# k-means of rows in this process.
 
 WORTH_COMPILING = 1_000_000
 """Distances per round of assignments, over all starts, from which compiled kernels repay the second of their import."""
@@ -270,17 +253,15 @@ class Centres(Struct, frozen=True):
         """(rows x centres) distances."""
         rows = self.frame.bring(X)
         goal = Walk(Engine(Points.of(rows, None), kernels_for(X, 0), threads), self.frame.inside(self.centres)).goal
-        parts = threads.map(lambda span: np.sqrt(squares(rows[span], goal)), _short(rows, len(self.centres)))
+        step = max(1, (1 << 20) // max(len(self.centres), rows.shape[1] if sparse.issparse(rows) else 1))
+        parts = threads.map(
+            lambda span: np.sqrt(squares(rows[span], goal)),
+            [slice(start, start + step) for start in range(0, rows.shape[0], step)],
+        )
         apart = np.concatenate(list(parts)) / self.frame.ruler
         if self.frame.unit:
             apart[squared_norms(rows) == 0] = 1.0  # equally far from all, without the rounding of each centre's length
         return apart
-
-
-def _short(rows: PointRows, clusters: int) -> list[slice]:
-    """Slices whose distances, and dense cells, take some megabytes."""
-    step = max(1, (1 << 20) // max(clusters, rows.shape[1] if sparse.issparse(rows) else 1))
-    return [slice(start, start + step) for start in range(0, rows.shape[0], step)]
 
 
 def kernels_for(X: PointRows, distances: int) -> ModuleType:
@@ -319,7 +300,13 @@ def walked(engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None
     """Centres of the best start, costs as the kernels see them, and labels where the rows are here."""
     if isinstance(wish.init, str):
         best, agreed, notes = best_drawn(engine, wish)
-        best = largest_first(best)
+        order = np.lexsort([*best.centres.T[::-1], -best.sizes])
+        if (order[1:] < order[:-1]).any():
+            places = np.empty(len(order), np.int64)
+            places[order] = np.arange(len(order))
+            labels = None if best.labels is None else places[best.labels]
+            members, sizes = best.members[order], best.sizes[order]
+            best = replace(best, centres=best.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
     else:
         centres = frame.inside(given(wish, len(frame.anchor), names))
         refuse_far(centres, engine.dtype)
@@ -381,7 +368,13 @@ def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], li
         return descend(engine, starts[0], wish.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
     most = wish.stop.max_iter
-    ended = best_exchanged(few, all_ended(engine.over(sample), few, starts, most))
+    ended: list[SmallEnd] = []
+    before, different = -1.0, 0
+    for end in sorted(all_ended(engine.over(sample), few, starts, most), key=lambda end: end.cost):
+        is_new = not ended or end.cost > before * (1 + SAME)
+        different += is_new
+        before = end.cost
+        ended.append(ended[-1] if not is_new else exchanged(few, end) if different <= EXCHANGED else end)
     best = min(ended, key=lambda end: end.cost)
     better = moved_elsewhere(few, best, rng, most)
     agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
@@ -417,18 +410,6 @@ def finalists(engine: Walker, ended: list[SmallEnd], wish: Wish) -> Descent:
         if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
             chosen.append(end)
     return min((descend(engine, end.centres, wish.stop) for end in chosen), key=lambda end: end.cost)
-
-
-def largest_first(end: Descent) -> Descent:
-    """Clusters by falling weight, then by their centres: what was drawn first means nothing."""
-    order = np.lexsort([*end.centres.T[::-1], -end.sizes])
-    if (order[1:] > order[:-1]).all():
-        return end
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    labels = None if end.labels is None else places[end.labels]
-    members, sizes = end.members[order], end.sizes[order]
-    return replace(end, centres=end.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
 
 
 def settled(
@@ -475,7 +456,7 @@ def lloyd(
     return end.centres, end.labels_here
 
 
-# k-means of rows that are elsewhere: the same frame, sample and starts, and Lloyd's steps by totals of every pass.
+# k-means of rows on workers: the same frame, sample and initialisations; Lloyd's steps use totals of every pass.
 
 
 class RowsElsewhere(Struct, frozen=True):
@@ -501,7 +482,7 @@ class RowsElsewhere(Struct, frozen=True):
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
         """The distinct rows of least hash, and whether they are all of the table's."""
-        found = self.rows.total(sampling(most_sampled(clusters), self.kernel.__name__))
+        found = self.rows.total(Step(f"{WORKER_STEPS}:sample", (most_sampled(clusters), self.kernel.__name__)))
         return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
 
     def over(self, points: Points) -> Engine:
@@ -526,7 +507,7 @@ class RowWalk:
 
     def assign(self) -> tuple[float, int]:
         """Every row to its nearest centre: how far that lowers the cost, and whether any row changed."""
-        found = self.engine.rows.total(assigning(self.engine.asked(self.centres)))
+        found = self.engine.rows.total(Step(f"{WORKER_STEPS}:assign", self.engine.asked(self.centres)))
         changed = not (np.array_equal(found.members, self.members) and np.array_equal(found.sums, self.sums))
         fell = self._cost - found.cost
         self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, found.cost
@@ -548,7 +529,7 @@ class RowWalk:
         if not len(empty):
             return 0.0
         # A cluster's only row stays, so that as many more rows than empty clusters are needed as there are others.
-        step = finding_far(self.engine.asked(self.centres), len(self.members))
+        step = Step(f"{WORKER_STEPS}:find_far", (self.engine.asked(self.centres), len(self.members)))
         far = FarRows(*(np.concatenate(found) for found in zip(*self.engine.rows.each(step), strict=True)))
         apart, labels, centres = far.apart.copy(), far.labels.copy(), self.centres.copy()
         nowhere = (8 * float(np.finfo(DTYPE).eps)) ** 2 if self.engine.unit else 0.0
@@ -587,14 +568,14 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
     with one_blas_thread():
         if not rows.n_rows:
             raise DataError("the table has no rows.")
-        ends: Ends = rows.total(finding_ends(places))
+        ends: Ends = rows.total(Step(f"{WORKER_STEPS}:find_ends", tuple(places)))
         if ends.bad is not None:
             raise not_finite(*ends.bad, names)
         refuse_few(ends.n_rows, wish.clusters)
         frame, kept = _frame(rows, places, ends, wish.unit), ends.n_rows - wish.unit * ends.zeros
         notes = without_direction(ends.n_rows - kept, kept)
         kernel = kernels_for(np.empty((kept, 0)), distances_of(wish))
-        placed = rows.made(placing(places, frame))
+        placed = rows.made(Step(f"{WORKER_STEPS}:place", (tuple(places), frame)))
         found, _ = walked(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
         found.notes.extend(notes)
         return in_units(found, 1.0)
@@ -603,7 +584,8 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
 def _frame(rows: Rows, places: Sequence[int], ends: Ends, unit: bool) -> Frame:
     if unit:
         return Frame(np.zeros(len(places)), 1.0, unit)
-    looked_at = np.concatenate(list(rows.each(looking(places, spacing(ends.n_rows)))))
+    look = Step(f"{WORKER_STEPS}:look", (tuple(places), spacing(ends.n_rows)))
+    looked_at = np.concatenate(list(rows.each(look)))
     return frame_within(ends.low, ends.high, looked_at)
 
 

@@ -73,7 +73,18 @@ class Frame(Struct, frozen=True):
             return self.place(X)
         largest = self.scale * (_largest(X.min(axis=0), X.max(axis=0), self.anchor) if X.shape[0] else 0.0)
         if largest > BEYOND:
-            raise _too_far(X, BEYOND / self.scale, self.anchor)
+            limit = BEYOND / self.scale
+            cells = X.tocoo() if sparse.issparse(X) else X
+            if sparse.issparse(X):
+                at = int(np.flatnonzero(np.abs(cells.data) > limit)[0])
+                row, place, cell = int(cells.row[at]), int(cells.col[at]), cells.data[at]
+            else:
+                row, place = (int(at) for at in np.argwhere(np.abs(X / 2 - self.anchor / 2) > limit / 2)[0])
+                cell = X[row, place]
+            raise DataError(
+                f"{named(place)}, row {row + 1} holds {cell}: so far from the rows that the centres are of that no "
+                "centre is nearer than another. Leave the row out."
+            )
         if self._is_rough(X.dtype) or largest > 4.0 ** COMFORTABLE[X.dtype.itemsize]:
             X = X.astype(np.float64)
         return self.place(X)
@@ -124,7 +135,10 @@ def spacing(rows: int) -> int:
 
 def frame_within(low: np.ndarray, high: np.ndarray, looked_at: np.ndarray) -> Frame:
     """The frame of rows between these ends, some of which, evenly spaced, were looked at."""
-    anchor = _anchor(looked_at)
+    half = looked_at.T.astype(np.float64, order="C") / 2
+    middle = np.median(half, axis=1)
+    typical = np.median(np.abs(half - middle[:, None]), axis=1)
+    anchor = np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(looked_at.dtype).astype(np.float64)
     return Frame(anchor, _scale(_largest(low, high, anchor), looked_at.dtype))
 
 
@@ -144,15 +158,6 @@ def _scale(largest: float, dtype: np.dtype) -> float:
     power = int(np.frexp(largest)[1]) if np.isfinite(largest) else 1025
     most = np.finfo(dtype).maxexp - 1  # the largest power that numbers of this type can be multiplied by
     return 1.0 if abs(power) <= COMFORTABLE[dtype.itemsize] else float(np.ldexp(1.0, min(-power, most)))
-
-
-def _anchor(looked_at: np.ndarray) -> np.ndarray:
-    """Per column: the median of some rows where it is far from zero for its spread, else zero."""
-    half = looked_at.T.astype(np.float64, order="C") / 2
-    middle = np.median(half, axis=1)
-    typical = np.median(np.abs(half - middle[:, None]), axis=1)
-    # In the rows' own precision, so that subtracting it is one rounding.
-    return np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(looked_at.dtype).astype(np.float64)
 
 
 def refuse_not_finite(X: PointRows, names: Sequence[Any] | None, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
@@ -186,20 +191,6 @@ def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -
     )
 
 
-def _too_far(X: PointRows, limit: float, anchor: np.ndarray) -> DataError:
-    cells = X.tocoo() if sparse.issparse(X) else X
-    if sparse.issparse(X):
-        at = int(np.flatnonzero(np.abs(cells.data) > limit)[0])
-        row, place, cell = int(cells.row[at]), int(cells.col[at]), cells.data[at]
-    else:
-        row, place = (int(at) for at in np.argwhere(np.abs(X / 2 - anchor / 2) > limit / 2)[0])
-        cell = X[row, place]
-    return DataError(
-        f"{named(place)}, row {row + 1} holds {cell}: so far from the rows that the centres are of that no centre is "
-        "nearer than another. Leave the row out."
-    )
-
-
 def spans(rows: int) -> list[slice]:
     """Where chunks begin and end: by the number of rows alone, so that no number of threads changes a sum."""
     step = 32_768 if rows > 131_072 else 8_192
@@ -230,7 +221,7 @@ class Points(Struct, frozen=True):
         return float(len(self) if self.weights is None else self.weights.sum())
 
 
-# Many descents on few rows at once: starts times centres are just more centres.
+# Many runs on a few rows in one pass: initialisations x centres are just more centres.
 
 TILE = 1 << 19
 """Scores held at once, unless one start has more."""
@@ -475,7 +466,7 @@ def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -
     return ends
 
 
-# Where k-means starts: centres drawn from the distinct rows, so that row order and repetition cannot matter.
+# Initialisation: centres drawn from the distinct rows, so that row order and repeated rows do not matter.
 
 SAMPLE = 8_192
 """Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""
