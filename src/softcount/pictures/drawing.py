@@ -93,7 +93,7 @@ def fit_text(text: str, width: float, size: float = NORMAL) -> str:
     return text + "…"
 
 
-class Text(Struct, frozen=True):
+class Label(Struct, frozen=True):
     """A text, SMALL or NORMAL; `anchor` is the part of it that stands at the place, `halo` separates it from lines."""
 
     at: Point
@@ -206,7 +206,7 @@ class Dots(Struct, frozen=True):
         ax.scatter(*zip(*self.points, strict=True), s=size, color=color, alpha=self.strength, lw=0, zorder=order)
 
 
-Shape = Text | Boxes | Stroke | Dots
+Shape = Label | Boxes | Stroke | Dots
 
 
 class Drawing(Struct):
@@ -223,7 +223,7 @@ class Drawing(Struct):
 
     def text(self, x: float, y: float, text: object, tone: str = "ink", **style: Any) -> None:
         """Add a text; `style` is its anchor, size, bold, halo."""
-        self.shapes.append(Text((x, y), printable(text), tone, **style))
+        self.shapes.append(Label((x, y), printable(text), tone, **style))
 
     def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, title: str = "") -> None:
         """Add a filled rectangle from its upper left corner."""
@@ -283,7 +283,7 @@ class Drawing(Struct):
         found = Drawing(self.width, self.height, self.description, list(self.shapes))
         for (x, y), each in self.inner:
             for shape in each.flat().shapes:
-                if isinstance(shape, Text):
+                if isinstance(shape, Label):
                     moved: dict[str, Any] = {"at": (shape.at[0] + x, shape.at[1] + y)}
                 elif isinstance(shape, Boxes):
                     moved = {"boxes": tuple((a + x, b + y, w, h) for a, b, w, h in shape.boxes)}
