@@ -249,7 +249,14 @@ class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
             text_of([None if cell is None else cell.strip() for cell in cells]), time_pattern(pattern)
         )
         parts = {name: _part(name, pc.struct_field(found, [name])) for name in found.type.names}
-        seconds, known = _clock(parts, len(cells)), ~filled(pc.is_null(found), null=True)
+        zero = np.zeros(len(cells))
+        hours = parts.get("H", zero)
+        if "p" in parts:  # 12 am is midnight, and 12 pm noon
+            hours = np.where((hours < 1) | (hours > 12), np.nan, hours % 12 + parts["p"])
+        ahead = parts.get("z", zero)
+        clock = hours * 3600 - ahead + parts.get("M", zero) * 60 + parts.get("S", zero) + parts.get("D", zero) * DAY
+        seconds = np.asarray(clock * parts.get("sign", np.ones(len(cells))), dtype=np.float64)
+        known = ~filled(pc.is_null(found), null=True)
         if self.is_date:
             days, valid = _days(parts, len(cells))
             seconds, known = seconds + days * DAY, known & valid & (parts.get("H", np.zeros(1)) < 24)
@@ -350,16 +357,6 @@ def _offset(zone: str) -> float:
     return -seconds if zone[0] == "-" else seconds
 
 
-def _clock(parts: dict[str, np.ndarray], count: int) -> np.ndarray:
-    zero = np.zeros(count)
-    hours = parts.get("H", zero)
-    if "p" in parts:  # 12 am is midnight, and 12 pm noon
-        hours = np.where((hours < 1) | (hours > 12), np.nan, hours % 12 + parts["p"])
-    ahead = parts.get("z", zero)
-    found = hours * 3600 - ahead + parts.get("M", zero) * 60 + parts.get("S", zero) + parts.get("D", zero) * DAY
-    return np.asarray(found * parts.get("sign", np.ones(count)), dtype=np.float64)
-
-
 def _days(parts: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Days since 1970, and which dates there are."""
     short = parts.get("y")
@@ -367,15 +364,11 @@ def _days(parts: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndar
     quarters = 3.0 * parts.get("q", np.ones(count)) - 2.0
     months, days = parts.get("b", parts.get("m", quarters)), parts.get("d", np.ones(count))
     valid = (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31) & (years >= 1)
-    starts = _months_from_1970(np.where(valid, years, 1970), np.where(valid, months, 1))
+    whole = np.nan_to_num((np.where(valid, years, 1970) - 1970) * 12 + np.where(valid, months, 1) - 1).astype(np.int64)
+    starts = np.asarray(whole.astype("datetime64[M]"))
     found = starts.astype("datetime64[D]").astype(np.float64)
     ends = (starts + 1).astype("datetime64[D]").astype(np.float64)
     return found + days - 1, valid & (days <= ends - found)
-
-
-def _months_from_1970(years: np.ndarray, months: np.ndarray) -> np.ndarray:
-    whole = np.nan_to_num((years - 1970) * 12 + months - 1).astype(np.int64)
-    return np.asarray(whole.astype("datetime64[M]"))
 
 
 def _date_words(days: int, padded: bool) -> dict[str, str]:

@@ -67,7 +67,7 @@ class OddCells(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[Any], places: np.ndarray, bad: np.ndarray) -> OddCells:
         """Those cells of a column, by its distinct values and their places, that are bad."""
-        counts = _counts(texts, places)
+        counts = np.bincount(places + 1, minlength=len(texts) + 1)[1:]
         spelt: dict[str, int] = {}
         for place in np.flatnonzero(bad).tolist():
             word = texts[place].strip()
@@ -92,10 +92,6 @@ class OddCells(NamedTuple):
             "" if len(words) == len(self.words[:FEW_WORDS]) else "if they are numbers, write them as the others are; "
         )
         return f"{missing}{number}if they are categories: {remedies.kind(key, 'categorical')}"
-
-
-def _counts(texts: Sequence[Any], places: np.ndarray) -> np.ndarray:
-    return np.bincount(places + 1, minlength=len(texts) + 1)[1:]
 
 
 def dashes_in(texts: Sequence[Any]) -> tuple[str, ...]:
@@ -217,8 +213,12 @@ def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
         column = with_levels(column)
     places, known = numpy_of(column.indices)
     places = places if known is None else np.where(known, places, np.int32(-1))
-    values, places = _only_used(column.dictionary, places)
-    return _levels(values, words), places
+    # Slices of a column share its dictionary: drop the entries that no row uses.
+    seen = np.bincount(places + 1, minlength=len(column.dictionary) + 1)[1:] > 0
+    if seen.all():
+        return _levels(column.dictionary, words), places
+    renumbered = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)
+    return _levels(column.dictionary.take(arrow_of(np.flatnonzero(seen))), words), renumbered[places]
 
 
 NAMED_WORDS, NAMED_COLUMNS = 5, 3
@@ -283,15 +283,6 @@ def _note_of_words(found: Mapping[str, Mapping[Key, int]], rows: int | None) -> 
     return f"read as missing{where}: {', '.join(told)}{more} ({kept} keeps such words)"
 
 
-def _only_used(values: Any, places: np.ndarray) -> tuple[Any, np.ndarray]:
-    """A dictionary without the entries that no row uses (slices of a column share the dictionary of the whole)."""
-    seen = np.bincount(places + 1, minlength=len(values) + 1)[1:] > 0
-    if seen.all():
-        return values, places
-    renumbered = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)
-    return values.take(arrow_of(np.flatnonzero(seen))), renumbered[places]
-
-
 def _levels(values: Any, words: MissingWords) -> list[Any]:
     cells = cell_type(values.type)
     if cells is CellType.TEXT:
@@ -331,7 +322,9 @@ def numbers(
     if cells is CellType.NESTED:
         raise DataError(f"{wording.column(key)} holds nested or binary values, where the model has numbers.")
     if cells is CellType.TEXT:
-        found = _spelt_numbers(column, words, key, start, _reader(padded, form))
+        pattern = arrow_columns.PADDED if padded else arrow_columns.PLAIN
+        read = partial(arrow_columns.floats_of, pattern=pattern) if form is None or is_plain(form) else form.read
+        found = _spelt_numbers(column, words, key, start, read)
     else:
         found = _typed_numbers(column, cells)
         refuse_infinite(found, key, start)
@@ -379,13 +372,6 @@ def _seconds(column: Any) -> np.ndarray:
     ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
     found = filled(ticks)
     return found * 86_400.0 if days else found / _TICKS[unit]
-
-
-def _reader(padded: bool, form: CellForm | None) -> Callable[[Sequence[str | None]], Read]:
-    """What reads cells of text as numbers."""
-    if form is not None and not is_plain(form):
-        return form.read
-    return partial(arrow_columns.floats_of, pattern=arrow_columns.PADDED if padded else arrow_columns.PLAIN)
 
 
 def _spelt_numbers(

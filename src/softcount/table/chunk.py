@@ -51,20 +51,17 @@ class Chunk(Struct, frozen=True):
 
     def take(self, rows: np.ndarray | slice) -> Chunk:
         """Some of its rows, as if they came one after another where it starts; rows of sequences only as a slice."""
-        borders = self._borders_in(rows)
+        borders = self.borders
+        if borders is not None:
+            first, stop, step = rows.indices(self.n_rows) if isinstance(rows, slice) else (0, 0, 0)
+            if step != 1:
+                raise ValueError("rows of sequences stay together: take a slice without a step, not rows picked out")
+            borders = borders[(borders >= first) & (borders < stop)] - first
         reals = self.reals[rows]
         codes, wide = (np.ascontiguousarray(store[rows]) for store in (self.codes, self.wide))
         labels, weights = (None if side is None else side[rows] for side in (self.labels, self.weights))
         bags = tuple(bag[rows] for bag in self.bags)
         return Chunk(self.start, len(reals), reals, codes, wide, bags, labels, weights, borders)
-
-    def _borders_in(self, rows: np.ndarray | slice) -> np.ndarray | None:
-        if self.borders is None:
-            return None
-        first, stop, step = rows.indices(self.n_rows) if isinstance(rows, slice) else (0, 0, 0)
-        if step != 1:
-            raise ValueError("rows of sequences stay together: take a slice without a step, not rows picked out")
-        return self.borders[(self.borders >= first) & (self.borders < stop)] - first
 
 
 def end_to_end(chunks: Sequence[Chunk]) -> Sequence[Chunk]:

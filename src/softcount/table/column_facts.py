@@ -65,17 +65,16 @@ def form_of(key: Key, texts: Sequence[str | None], habits: CellHabits) -> CellFo
     cells = [text.strip() for text in texts if text is not None and _digit.search(text)]
     if not cells:
         return None
-    return _form_of_numbers(key, cells, habits) or _time_form(key, cells, habits) or duration_form(cells)
-
-
-def _form_of_numbers(key: Key, cells: Sequence[str], habits: CellHabits) -> NumberForm | None:
-    """The form of numbers by the first cells, and by those that are written otherwise: 950 may come before 1,200."""
     some = cells[:LOOKED_AT]
     form = _number_form(key, some, habits)
     others = [] if form is None else [cell for cell, bad in zip(cells, form.read(cells)[1], strict=True) if bad]
     if form is None and all(map(re.compile(number_pattern("", ".")).fullmatch, some)):
         others = list(cells[LOOKED_AT:])  # plain so far
-    return _number_form(key, [*others[:LOOKED_AT], *some], habits) if others else form
+    return (
+        (_number_form(key, [*others[:LOOKED_AT], *some], habits) if others else form)
+        or _time_form(key, cells, habits)
+        or duration_form(cells)
+    )
 
 
 _digit = re.compile("[0-9]")
@@ -163,7 +162,10 @@ _small = re.compile(r"(?<![0-9])[1-9](?=[-/.,]| (?!day))|(?<![0-9:])[0-9]:")
 
 def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm | None:
     """The form of dates, times or durations; dates that may be read in two ways are refused unless one says how."""
-    patterns = _zoned(_patterns(cells[0]), cells)
+    patterns = _patterns(cells[0])
+    zones = {match["zone"] for cell in cells if (match := _moment.fullmatch(cell)) and match["clock"]}
+    if len(zones) > 1 and "" not in zones:
+        patterns = [re.sub("(?:Z|[+-][0-9]{2}:?[0-9]{2})$", "%z", pattern) for pattern in patterns]
     forms = [_shaped(pattern, cells) for pattern in patterns]
     wrong = [form.read(cells)[1] for form in forms]
     fits = [form for form, bad in zip(forms, wrong, strict=True) if not bad.any()]
@@ -176,14 +178,6 @@ def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm |
             f"{wording.cell(mixed[0])}. Write them in one order, or leave it out: {remedies.kind(key, 'ignore')}"
         )
     return fits[0] if fits else None
-
-
-def _zoned(patterns: Sequence[str], cells: Sequence[str]) -> Sequence[str]:
-    """The patterns with any time zone in place of the first cell's, where others have others."""
-    zones = {match["zone"] for cell in cells if (match := _moment.fullmatch(cell)) and match["clock"]}
-    if len(zones) < 2 or "" in zones:
-        return patterns
-    return [re.sub("(?:Z|[+-][0-9]{2}:?[0-9]{2})$", "%z", pattern) for pattern in patterns]
 
 
 def _ordered(key: Key, fits: Sequence[TimeForm], shown: str, habits: CellHabits) -> TimeForm:
@@ -448,7 +442,10 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
         return replace(spelt, written=None)  # plain whole numbers, whatever other columns begin their decimals with
     if not bad.any():
         return None if few and form is not None else spelt if as_spelt else _with_marks(spelt)
-    return _odd_facts(spelt, found, places, OddCells.of(found, places, bad), few)
+    odd = OddCells.of(found, places, bad)
+    if mean_missing(key, odd, few):
+        return replace(_with_marks(spelt), missing=odd.words, note=note_of_missing(key, odd))
+    return replace(_level_facts(key, CellType.TEXT, found, places), note=note_of_words(key, odd, few))
 
 
 def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray) -> Facts:
@@ -458,14 +455,6 @@ def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray
     different = len(set(texts))
     only = texts[0] if different == 1 else None
     return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts), there=known)
-
-
-def _odd_facts(spelt: Facts, found: list[Any], places: np.ndarray, odd: OddCells, few: bool) -> Facts:
-    """Facts of a column in which some cells are no numbers: of its numbers where the others mean missing."""
-    if mean_missing(spelt.key, odd, few):
-        return replace(_with_marks(spelt), missing=odd.words, note=note_of_missing(spelt.key, odd))
-    words = _level_facts(spelt.key, CellType.TEXT, found, places)
-    return replace(words, note=note_of_words(spelt.key, odd, few))
 
 
 def _with_marks(facts: Facts) -> Facts:

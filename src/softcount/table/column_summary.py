@@ -136,7 +136,13 @@ class _RunningSummary:
             more = np.bincount(getattr(chunk, store)[:, slot], minlength=len(counts))
             more[: len(counts)] += counts  # levels may be met that the schema does not have yet
             self.coded[key] = more
-        self._keep(chunk)
+        # Keep rows with low hashes; halve the limit when there are too many.
+        hashes = mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64) + APART)
+        rows = np.flatnonzero(hashes <= self.limit)
+        self.kept.append((hashes[rows], self._numbers(chunk, rows)))
+        while sum(len(part) for part, _ in self.kept) > self.most:
+            self.limit //= np.uint64(2)
+            self.kept = [(part[part <= self.limit], cells[part <= self.limit]) for part, cells in self.kept]
         self._mark(chunk)
 
     def settled(self, settled: Settled) -> _RunningSummary:
@@ -162,15 +168,6 @@ class _RunningSummary:
         lengths = [np.asarray(bag[rows].sum(axis=1), dtype=float)[:, 0] - 1.0 for bag in chunk.bags]
         lengths = [np.where(length < 0, np.nan, length) for length in lengths]
         return np.concatenate([chunk.reals[rows], *(length[:, None] for length in lengths)], axis=1)
-
-    def _keep(self, chunk: Chunk) -> None:
-        """Keep the rows whose hash is low enough; that limit is halved where there are too many."""
-        hashes = mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64) + APART)
-        rows = np.flatnonzero(hashes <= self.limit)
-        self.kept.append((hashes[rows], self._numbers(chunk, rows)))
-        while sum(len(part) for part, _ in self.kept) > self.most:
-            self.limit //= np.uint64(2)
-            self.kept = [(part[part <= self.limit], cells[part <= self.limit]) for part, cells in self.kept]
 
     def _mark(self, chunk: Chunk) -> None:
         """A number for each row that copies share."""

@@ -159,7 +159,13 @@ class ArrowEncoder(Encoder):
         unseen: dict[Key, int] = {}
         reals = np.empty((piece.n_rows, len(self.numeric)))
         for slot, plan in enumerate(self.numeric):
-            reals[:, slot] = self._numbers(plan, columns.get(plan.key), piece)
+            column = columns.get(plan.key)
+            if column is None:
+                reals[:, slot] = np.nan
+            else:
+                padded = plan.field.declared or coding.closed
+                words = coding.words.among(plan.field.missing)
+                reals[:, slot] = numbers(column, words, plan.key, piece.start, padded=padded, form=plan.field.written)
             missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
         reals, outside = without_outside(reals, enumerate(self.numeric), piece.start)
         narrow = _levels(coding.level_coders(False), columns, piece, missing, unseen, np.uint8)
@@ -170,13 +176,6 @@ class ArrowEncoder(Encoder):
             unseen[key] = wordless if coding.closed else 0
         chunk = Chunk(piece.start, piece.n_rows, reals, narrow, wide, tuple(bags.values()))
         return CodedChunk(chunk, missing, unseen, outside)
-
-    def _numbers(self, plan: ColumnPlan, column: Any, piece: TablePiece) -> np.ndarray:
-        if column is None:
-            return np.full(piece.n_rows, np.nan)
-        padded = plan.field.declared or self.coding.closed
-        words = self.coding.words.among(plan.field.missing)
-        return numbers(column, words, plan.key, piece.start, padded=padded, form=plan.field.written)
 
 
 def _levels(
@@ -290,11 +289,6 @@ class RowCoding(Struct, frozen=True):
             return raw
         return {key: raw[name] for key, name in self.located.items() if name in raw}
 
-    def new_levels(self) -> dict[Key, NewLevels]:
-        """By column, the levels that its copy of a vocabulary has met; nothing for the table's own."""
-        found = {key: coder.vocabulary.learned for key, coder in self.encoder.coders.items()}
-        return {key: new for key, new in found.items() if new is not None}
-
 
 class ChunkTask(Struct, frozen=True):
     """Calling it gives the chunk of one piece, in any thread of the table's process; `coded` works in any process.
@@ -322,7 +316,9 @@ class ChunkTask(Struct, frozen=True):
         weights = coding.sides.weights_in(raw, piece.start, self.weights)
         chunk = replace(found.chunk, labels=labels, weights=weights)
         new = None if coding.sides.labels is None else coding.sides.labels.vocabulary.learned
-        return replace(found, chunk=chunk, levels=coding.new_levels(), labels=new)
+        learned = {key: coder.vocabulary.learned for key, coder in coding.encoder.coders.items()}
+        levels = {key: met for key, met in learned.items() if met is not None}
+        return replace(found, chunk=chunk, levels=levels, labels=new)
 
     def __reduce__(self) -> tuple[Any, ...]:
         coding = replace(self.coding, encoder=self.coding.encoder.alone(self.piece.start))

@@ -88,27 +88,31 @@ def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan]
     """How to read each column of the first rows, and what to tell the table's owner."""
     plans: list[ColumnPlan] = []
     notes: list[str] = []
-    request = _with_decimal_mark(columns, request)
+    if request.habits.decimal is None:
+        texts = {key: column for key, column in columns.items() if cell_type(column.type) is CellType.TEXT}
+        first = {key: _first_cells(column) for key, column in texts.items()}
+        mark = decimal_mark({key: some for key, some in first.items() if "," in "".join(some)})
+        request = replace(request, habits=request.habits._replace(decimal=mark))
     found: dict[Key, Facts] = {}
     for key, column in columns.items():
         _refuse_nested(key, cell_type(column.type), request)
         if _text_plan(key, request) is None:
-            found[key] = facts_of(key, column, request.words, _meant(key, request))
+            declared = request.kinds.get(key)
+            numeric = declared is not None and declared != IGNORE and _kind(key, declared).numeric
+            meant = Meant(key in request.levels or (declared is not None and not numeric), numeric, request.habits)
+            found[key] = facts_of(key, column, request.words, meant)
     rows = _counted_rows(columns, found, request)
     for key, column in columns.items():
         if key in found:
             plan, note = plan_of(found[key], request, column, rows)
-            plans.append(replace(plan, field=_as_spelt(plan.field, column, request)))
+            written, cells = plan.field.written, "" if request.words.trim else named_type(column.type)
+            if cell_type(column.type) is CellType.TEXT and isinstance(written, NumberForm) and not written.spelt:
+                written = replace(written, decimals=decimals_of(_first_cells(column)))
+            plans.append(replace(plan, field=replace(plan.field, written=written, cells=cells)))
             notes.extend(said for said in (found[key].note, note) if said)
         else:
             plans.extend(filter(None, [_text_plan(key, request)]))
     return keep_something(plans, notes)
-
-
-def _meant(key: Key, request: Request) -> Meant:
-    said = request.kinds.get(key)
-    numeric = said is not None and said != IGNORE and _kind(key, said).numeric
-    return Meant(key in request.levels or (said is not None and not numeric), numeric, request.habits)
 
 
 def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], request: Request) -> np.ndarray | None:
@@ -129,24 +133,6 @@ def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], reques
     codes = (cell_codes(columns[key]) for key in keys)
     sides = [] if request.groups is None else [request.groups[:rows].astype(np.int64)]
     return counted_rows(chain(codes, sides), None if request.weights is None else request.weights[:rows])
-
-
-def _as_spelt(spec: Field, column: Any, request: Request) -> Field:
-    """The field with the type of its cells, and the decimals that numbers in cells of text are spelt with."""
-    written, text = spec.written, cell_type(column.type) is CellType.TEXT
-    if text and isinstance(written, NumberForm) and not written.spelt:
-        written = replace(written, decimals=decimals_of(_first_cells(column)))
-    return replace(spec, written=written, cells="" if request.words.trim else named_type(column.type))
-
-
-def _with_decimal_mark(columns: Mapping[Key, Any], request: Request) -> Request:
-    """The same, with the mark that begins decimals in this table, where some column can have no other."""
-    if request.habits.decimal is not None:
-        return request
-    texts = {key: column for key, column in columns.items() if cell_type(column.type) is CellType.TEXT}
-    cells = {key: _first_cells(column) for key, column in texts.items()}
-    mark = decimal_mark({key: some for key, some in cells.items() if "," in "".join(some)})
-    return replace(request, habits=request.habits._replace(decimal=mark))
 
 
 def _first_cells(column: Any) -> list[str]:
@@ -242,7 +228,11 @@ def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> Column
 def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
     """The kind of a column that its owner has said nothing about; `groups` are its rows' classes."""
     if facts.different <= 1:
-        return _constant(facts)
+        name = wording.column(facts.key)
+        if not facts.known:
+            return Verdict(Kind.CONSTANT, NO_VALUES, False, f"{name} has no values: left out")
+        said = f"always {wording.cell(facts.only)}"
+        return Verdict(Kind.CONSTANT, said, False, f"{name} is {said}: left out")
     if facts.cells is CellType.TRUTH:
         return Verdict(Kind.CATEGORICAL, "true or false")
     if facts.values is None:
@@ -275,14 +265,6 @@ def _tick_box(facts: Facts) -> Verdict | None:
     return Verdict(Kind.CATEGORICAL, f"{value} or missing", True, note)
 
 
-def _constant(facts: Facts) -> Verdict:
-    name = wording.column(facts.key)
-    if not facts.known:
-        return Verdict(Kind.CONSTANT, NO_VALUES, False, f"{name} has no values: left out")
-    said = f"always {wording.cell(facts.only)}"
-    return Verdict(Kind.CONSTANT, said, False, f"{name} is {said}: left out")
-
-
 MANY_WORDS = 4
 """Words in a cell, on average, from which on it is no category."""
 RUNNING_WORDS = 8
@@ -292,29 +274,22 @@ RUNNING_WORDS = 8
 def _decide_text(facts: Facts, named: bool) -> Verdict:
     name, count = wording.column(facts.key), facts.different
     if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
-        return _decide_running(facts)
+        # A mean number of words is not rounded up to where running text begins.
+        near = facts.words < RUNNING_WORDS <= round(facts.words)
+        about = f"{math.floor(10 * facts.words) / 10:.1f}" if near else f"{facts.words:.0f}"
+        why = f"text of about {about} words"
+        if facts.words >= RUNNING_WORDS:
+            otherwise = remedies.kind(facts.key, "categorical", IGNORE)
+            return Verdict(Kind.TEXT, why, True, f"{name} is running text: its words are counted (else {otherwise})")
+        counted, kept = remedies.kind(facts.key, "text"), remedies.kind(facts.key, "categorical")
+        note = f"{name} is short text: left out ({counted} to count its words, {kept} to keep its cells as categories)"
+        return Verdict(Kind.TEXT, why, False, note)
     if named and count == facts.known >= IDENTIFIER_ROWS:
         kept = remedies.kind(facts.key, "categorical")
         note = f"{name} differs in every row: left out as an identifier ({kept} to keep it)"
         return Verdict(Kind.IDENTIFIER, "text, every value different", False, note)
     note = f"{name} has many levels: {count} in the rows looked at" if count > NARROW_LEVELS else ""
     return Verdict(Kind.CATEGORICAL, f"text, {count} distinct", True, note)
-
-
-def _decide_running(facts: Facts) -> Verdict:
-    name, why = wording.column(facts.key), f"text of about {_rounded(facts.words)} words"
-    if facts.words >= RUNNING_WORDS:
-        otherwise = remedies.kind(facts.key, "categorical", IGNORE)
-        return Verdict(Kind.TEXT, why, True, f"{name} is running text: its words are counted (else {otherwise})")
-    counted, kept = remedies.kind(facts.key, "text"), remedies.kind(facts.key, "categorical")
-    note = f"{name} is short text: left out ({counted} to count its words, {kept} to keep its cells as categories)"
-    return Verdict(Kind.TEXT, why, False, note)
-
-
-def _rounded(words: float) -> str:
-    """A mean number of words, which is not rounded up to where running text begins."""
-    near = words < RUNNING_WORDS <= round(words)
-    return f"{math.floor(10 * words) / 10:.1f}" if near else f"{words:.0f}"
 
 
 def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[ColumnPlan], list[str]]:
@@ -428,8 +403,17 @@ def _varies(column: np.ndarray, step: int = 65_536) -> bool:
 
 def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
     head = np.asarray(array[:LOOKED_AT], dtype=np.float64)
-    plain = _plain_anchors(head)
-    constant = _constant_columns(array, head)
+    if math.isfinite(float(head.sum())):
+        at, scale = anchors_of(head[:: max(1, len(head) // ANCHORED_BY)])
+        plain = [Anchor(*pair) for pair in zip(at.tolist(), scale.tolist(), strict=True)]
+    else:
+        plain = [anchor_of(head[:, place]) for place in range(head.shape[1])]
+    still = ~(np.fmin.reduce(head, axis=0) < np.fmax.reduce(head, axis=0))
+    for slot in np.flatnonzero(still):
+        column = np.asarray(array[:, slot])
+        known = column[~np.isnan(column)]
+        still[slot] = not len(known) or not _varies(known)
+    constant: list[bool] = still.tolist()
     spoken = {*request.kinds, *request.levels}
     simple = bool(np.isfinite(head).all())
 
@@ -443,24 +427,6 @@ def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
         return ColumnPlan(kept, number_like=True, plain=anchor), ""
 
     return [look(place) for place in range(array.shape[1])]
-
-
-def _plain_anchors(head: np.ndarray) -> list[Anchor]:
-    if math.isfinite(float(head.sum())):
-        at, scale = anchors_of(head[:: max(1, len(head) // ANCHORED_BY)])
-        return [Anchor(*pair) for pair in zip(at.tolist(), scale.tolist(), strict=True)]
-    return [anchor_of(head[:, place]) for place in range(head.shape[1])]
-
-
-def _constant_columns(array: np.ndarray, head: np.ndarray) -> list[bool]:
-    """Which columns hold one value, or none, in every row; those that vary early cost one look at the first rows."""
-    still = ~(np.fmin.reduce(head, axis=0) < np.fmax.reduce(head, axis=0))
-    for place in np.flatnonzero(still):
-        column = np.asarray(array[:, place])
-        known = column[~np.isnan(column)]
-        still[place] = not len(known) or not _varies(known)
-    found: list[bool] = still.tolist()
-    return found
 
 
 def _look_float(

@@ -184,7 +184,9 @@ def decide_numbers(facts: Facts, named: bool, groups: np.ndarray | None = None) 
 
 def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdict:
     few = is_few(facts.different, facts.known)
-    identifier = named and (is_run(facts) or has_identifier_name(facts.key))
+    identifier = named and (
+        is_run(facts) or (isinstance(facts.key, str) and _ID_NAME.fullmatch(facts.key.strip()) is not None)
+    )
     if identifier and not few:
         return _identifier(facts)
     levels = Verdict(Kind.CATEGORICAL, f"whole numbers, {facts.different} distinct")
@@ -246,11 +248,6 @@ def is_run(facts: Facts) -> bool:
     if facts.values is None or not facts.different == facts.known >= IDENTIFIER_ROWS:
         return False
     return float(facts.values.max()) - float(facts.values.min()) == facts.known - 1
-
-
-def has_identifier_name(key: Key) -> bool:
-    """Whether a column is called as identifiers are."""
-    return isinstance(key, str) and _ID_NAME.fullmatch(key.strip()) is not None
 
 
 def _varies_as_counts(key: Key, values: Any) -> bool:

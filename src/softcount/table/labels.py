@@ -164,32 +164,23 @@ def refuse_many_numbers(classes: Sequence[Any], key: object = None) -> None:
 
 def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
     """Labels from lists, series, strings and objects, by Arrow's dictionary."""
+    import pyarrow as pa
+
     if is_frame(y) and not hasattr(y, "dtype") and hasattr(y, "column_names"):
         raise DataError("labels must be one column. Pass the name of the column, or the column itself.")
     column = arrow_column("labels", y)
     if len(column) == 0:
         return np.zeros(0), np.zeros(0, dtype=np.int32)
-    as_numbers = _number_array(column)
-    if as_numbers is not None:
-        return code_labels(as_numbers, decimals)
+    if pa.types.is_integer(column.type) and column.null_count == 0:
+        return code_labels(numpy_of(flat(column))[0], decimals)
+    if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+        return code_labels(filled(flat(column.cast(pa.float64()))), decimals)
     values, places = distinct(column, NO_WORDS)
     levels = [value for value in values if value is not None]
     ordered = in_order(levels)
     table = np.full(len(values) + 1, UNKNOWN, dtype=np.int32)
     table[[place for place, value in enumerate(values) if value is not None]] = order_codes(levels, ordered)[1:] - 1
     return class_array(ordered, y), table[places]
-
-
-def _number_array(column: Any) -> np.ndarray | None:
-    """A column of numbers as an array, whole ones without holes as they are; None for anything else."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_integer(kind) and column.null_count == 0:
-        return numpy_of(flat(column))[0]
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return filled(flat(column.cast(pa.float64())))
-    return None
 
 
 def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:

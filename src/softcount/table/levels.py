@@ -157,19 +157,16 @@ class LevelCoder(Struct):
         if self.plan.as_numbers and not self.closed:
             levels = [self._level(value, place, places, start) for place, value in enumerate(values)]
         if self.plan.is_tick_box and not self.closed:
-            self._check_ticks(levels, places, start)
+            # A second value: the column is not a tick box, and missing is no category.
+            for place, level in enumerate(levels):
+                if level is not None and level != self.plan.constant:
+                    reason = f"not always the same: {wording.cell(level)}"
+                    raise Contradiction(self.plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
         try:
             return self.vocabulary.codes(levels)
         except TooManyLevels:
             new = [place for place, level in enumerate(levels) if level is not None and level not in self.vocabulary]
             raise self.overflow(start + int(np.argmax(np.isin(places, new))) + 1) from None
-
-    def _check_ticks(self, levels: Sequence[Any], places: np.ndarray, start: int) -> None:
-        """Raise a contradiction at a second value: then the column is not a tick box, and missing is no category."""
-        for place, level in enumerate(levels):
-            if level is not None and level != self.plan.constant:
-                reason = f"not always the same: {wording.cell(level)}"
-                raise Contradiction(self.plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
 
     def _level(self, value: Any, place: int, places: np.ndarray, start: int) -> Any:
         """The number a cell stands for; a cell that is none changes what the column is."""
@@ -302,7 +299,12 @@ class Recoder:
                 return part, unseen
             out = np.empty((len(block), len(self.coders)), dtype=np.uint8)
             out[:, tables.fast] = part
-            self._one_by_one(tables, block, out, unseen, start)
+            for slow in tables.slow:
+                coder = self.coders[slow]
+                found = coder.codes(arrow_of(block[:, self.places[slow]]), start)
+                out[:, slow] = found
+                if coder.closed:
+                    unseen[slow] = int(np.count_nonzero(found == coder.vocabulary.beyond))
             return out, unseen
 
     def _look_up(self, tables: Tables, raw: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -328,14 +330,6 @@ class Recoder:
                 except TooManyLevels:
                     raise coder.overflow(start + int(np.argmax(new)) + 1) from None
         self._tables = self._build()
-
-    def _one_by_one(self, tables: Tables, block: np.ndarray, out: np.ndarray, unseen: list[int], start: int) -> None:
-        for place in tables.slow:
-            coder = self.coders[place]
-            found = coder.codes(arrow_of(block[:, self.places[place]]), start)
-            out[:, place] = found
-            if coder.closed:
-                unseen[place] = int(np.count_nonzero(found == coder.vocabulary.beyond))
 
 
 def _fits(levels: Sequence[Any]) -> bool:

@@ -72,7 +72,10 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     # Sources with real nulls take no word for one: a folder, a country or a document may be called NA.
     verbatim = source.kinds or source.verbatim
     words = MissingWords.besides_null(said) if verbatim else MissingWords.of(said, source.text_file)
-    apart = {key for key in (target, weight) if key is not None} | _aside(source, kinds, schema)
+    # Columns such as the file a document is from are features only if they are declared.
+    named = set(kinds) if isinstance(kinds, Mapping) else set()
+    known = set() if schema is None else {spec.key for spec in schema.fields}
+    apart = {key for key in (target, weight) if key is not None} | (set(source.aside) - named - known)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
     if schema is not None and target is not None:
@@ -81,7 +84,12 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named, habits)
     sides = _sides(source, request, target, weight, labels, weights)
     if schema is not None:
-        return _closed(source, schema, words, sides, apart)
+        notes = list(source.notes)
+        located = _located(source, schema, apart, notes)
+        plans = tuple(
+            ColumnPlan(spec, as_numbers=_has_numbers(spec), guessed=not spec.declared) for spec in schema.fields
+        )
+        return Table(TableParts(source, plans, words, schema.missing, sides, tuple(notes), schema, located))
     if texts and sides.gaps:
         texts = {}  # labels may have a say in which words are kept
     return _open(source, request, said, sides, apart, texts)
@@ -165,20 +173,6 @@ def _open(
         raise DataError(f"no column is left to model ({why}). Declare a column to be used: {how}")
     said = (*source.notes, *notes)
     return Table(TableParts(source, tuple(plans), request.words, missing, sides, said, texts=texts))
-
-
-def _aside(source: Source, kinds: Any, schema: Schema | None) -> set[Key]:
-    """Columns that a source has beside the features, such as the file a document is from; declared, they are used."""
-    named = set(kinds) if isinstance(kinds, Mapping) else set()
-    known = set() if schema is None else {spec.key for spec in schema.fields}
-    return set(source.aside) - named - known
-
-
-def _closed(source: Source, schema: Schema, words: MissingWords, sides: Sides, apart: set[Key]) -> Table:
-    notes = list(source.notes)
-    located = _located(source, schema, apart, notes)
-    plans = tuple(ColumnPlan(spec, as_numbers=_has_numbers(spec), guessed=not spec.declared) for spec in schema.fields)
-    return Table(TableParts(source, plans, words, schema.missing, sides, tuple(notes), schema, located))
 
 
 def _has_numbers(spec: Field) -> bool:

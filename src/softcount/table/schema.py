@@ -463,7 +463,10 @@ class ColumnPlan(Struct, frozen=True):
             return replace(self.as_kind(kind, said), as_numbers=False)
         if why.becomes is Becomes.WIDE:
             return replace(self, field=replace(self.field, wide=True))
-        return self._varying(said)
+        if isinstance(self.constant, float):
+            return self.as_kind(Kind.REAL, said)
+        as_numbers = not isinstance(self.constant, str | bool)
+        return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=as_numbers, number_like=as_numbers)
 
     def reaching(self, most: float) -> ColumnPlan:
         """The same column in units in which a distance of `most` from the anchor is not too far."""
@@ -475,12 +478,6 @@ class ColumnPlan(Struct, frozen=True):
     def is_tick_box(self) -> bool:
         """Whether missing cells are a category, because the column seemed to have one value or none."""
         return BLANK in self.extra and not self.field.declared
-
-    def _varying(self, said: str) -> ColumnPlan:
-        if isinstance(self.constant, float):
-            return self.as_kind(Kind.REAL, said)
-        as_numbers = not isinstance(self.constant, str | bool)
-        return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=as_numbers, number_like=as_numbers)
 
     def cap(self, levels: list[object]) -> ColumnPlan:
         """The same column with only these levels kept apart."""

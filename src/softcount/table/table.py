@@ -21,7 +21,7 @@ from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import Chunk, Reach, Settled, reach_of
 from softcount.table.encode import ChunkTask, CodedChunk, FinalOrder, PartFacts, RowCoding, Tally, add_facts
 from softcount.table.labels import SideColumns, no_weight, numeric_target, refuse_many_numbers
-from softcount.table.levels import KeptLevels, LevelCoder, Vocabulary, frequent_levels, in_order, order_codes
+from softcount.table.levels import LevelCoder, Vocabulary, frequent_levels, in_order, order_codes
 from softcount.table.schema import (
     LOOKED_AT,
     Becomes,
@@ -64,17 +64,15 @@ def grouped_notes(notes: Sequence[str]) -> list[str]:
     for pattern, said in ALIKE:
         found = {note: match for note in kept if (match := pattern.fullmatch(note)) is not None}
         if len(found) >= ENOUGH:
-            first, told = next(iter(found)), _told(list(found.values()), said)
+            matches = list(found.values())
+            names = [
+                f"{match['name']} ({match['more'].removeprefix('is ')})" if match["more"] else match["name"]
+                for match in matches
+            ]
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            first, told = next(iter(found)), f"{len(names)} columns {said}: {', '.join(names[:NAMED])}{more}"
             kept = [told if note == first else note for note in kept if note == first or note not in found]
     return kept
-
-
-def _told(found: Sequence[re.Match[str]], said: str) -> str:
-    names = [
-        f"{match['name']} ({match['more'].removeprefix('is ')})" if match["more"] else match["name"] for match in found
-    ]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{len(names)} columns {said}: {', '.join(names[:NAMED])}{more}"
 
 
 # A table that is open for reading: its schema as guessed or given, and its rows as chunks.
@@ -314,7 +312,9 @@ class Table:
         self._tally = tally = Tally(None if self.parts.watch is None else self.parts.watch(self))
         if self._coding is None:
             self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
-        for piece in self._pieces():
+        wanted = self._wanted()
+        held = bool(self._texts) and not wanted and all(text.complete for text in self._texts.values())
+        for piece in text_columns.held_pieces(self._texts) if held else self.source.pieces(wanted):
             labels, weights = self.sides.part("labels", piece), self.sides.part("weights", piece)
             yield ChunkTask(piece, self._coding, tally, labels, weights)
         refuse_unequal("labels", self.sides.labels, self.n_rows)
@@ -389,12 +389,6 @@ class Table:
         """The settled order, for parts that have codes of their own."""
         coder = self._side_columns.labels
         return FinalOrder(settled.schema, None if coder is None else in_order(coder.vocabulary.levels))
-
-    def _pieces(self) -> Iterator[TablePiece]:
-        """The rows to be read; where their words are all there is to them, and are held, nothing is read again."""
-        wanted = self._wanted()
-        held = bool(self._texts) and not wanted and all(text.complete for text in self._texts.values())
-        return text_columns.held_pieces(self._texts) if held else self.source.pieces(wanted)
 
     def _encoder(self) -> encode.Encoder:
         coding = encode.ColumnCoding(self.plans, self._coders, self.words, self.closed is not None)
@@ -472,13 +466,22 @@ class Table:
             return self._again(sides=replace(self.sides, target=_labels_after(target, why)))
         plan = next(plan for plan in self.plans if plan.key == why.key)
         if why.becomes is Becomes.FARTHER:
-            farther = self._reaching(plan)
+            chunks = (task() for task in self._alone(plan).tasks())
+            off = (np.abs(chunk.reals[:, 0] - plan.field.anchor) for chunk in chunks)
+            farther = plan.reaching(max(float(np.nanmax(part, initial=0.0)) for part in off))
             return self._again(plans=tuple(farther if plan.key == why.key else plan for plan in self.plans))
         if why.becomes is Becomes.CAPPED:
             return self._capped(plan)
         changed = plan.after(why)
         if changed.field.kind.numeric and (plan.plain is None or plan.constant is not None):
-            changed = self._anchored(changed)
+            alone, found = self._alone(changed), np.zeros(0)
+            for read in alone.tasks():
+                column = read().reals[:, 0]
+                found = np.concatenate([found, column[~np.isnan(column)]])
+                if len(found) >= LOOKED_AT:
+                    break
+            anchored = replace(changed, plain=anchor_of(found), logged=log_anchor_of(found))
+            changed = anchored.as_kind(changed.field.kind, changed.field.why)
         plans = tuple(changed if plan.key == why.key else plan for plan in self.plans)
         others = [note for note in self.notes if not note.startswith(wording.column(why.key) + " ")]
         return self._again(plans=plans, notes=(*others, _note(changed, why)))
@@ -492,7 +495,13 @@ class Table:
         capped = plan.cap(kept.levels)
         plans = tuple(capped if plan.key == capped.key else plan for plan in self.plans)
         others = [note for note in self.notes if not note.startswith(wording.column(plan.key) + " ")]
-        return self._again(plans=plans, notes=(*others, _capped_note(capped, kept)))
+        assert capped.capped is not None
+        more = f"{'at least ' if kept.at_least else ''}{kept.others:,}"
+        note = (
+            f"{wording.column(capped.key)} has more than {capped.most_levels:,} levels: the most frequent are kept, "
+            f"the rarest {more} share {capped.capped[-1]!r}"
+        )
+        return self._again(plans=plans, notes=(*others, note))
 
     def within_reach(self, chunks: Iterable[Chunk]) -> Table:
         """This table, whose rows these are; a contradiction where numbers lie too far from the first ones to square.
@@ -510,12 +519,6 @@ class Table:
         reach.check(self.schema)
         return self
 
-    def _reaching(self, plan: ColumnPlan) -> ColumnPlan:
-        """The plan in units in which none of the column's numbers is too far."""
-        chunks = (task() for task in self._alone(plan).tasks())
-        off = (np.abs(chunk.reals[:, 0] - plan.field.anchor) for chunk in chunks)
-        return plan.reaching(max(float(np.nanmax(part, initial=0.0)) for part in off))
-
     def _alone(self, plan: ColumnPlan, sides: Sides | None = None) -> Table:
         """This column by itself, read in order: what comes first must not depend on threads."""
         unused = {other.key: Field(other.key, Kind.IDENTIFIER, "", used=False) for other in self.plans}
@@ -531,17 +534,6 @@ class Table:
             chunk = task()
             levels = coder.vocabulary.levels
             yield levels, np.bincount(chunk.wide[:, 0], chunk.weights, 1 + len(levels))[1:]
-
-    def _anchored(self, plan: ColumnPlan) -> ColumnPlan:
-        """The plan with anchors from the first numbers of the column, wherever in the table they stand."""
-        alone, found = self._alone(plan), np.zeros(0)
-        for task in alone.tasks():
-            column = task().reals[:, 0]
-            found = np.concatenate([found, column[~np.isnan(column)]])
-            if len(found) >= LOOKED_AT:
-                break
-        anchored = replace(plan, plain=anchor_of(found), logged=log_anchor_of(found))
-        return anchored.as_kind(plan.field.kind, plan.field.why)
 
 
 def document_at(table: Table, key: Key, row: int) -> str | None:
@@ -561,15 +553,6 @@ def _note(plan: ColumnPlan, why: Contradiction) -> str:
     if why.becomes is Becomes.WIDE:
         return f"{name} has many levels: {why.reason}"
     return f"{name} is read as {plan.field.kind}: {plan.field.why}"
-
-
-def _capped_note(plan: ColumnPlan, kept: KeptLevels) -> str:
-    assert plan.capped is not None
-    more = f"{'at least ' if kept.at_least else ''}{kept.others:,}"
-    return (
-        f"{wording.column(plan.key)} has more than {plan.most_levels:,} levels: the most frequent are kept, the rarest "
-        f"{more} share {plan.capped[-1]!r}"
-    )
 
 
 def _labels_after(target: ColumnPlan, why: Contradiction) -> ColumnPlan:

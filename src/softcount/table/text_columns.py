@@ -254,19 +254,16 @@ def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterab
             numbers = gathered[key].add(block, int(np.count_nonzero(known)), some)
             room -= len(block.ids) + len(known)
             if room >= 0:
-                held[key][start] = _compact(marked(replace(block, ids=numbers[block.ids]), known))
+                # Held blocks know words by number alone, and have counts in as few bytes as they need.
+                compact = marked(replace(block, ids=numbers[block.ids]), known)
+                least = np.min_scalar_type(int(compact.counts.max(initial=0)))
+                held[key][start] = WordBlock(compact.indptr, compact.ids, compact.counts.astype(least), NO_WORDS)
     if not among:
         return False
     for key, column in columns.items():
         column.among = among if among < rows else None
         column.settle(gathered[key], held[key], complete=room >= 0)
     return True
-
-
-def _compact(block: WordBlock) -> WordBlock:
-    """The same counts in as few bytes as they need, of words known by their number alone."""
-    least = np.min_scalar_type(int(block.counts.max(initial=0)))
-    return WordBlock(block.indptr, block.ids, block.counts.astype(least), NO_WORDS)
 
 
 def held_pieces(columns: Mapping[Key, TextColumn]) -> Iterator[TablePiece]:
