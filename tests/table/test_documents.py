@@ -360,7 +360,7 @@ def test_a_mark_within_a_file_of_lines_belongs_to_its_line(tmp_path: Path) -> No
 
 
 def limited(monkeypatch: Any, most: int) -> None:
-    for module in ("bytestream", "archives", "document_files"):
+    for module in ("bytestream", "documents"):
         monkeypatch.setattr(f"softcount.sources.{module}.LONGEST", most)
     monkeypatch.setattr("softcount.sources.bytestream.BLOCK", 64)
 

@@ -116,7 +116,14 @@ class ParquetSource(Source):
         with self.file.unchanged(), self._opened() as file:
             schema = drop_index(file.schema_arrow)
             self.n_rows = file.metadata.num_rows
-            row_bytes = _text_bytes(file.metadata)
+            row_bytes = 0.0
+            if file.metadata.num_row_groups and file.metadata.num_rows:
+                group = file.metadata.row_group(0)
+                columns = (group.column(place) for place in range(group.num_columns))
+                text: int = sum(
+                    column.total_uncompressed_size for column in columns if column.physical_type == "BYTE_ARRAY"
+                )
+                row_bytes = text / max(1, int(group.num_rows))
         self._types = dict(zip(schema.names, schema.types, strict=True))
         self.types = {key: cell_type(kind) for key, kind in self._types.items()}
         self.keys = list(schema.names)
@@ -208,16 +215,6 @@ class ParquetSource(Source):
             start += table.num_rows
             if self._progress:
                 self._progress(total * start // (self.n_rows or 1), total)
-
-
-def _text_bytes(metadata: Any) -> float:
-    """Bytes of text in a row, by the first row group."""
-    if not metadata.num_row_groups or not metadata.num_rows:
-        return 0.0
-    group = metadata.row_group(0)
-    columns = (group.column(place) for place in range(group.num_columns))
-    text: int = sum(column.total_uncompressed_size for column in columns if column.physical_type == "BYTE_ARRAY")
-    return text / max(1, int(group.num_rows))
 
 
 def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:

@@ -94,14 +94,25 @@ def _whole_rows(
         ends, shut = row_ends(data, delimiter, compiled())
         if not last and len(ends) and ends[-1] == len(data) and data.endswith(b"\r"):
             ends = ends[:-1]  # a newline may follow
-        _refuse_long(data, ends, row, delimiter)
+        if len(data) > LONGEST:
+            begins = np.append(0, ends)
+            long = np.flatnonzero(np.diff(begins, append=len(data)) > LONGEST)
+            if len(long):
+                before = rows_before(data, int(begins[long[0]]), delimiter)
+                raise _too_long(row + before + 1)
         tail = data[int(ends[-1]) :] if len(ends) else data
         if len(ends):
             kept = without_blank_lines(_with_newlines(data, ends), ends)
             row += len(kept[1])
             yield kept
     if tail:
-        yield _last_row(tail, delimiter, row)
+        data = tail + b"\n"
+        ends, open_quote = row_ends(data, delimiter)
+        if open_quote or not len(ends):
+            raise DataError(
+                f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell."
+            )
+        yield data, ends
 
 
 def with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
@@ -113,24 +124,6 @@ def with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
         before = block
     if before is not None:
         yield before, True
-
-
-def _last_row(tail: bytes, delimiter: str, row: int) -> tuple[bytes, np.ndarray]:
-    data = tail + b"\n"
-    ends, open_quote = row_ends(data, delimiter)
-    if open_quote or not len(ends):
-        raise DataError(f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell.")
-    return data, ends
-
-
-def _refuse_long(data: bytes, ends: np.ndarray, row: int, delimiter: str) -> None:
-    if len(data) <= LONGEST:
-        return
-    begins = np.append(0, ends)
-    long = np.flatnonzero(np.diff(begins, append=len(data)) > LONGEST)
-    if len(long):
-        before = rows_before(data, int(begins[long[0]]), delimiter)
-        raise _too_long(row + before + 1)
 
 
 def _too_long(row: int) -> DataError:
@@ -156,22 +149,17 @@ def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.nd
         found, is_open = mark_rows(letters, ord(delimiter), places)
         if found >= 0:
             return places[:found].copy(), is_open
-    ends = _line_ends(letters, b"\r" in data)
+    line_ends = letters == NEWLINE
+    if b"\r" in data:
+        alone = letters == RETURN
+        alone[:-1] &= ~line_ends[1:]
+        line_ends |= alone
+    ends = np.flatnonzero(line_ends)
     if b'"' not in data:
         return ends + 1, False
     borders = _quoted(letters, ord(delimiter))
     inside = np.searchsorted(borders, ends) % 2 == 1
     return ends[~inside] + 1, len(borders) % 2 == 1
-
-
-def _line_ends(letters: np.ndarray, returns: bool) -> np.ndarray:
-    """Newlines, and carriage returns that no newline follows."""
-    found = letters == NEWLINE
-    if returns:
-        alone = letters == RETURN
-        alone[:-1] &= ~found[1:]
-        found |= alone
-    return np.flatnonzero(found)
 
 
 def _with_newlines(data: bytes, ends: np.ndarray) -> bytes:
@@ -392,7 +380,14 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
             )
         return None
     refuse_wide(len(cells), name)
-    names, below = _decoded(name, text[:skip], cells), list(_records(text, skip, delimiter, whole))
+    line = text[:skip]
+    if b"\0" in line:
+        raise DataError(f"there is a NUL byte in the first line of {name}: {not_text()}")
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(name, error.start, 0) from None
+    names, below = [cell.decode("utf-8").strip() for cell in cells], list(_records(text, skip, delimiter, whole))
     if form.header is None and not form.names and len(below) >= 3 and len(names) == len(below[0]) == len(below[1]):
         types, roles, row = map(set, below[:3])
         if types <= ORANGE_TYPES and roles <= ORANGE_ROLES and not row <= ORANGE_TYPES:
@@ -454,16 +449,6 @@ def _is_header(first: FirstLine, form: FileFormat) -> bool:
     return not form.names
 
 
-def _decoded(name: str, line: bytes, cells: Sequence[bytes]) -> list[str]:
-    if b"\0" in line:
-        raise DataError(f"there is a NUL byte in the first line of {name}: {not_text()}")
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_utf8(name, error.start, 0) from None
-    return [cell.decode("utf-8").strip() for cell in cells]
-
-
 def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
     """The error of a byte that is not UTF-8; row 0 is the header."""
     where = "" if row is None else f" (in row {row})" if row else " (in the header)"
@@ -518,7 +503,9 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
     while True:
         quoted = b""
         if data.startswith(b'"', at):
-            close = _closing(data, at + 1)
+            close = at + 1
+            while (close := data.find(b'"', close)) >= 0 and data.startswith(b'"', close + 1):
+                close += 2
             quoted, at = data[at + 1 : close].replace(b'""', b'"'), close + 1
             if not at:
                 return [*cells, quoted], -1
@@ -528,13 +515,6 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
         if not data.startswith(delimiter, end):
             return cells, end + 1 + data.startswith(b"\r\n", end) if found else -1
         at = end + 1
-
-
-def _closing(data: bytes, at: int) -> int:
-    """Where the quote is that closes a cell; -1 where there is none."""
-    while (at := data.find(b'"', at)) >= 0 and data.startswith(b'"', at + 1):
-        at += 2
-    return at
 
 
 def column_names(cells: Sequence[str], *, sure: bool = False) -> tuple[list[str], tuple[str, ...]]:

@@ -76,11 +76,7 @@ def with_single_tabs(blocks: Iterable[bytes]) -> Iterator[bytes]:
     >>> b"".join(with_single_tabs([b'  x  y\n1 "a b"\n']))
     b'x\ty\n1\t"a b"\n'
     """
-    return _mapped(blocks, lambda line: b"\t".join(_cells(line)) + b"\n")
-
-
-def _cells(line: bytes) -> list[bytes]:
-    return _quoted.findall(line) if b'"' in line else line.split()
+    return _mapped(blocks, lambda line: b"\t".join(_quoted.findall(line) if b'"' in line else line.split()) + b"\n")
 
 
 def _mapped(blocks: Iterable[bytes], change: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -270,7 +266,8 @@ class CsvSource(Source):
         noted = False
         for run in self._runs(self._look_run, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
-            broken += _count_lines(run.data) - run.n_rows
+            returns = run.data.count(b"\r")
+            broken += (run.data.count(b"\n") + (returns - run.data.count(b"\r\n") if returns else 0)) - run.n_rows
             if broken and not noted:
                 noted, self.notes = True, (*self.notes, *_note_of_breaks(run, broken))
             if total > FEW_ROWS:
@@ -382,7 +379,12 @@ class CsvSource(Source):
         if uneven:
             raise self._uneven(run.start + int(uneven[1]), int(uneven[2]))
         if "UTF8" in said or "utf8" in said.lower():
-            raise self._not_utf8(run)
+            row = run.start
+            try:
+                run.data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                row += rows_before(run.data, error.start, self.dialect.delimiter) + 1
+            raise not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
         if "conversion error to null" in said:
             raise DataError(
                 f"{self.file.name}: rows end with a {self.dialect.spoken}, but in rows {run.start + 1} to "
@@ -403,21 +405,6 @@ class CsvSource(Source):
             f"row {row} of {self.file.name} has {cells} cells where the {self.dialect.spoken}-separated header has "
             f"{expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
         )
-
-    def _not_utf8(self, run: RowBytes) -> DataError:
-        """Find the byte in the file itself: the run does not know where it lay."""
-        row = run.start
-        try:
-            run.data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            row += rows_before(run.data, error.start, self.dialect.delimiter) + 1
-        return not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
-
-
-def _count_lines(data: bytes) -> int:
-    """How many lines end in the data: by a newline, a carriage return or both."""
-    returns = data.count(b"\r")
-    return data.count(b"\n") + (returns - data.count(b"\r\n") if returns else 0)
 
 
 def _note_of_breaks(run: RowBytes, broken: int) -> tuple[str, ...]:

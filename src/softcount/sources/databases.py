@@ -59,7 +59,13 @@ def named_table(path: str) -> tuple[str, str, str] | None:
     Of a file that holds one table that is the table, also where none is named.
     """
     if path.startswith(POSTGRES):
-        return _of_address(address_of(path))
+        address = address_of(path)
+        whole = address.whole if isinstance(address, Address) else address
+        found, mark, table = whole.rpartition(MARK)
+        if not mark or "/" in table or not table:
+            asked = remedies.either('softcount.read_sql("SELECT ...", address)', '--sql "SELECT ..."')
+            raise DataError(f"{address} is a database. Name a table, {address}{MARK}TABLE, or give a query: {asked}")
+        return Address(found), table, f"SELECT * FROM {'.'.join(map(_quoted, table.split('.')))}"
     file, mark, part = path.rpartition(MARK)
     if not mark or not os.path.isfile(file):
         file, part = path, ""
@@ -68,16 +74,6 @@ def named_table(path: str) -> tuple[str, str, str] | None:
         return None
     table = chosen(file, part, sorted(_tables(file, kind)), "table")
     return file, table, f"SELECT * FROM {_quoted(table)}"
-
-
-def _of_address(address: str) -> tuple[str, str, str]:
-    """Of `ADDRESS::table`, or `ADDRESS::schema.table`."""
-    whole = address.whole if isinstance(address, Address) else address
-    found, mark, table = whole.rpartition(MARK)
-    if not mark or "/" in table or not table:
-        asked = remedies.either('softcount.read_sql("SELECT ...", address)', '--sql "SELECT ..."')
-        raise DataError(f"{address} is a database. Name a table, {address}{MARK}TABLE, or give a query: {asked}")
-    return Address(found), table, f"SELECT * FROM {'.'.join(map(_quoted, table.split('.')))}"
 
 
 def _tables(file: str, kind: str) -> list[str]:
@@ -119,24 +115,20 @@ def connected(database: str) -> Any:
 
         return sqlite3.connect(f"file:{quote(os.path.abspath(database))}?mode=ro", uri=True)
     if kind == "duckdb":
-        return _duckdb(database)
+        try:
+            import duckdb
+        except ImportError:
+            raise DataError(f'{database} is a file of DuckDB: pip install "softcount[sql]"') from None
+        try:
+            return duckdb.connect(database, read_only=True)
+        except duckdb.Error as error:
+            raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
     if not os.path.exists(database) and "=" not in database:
         first_bytes(database)  # which says what is wrong with the path
     raise DataError(
         f"{without_password(database)} is no database that is known: a file of SQLite or DuckDB, or "
         "postgresql://USER@HOST/NAME."
     )
-
-
-def _duckdb(database: str) -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise DataError(f'{database} is a file of DuckDB: pip install "softcount[sql]"') from None
-    try:
-        return duckdb.connect(database, read_only=True)
-    except duckdb.Error as error:
-        raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
 
 
 def _postgres(address: str) -> Any:
@@ -221,6 +213,8 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
             raise DataError(NO_TABLE)
         yield from _plain_batches(duckdb_reader(answer))
         return
+    import pyarrow as pa
+
     with _close_after(_cursor(connection)) as cursor:
         cursor.execute(query)
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
@@ -234,7 +228,8 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
         source.refuse_repeated(names)
         rows = _as_tuples(cursor.fetchmany(ROWS)) if rows is None else rows
         while rows:
-            yield _batch(names, rows)
+            columns = [_column(name, cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)]
+            yield pa.record_batch(columns, names=list(names))
             rows = _as_tuples(cursor.fetchmany(ROWS))
 
 
@@ -278,14 +273,6 @@ def _driver(connection: Any) -> str:
     return type(connection).__module__.partition(".")[0].lstrip("_")
 
 
-def _is_postgres(connection: Any) -> bool:
-    vendor = ""
-    if hasattr(connection, "adbc_get_info"):
-        with suppress(Exception):  # a closed connection raises a clearer error when it is queried
-            vendor = str(connection.adbc_get_info().get("vendor_name", "")).lower()
-    return vendor == "postgresql" or _driver(connection) in ("psycopg", "psycopg2")
-
-
 @contextmanager
 def _close_after(cursor: Any) -> Iterator[Any]:
     """A cursor that is closed at the end; an error of its query comes before an error of closing it."""
@@ -302,7 +289,11 @@ def _keep_transaction(connection: Any) -> Iterator[None]:
 
     ADBC cannot go back to a savepoint of a failed transaction: there the whole transaction is rolled back.
     """
-    postgres = _is_postgres(connection)
+    vendor = ""
+    if hasattr(connection, "adbc_get_info"):
+        with suppress(Exception):  # a closed connection raises a clearer error when it is queried
+            vendor = str(connection.adbc_get_info().get("vendor_name", "")).lower()
+    postgres = vendor == "postgresql" or _driver(connection) in ("psycopg", "psycopg2")
     saved = postgres and _execute(connection, f"SAVEPOINT {SAVED}")
     try:
         yield
@@ -356,13 +347,6 @@ def _cursor(connection: Any) -> Any:
         # Outside of a transaction a cursor with a name lasts only if it is held.
         return connection.cursor(name="softcount", withhold=bool(connection.autocommit), **_tuple_rows(connection))
     return _plain_cursor(connection)
-
-
-def _batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
-    import pyarrow as pa
-
-    columns = [_column(name, cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)]
-    return pa.record_batch(columns, names=list(names))
 
 
 def _column(name: str, cells: Sequence[Any]) -> Any:

@@ -163,7 +163,9 @@ class TarArchive:
             self._file = UnchangingFile(copy.path, name)
         self.skipped: list[tuple[str, str]] = []
         members = sorted(self._members(), key=lambda member: member.name.split("/"))
-        top = _shared_top(members)
+        tops = {member.name.partition("/")[0] for member in members if "/" in member.name}
+        shared = len(tops) == 1 and all("/" in member.name for member in members)  # a folder that holds all files
+        top = len(tops.pop()) + 1 if shared else 0
         self.names = [member.name[top:] for member in members]
         self.sizes = [member.size for member in members]
         self._offsets = [member.offset for member in members]
@@ -177,17 +179,15 @@ class TarArchive:
                         yield from self._member(found, end)
                         archive.members.clear()  # type: ignore[attr-defined]  # or it would keep them all
                     stopped = archive.offset
-                self._refuse_rest(raw, stopped)
+                raw.seek(stopped)
+                if raw.read(HEADER).strip(b"\0"):
+                    raise DataError(
+                        f"{self.name}, a tar file, is damaged at byte {stopped:,}. Copy or download it again."
+                    )
         except DataError:
             raise
         except (tarfile.TarError, ValueError, EOFError) as error:
             raise DataError(f"{self.name} is a damaged tar file: {error}. Copy or download it again.") from None
-
-    def _refuse_rest(self, file: IO[bytes], stopped: int) -> None:
-        """Raise where the members end at a header that makes no sense, which `tarfile` takes for the end."""
-        file.seek(stopped)
-        if file.read(HEADER).strip(b"\0"):
-            raise DataError(f"{self.name}, a tar file, is damaged at byte {stopped:,}. Copy or download it again.")
 
     def _member(self, found: tarfile.TarInfo, end: int) -> Iterator[TarMember]:
         parts = [readable(part) for part in found.name.split("/") if part not in ("", ".", "..")]
@@ -230,14 +230,6 @@ class TarHeaders(io.BufferedIOBase):
 
 Archive = FolderArchive | TarArchive
 """Documents by name, in order."""
-
-
-def _shared_top(members: list[TarMember]) -> int:
-    """How many characters name the one folder that everything lies in, 0 where there is none."""
-    tops = {member.name.partition("/")[0] for member in members if "/" in member.name}
-    if len(tops) != 1 or any("/" not in member.name for member in members):
-        return 0
-    return len(tops.pop()) + 1
 
 
 def unpacked(file: UnchangingFile, progress: Progress | None = None) -> Spool:

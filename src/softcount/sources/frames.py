@@ -90,13 +90,10 @@ class ArrowSource(Source):
         self.keys = list(keys) or list(self.table.column_names)
         source.refuse_repeated(self.keys)
         self.n_rows = self.table.num_rows
-        self._refuse_empty()
+        refuse_empty(self.table.num_rows, len(self.keys))
         row_bytes = text_bytes(self.table) / max(1, self.table.num_rows)
         self.chunk_rows = chunk_rows_for(self.table.num_rows, row_bytes, columns=len(self.keys))
         self._at = {key: place for place, key in enumerate(self.keys)}
-
-    def _refuse_empty(self) -> None:
-        refuse_empty(self.table.num_rows, len(self.keys))
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         columns = {key: self.table.column(self._at[key]) for key in keys}
@@ -238,10 +235,21 @@ def frame_source(data: Any) -> ArrowSource:
     try:
         table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        return _column_by_column(data)
+        names = list(data.columns) if hasattr(data, "columns") else []
+        if not names:
+            raise DataError(
+                "the table could not be read through Arrow. Pass a frame, a 2-D array or a file name."
+            ) from None
+        refuse_repeated(names)
+        return columns_source({name: data[name] for name in names}, named=all(isinstance(name, str) for name in names))
     refuse_repeated(table.column_names)
     table = table.select(drop_index(table.schema).names) if table.schema.metadata else table
-    keys, named = _frame_keys(table)
+    notes = (table.schema.metadata or {}).get(b"pandas")
+    labels = json.loads(notes).get("column_indexes", []) if notes else []
+    if len(labels) == 1 and labels[0].get("pandas_type") in ("int64", "int32") and table.num_columns:
+        keys, named = [int(name) for name in table.column_names], False
+    else:
+        keys, named = list(table.column_names), True
     return ArrowSource(table, keys, named)
 
 
@@ -255,24 +263,6 @@ def drop_index(schema: Any) -> Any:
         if isinstance(name, str) and name in schema.names:
             schema = schema.remove(schema.get_field_index(name))
     return schema
-
-
-def _frame_keys(table: Any) -> tuple[list[Key], bool]:
-    """Column names; the whole numbers they were where a pandas frame has no names but positions."""
-    notes = (table.schema.metadata or {}).get(b"pandas")
-    labels = json.loads(notes).get("column_indexes", []) if notes else []
-    if len(labels) == 1 and labels[0].get("pandas_type") in ("int64", "int32") and table.num_columns:
-        return [int(name) for name in table.column_names], False
-    return list(table.column_names), True
-
-
-def _column_by_column(data: Any) -> ArrowSource:
-    """A frame with a column that Arrow cannot take whole, such as one of mixed numbers and words."""
-    names = list(data.columns) if hasattr(data, "columns") else []
-    if not names:
-        raise DataError("the table could not be read through Arrow. Pass a frame, a 2-D array or a file name.")
-    refuse_repeated(names)
-    return columns_source({name: data[name] for name in names}, named=all(isinstance(name, str) for name in names))
 
 
 def plain_keys(names: Iterable[Any]) -> list[Key]:
@@ -322,7 +312,14 @@ def arrow_column(key: Key, column: Any) -> Any:
     try:
         return _from_objects(key, values.tolist())
     except UnicodeError as error:
-        raise _not_unicode(key, values, error) from None
+        halves = re.compile("[\ud800-\udfff]")
+        row = next(
+            (row for row, cell in enumerate(values, start=1) if isinstance(cell, str) and halves.search(cell)), 0
+        )
+        where = f"{wording.column(key)}, row {row}," if row else wording.column(key)
+        raise DataError(
+            f"{where} holds text that is not valid Unicode: {error}. Decode it with errors='replace'."
+        ) from None
 
 
 def _arrow_itself(column: Any) -> Any:
@@ -336,13 +333,6 @@ def _arrow_itself(column: Any) -> Any:
         return make(column)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None
-
-
-def _not_unicode(key: Key, values: np.ndarray, error: UnicodeError) -> DataError:
-    halves = re.compile("[\ud800-\udfff]")
-    row = next((row for row, cell in enumerate(values, start=1) if isinstance(cell, str) and halves.search(cell)), 0)
-    where = f"{wording.column(key)}, row {row}," if row else wording.column(key)
-    return DataError(f"{where} holds text that is not valid Unicode: {error}. Decode it with errors='replace'.")
 
 
 def _object_array(column: Any) -> np.ndarray:
@@ -361,11 +351,12 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     import pyarrow as pa
 
-    cells = [None if is_missing(cell) else _simple(cell) for cell in cells]
+    cells = [None if is_missing(cell) else cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+    cells = [cell.decode("utf-8") if isinstance(cell, bytes) else cell for cell in cells]
     kinds = {type(cell) for cell in cells}
     if kinds <= {str, type(None)}:
         return text_of(cells)
-    if kinds in ({bool}, {float}) or (kinds == {int} and _fit_in_64_bits(cells)):
+    if kinds in ({bool}, {float}) or (kinds == {int} and max(cells) < 2**63 and min(cells) >= -(2**63)):
         return arrow_of(np.array(cells))
     try:
         return pa.array(cells)
@@ -373,7 +364,12 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
         pass
     # Spreadsheets keep a date as its midnight.
     cells = [str(cell).removesuffix(" 00:00:00") if isinstance(cell, _TIMES) else cell for cell in cells]
-    _refuse_odd(key, cells)
+    for row, cell in enumerate(cells, start=1):
+        if cell is not None and not isinstance(cell, (str, *_NUMBERS)):
+            raise CellTypeError(
+                f"{wording.column(key)}, row {row}: argument must be a string or a number, "
+                f"not {type(cell).__name__!r}. Convert the column, or leave it out."
+            )
     if any(isinstance(cell, str) for cell in cells):
         return text_of([None if cell is None else str(cell) for cell in cells])
     try:
@@ -385,16 +381,6 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
         ) from None
 
 
-def _fit_in_64_bits(cells: Sequence[int]) -> bool:
-    return not cells or (max(cells) < 2**63 and min(cells) >= -(2**63))
-
-
-def _simple(cell: Any) -> Any:
-    if isinstance(cell, np.generic):
-        return cell.item()
-    return cell.decode("utf-8") if isinstance(cell, bytes) else cell
-
-
 def is_missing(cell: Any) -> bool:
     """None, NaN, NaT and pandas' NA, told by their not being equal to themselves."""
     if cell is None:
@@ -403,15 +389,6 @@ def is_missing(cell: Any) -> bool:
         return bool(cell != cell)
     except (TypeError, ValueError):
         return type(cell).__name__ == "NAType"
-
-
-def _refuse_odd(key: Key, cells: Iterable[Any]) -> None:
-    for row, cell in enumerate(cells, start=1):
-        if cell is not None and not isinstance(cell, (str, *_NUMBERS)):
-            raise CellTypeError(
-                f"{wording.column(key)}, row {row}: argument must be a string or a number, "
-                f"not {type(cell).__name__!r}. Convert the column, or leave it out."
-            )
 
 
 def text_column(data: Any) -> Mapping[Key, Any] | None:

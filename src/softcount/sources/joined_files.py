@@ -74,7 +74,8 @@ class JoinedSource(Source):
     ) -> None:
         first = sources[0]
         self.sources = list(sources)
-        self._said = _constants(_short(names), column, said)
+        short = [os.path.basename(name) for name in names]
+        self._said = _constants(short if len(set(short)) == len(short) else list(names), column, said)
         for source, name in zip(sources[1:], names[1:], strict=True):
             _refuse_unlike(first, names[0], source, name)
         own = list(self._said[0])
@@ -189,12 +190,6 @@ def _without(source: Source, other: Source) -> list[Key]:
     return [key for key in source.keys if key not in set(other.keys)]
 
 
-def _short(names: Sequence[str]) -> list[str]:
-    """Files by their own names, where these tell them apart."""
-    short = [os.path.basename(name) for name in names]
-    return short if len(set(short)) == len(short) else list(names)
-
-
 # Folders that hold one table in several files, as Spark and others write them.
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".arrow", ".feather")
@@ -271,20 +266,16 @@ def parts_of(source: Source) -> Sequence[Any] | None:
     if isinstance(source, PartsSource):
         return source.parts
     if isinstance(source, JoinedSource):
-        return _parts_of_files(source)
+        found = []
+        for place, file in enumerate(source.sources):
+            parts = parts_of(file)
+            if parts is None:
+                return None
+            found += [OpenedPart(part.name, source.beside(place, part.source)) for part in parts]
+        return found
     if isinstance(source, ParquetSource):
         return [OpenedPart(part.file.name, part) for part in source.stretches()]
     return [OpenedPart(source.file.name, source.quietly())] if isinstance(source, CsvSource) else None
-
-
-def _parts_of_files(source: JoinedSource) -> Sequence[Any] | None:
-    found = []
-    for place, file in enumerate(source.sources):
-        parts = parts_of(file)
-        if parts is None:
-            return None
-        found += [OpenedPart(part.name, source.beside(place, part.source)) for part in parts]
-    return found
 
 
 class PartsSource(Source):

@@ -123,7 +123,12 @@ def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
             f"{name} has {len(paths):,} different names in {len(kept):,} rows, and most rows have few of them. Write "
             "names that differ from row to row as values."
         )
-    _refuse_same_name(paths, name)
+    seen: dict[str, Path] = {}
+    for path in paths:
+        other = seen.setdefault(".".join(path), path)
+        if other != path:
+            both = " and ".join(" in ".join(map(repr, reversed(each))) for each in (other, path))
+            raise DataError(f"two columns of {name} are both named {'.'.join(path)!r}: {both}. Rename one of them.")
     return columns_source({".".join(path): [_simple(row.get(path)) for row in kept] for path in paths})
 
 
@@ -134,16 +139,6 @@ def _flat(row: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from _flat(value, (*above, key))
         else:
             yield (*above, key), value
-
-
-def _refuse_same_name(paths: Iterable[Path], name: str) -> None:
-    """Raise if two paths are the same column, as `{"a.b": 1, "a": {"b": 2}}` has."""
-    seen: dict[str, Path] = {}
-    for path in paths:
-        other = seen.setdefault(".".join(path), path)
-        if other != path:
-            both = " and ".join(" in ".join(map(repr, reversed(each))) for each in (other, path))
-            raise DataError(f"two columns of {name} are both named {'.'.join(path)!r}: {both}. Rename one of them.")
 
 
 def _simple(cell: Any) -> Any:
@@ -177,7 +172,9 @@ def declared_source(file: TextFile) -> ArrowSource | None:
             f"{file.name} is a table of AutoClass, which is not read. "
             "Save it as plain CSV, with a first line that names the columns of its .hd2 file."
         )
-    return _read_arff(file) if _arff_begins(begins) else None
+    lines = (line.strip() for line in begins.removeprefix(b"\xef\xbb\xbf").splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"%")), b"")
+    return _read_arff(file) if first.lower().startswith(b"@relation") else None
 
 
 def _arff_source(
@@ -221,12 +218,6 @@ def _lines(file: TextFile) -> Iterator[tuple[int, str]]:
 _attribute = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+)\s+(.+)""", re.IGNORECASE)
 _arff_cell = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(,|$)""")
 _escaped = re.compile(r"\\(.)")
-
-
-def _arff_begins(begins: bytes) -> bool:
-    lines = (line.strip() for line in begins.removeprefix(b"\xef\xbb\xbf").splitlines())
-    first = next((line for line in lines if line and not line.startswith(b"%")), b"")
-    return first.lower().startswith(b"@relation")
 
 
 def _read_arff(file: TextFile) -> ArrowSource:

@@ -44,7 +44,12 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     if isinstance(data, np.ndarray):
         return _array_source(data)
     if type(data).__module__.startswith("scipy.sparse"):  # without importing SciPy
-        return SparseSource(_counts(data))
+        if data.dtype.kind == "c":
+            raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
+        if data.ndim != 2:
+            raise DataError(f"Expected 2D array, got {data.ndim}D array instead. Reshape your data.")
+        rows = data.tocsr()
+        return SparseSource(rows if rows.dtype == np.float64 else rows.astype(np.float64))
     if is_stream(data):
         return stream_source(data)
     if is_frame(data):
@@ -141,12 +146,3 @@ def _uneven(data: Any) -> str:
     lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
     odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
     return f"row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}"
-
-
-def _counts(matrix: Any) -> Any:
-    if matrix.dtype.kind == "c":
-        raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
-    if matrix.ndim != 2:
-        raise DataError(f"Expected 2D array, got {matrix.ndim}D array instead. Reshape your data.")
-    rows = matrix.tocsr()
-    return rows if rows.dtype == np.float64 else rows.astype(np.float64)
