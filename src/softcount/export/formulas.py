@@ -320,7 +320,14 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
 
     def _written_out(self) -> Formula:
         if self.few:
-            return _by_patterns(self.form, self.keys, self.values)
+            found: Formula = formula(0.0)
+            for holes in sorted(product((False, True), repeat=len(self.keys)), key=sum, reverse=True):
+                present = [place for place, hole in enumerate(holes) if not hole]
+                if present:
+                    found = Choose(
+                        there([self.keys[place] for place in present]), _density(self.form, self.values, present), found
+                    )
+            return found
         return Choose(there(self.keys), self.of_whole_rows(), self.of_others())
 
     def of_whole_rows(self) -> Formula:
@@ -356,15 +363,6 @@ def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
     if isinstance(of, Apply):
         return Apply(of.operation, tuple(with_blocks_computed(part, names) for part in of.parts))
     return Computed(names[id(of)]) if id(of) in names else of
-
-
-def _by_patterns(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    found: Formula = formula(0.0)
-    for holes in sorted(product((False, True), repeat=len(keys)), key=sum, reverse=True):
-        present = [place for place, hole in enumerate(holes) if not hole]
-        if present:
-            found = Choose(there([keys[place] for place in present]), _density(form, values, present), found)
-    return found
 
 
 def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) -> Formula:

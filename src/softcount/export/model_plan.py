@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.classify.encode import LARGEST, CutColumns, NumberScale, column_keys, measured_count, number_count
-from softcount.classify.ensemble import PartialRows
 from softcount.classify.features import Terms
 from softcount.classify.logistic import spread
 from softcount.classify.members import (
@@ -23,7 +22,7 @@ from softcount.classify.members import (
 )
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export.formulas import (  # fmt: skip  # fmt: skip
+from softcount.export.formulas import (  # fmt: skip
     SINGLE,
     Apply,
     Cell,
@@ -70,7 +69,10 @@ def star_sums(stars: StarTables, codes: Sequence[Code]) -> list[Formula]:
     cells = [slice(ends[place], ends[place + 1]) for place in range(len(codes))]
     found: list[Formula] = []
     for parent, own in enumerate(cells):
-        terms: list[Formula] = [_alone(codes[parent], stars.shares[:, None] + stars.alone[:, own])]
+        table = stars.shares[:, None] + stars.alone[:, own]
+        unknown = np.full((1, len(table)), CLAMPED)  # also for levels never seen
+        rows = [unknown, table.T, *([unknown] if isinstance(codes[parent], LevelCode) else [])]
+        terms: list[Formula] = [LookUp(codes[parent], np.vstack(rows))]
         for child, others in enumerate(cells):
             if child < parent:
                 terms.append(_pair((codes[child], codes[parent]), stars.given[:, others, own]))
@@ -78,17 +80,6 @@ def star_sums(stars: StarTables, codes: Sequence[Code]) -> list[Formula]:
                 terms.append(_pair((codes[parent], codes[child]), stars.given[:, others, own].transpose(0, 2, 1)))
         found.append(Once(total(terms)))
     return found
-
-
-def _alone(code: Code, table: np.ndarray) -> Formula:
-    """A table of a parent's cells, impossible where it is not known."""
-    return LookUp(code, _bordered(code, table, CLAMPED))
-
-
-def _bordered(code: Code, table: np.ndarray, unknown: float) -> np.ndarray:
-    """A (classes x cells) table as it is looked up, with a row for what is not known, and one for levels never seen."""
-    row = np.full((1, len(table)), unknown)
-    return np.vstack([row, table.T, *([row] if isinstance(code, LevelCode) else [])])
 
 
 def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
@@ -156,22 +147,19 @@ def pool_plan(model: Fitted) -> ScoringPlan:
     for name, member, weight in zip(model.pool.names, model.pool.members, model.pool.weights.tolist(), strict=True):
         own = words if isinstance(member, WordLines) else terms
         own += _member_terms(columns, name, member, weight)
-    if model.pool.sparse is not None:
-        terms = _for_sparse_rows(columns, model.pool.sparse, terms)
+    sparse = model.pool.sparse
+    if sparse is not None:
+        # The terms count by the share of the evidence that a row has, the rest comes from single columns.
+        shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
+        known = [_known(columns, sparse.member.cuts, place, each) for place, each in enumerate(shares) if each.any()]
+        share = Once(smallest(total(known), formula(1.0)))
+        single = total(gathered(_additive(columns, sparse.member, 1.0)))
+        terms = [total(gathered(terms)) * share, single * (formula(1.0) - share)]
     measured = measured_count(model.schema)
     texts = columns.texts if any(isinstance(member, WordLines) for member in model.pool.members) else ()
     inputs = input_columns(model, (*columns.keys, *texts), columns.keys[measured : columns.numbers])
     whole = tuple(gathered([*terms, *words]))
     return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration)
-
-
-def _for_sparse_rows(columns: PoolColumns, sparse: PartialRows, terms: list[Formula]) -> list[Formula]:
-    """The terms of an ensemble by the share of the evidence that a row has, and the rest by single columns."""
-    shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
-    known = [_known(columns, sparse.member.cuts, place, own) for place, own in enumerate(shares) if own.any()]
-    share = Once(smallest(total(known), formula(1.0)))
-    own = gathered(_additive(columns, sparse.member, 1.0))
-    return [total(gathered(terms)) * share, total(own) * (formula(1.0) - share)]
 
 
 def _known(columns: PoolColumns, cuts: CutColumns, place: int, share: np.ndarray) -> Formula:
@@ -223,19 +211,28 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
     if isinstance(member, Additive):
         return _additive(columns, member, weight)
     if isinstance(member, BlockAndTables):
-        return _block_and_tables(columns, member, weight)
+        found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
+        keys = columns.of(member.columns)
+        cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
+        if isinstance(member.block, ShrunkBlock):
+            form = {"mean": member.block.means, "covariance": member.block.covariances}
+            return [*found, *([block_formula(form, keys, cells) * weight] if keys else [])]
+        deviations = np.sqrt(member.block.variances)
+        for place, (key, cell) in enumerate(zip(keys, cells, strict=True)):
+            form = {"mean": member.block.means[:, place], "deviation": deviations[:, place]}
+            bell = SINGLE["normal"](form, cell)
+            assert bell is not None
+            found.append(Choose((Missing(key),), formula(0.0), bell * weight))
+        return found
     if isinstance(member, WordLines):
         return word_terms(columns.texts, member, weight)
     if isinstance(member, StarsOfCuts):
-        return [StarsMean(member.stars, _codes(columns, member)) * weight]
+        codes = tuple(columns.code(column, member.cuts) for (column,) in member.stars.terms.columns)
+        return [StarsMean(member.stars, codes) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
     )
-
-
-def _codes(columns: PoolColumns, member: StarsOfCuts) -> tuple[Code, ...]:
-    return tuple(columns.code(column, member.cuts) for (column,) in member.stars.terms.columns)
 
 
 def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[Formula]:
@@ -245,28 +242,6 @@ def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[For
         key = columns.keys[place]
         line = _standard(member.scale, place, key, FARTHEST) * slope
         found.append(Choose((Missing(key),), formula(0.0), line))
-    return found
-
-
-def _block_and_tables(columns: PoolColumns, member: BlockAndTables, weight: float) -> list[Formula]:
-    found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
-    keys = columns.of(member.columns)
-    cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
-    if isinstance(member.block, ShrunkBlock):
-        form = {"mean": member.block.means, "covariance": member.block.covariances}
-        return [*found, *([block_formula(form, keys, cells) * weight] if keys else [])]
-    deviations = np.sqrt(member.block.variances)
-    return [*found, *_normal_terms(member.block.means, deviations, keys, cells, weight)]
-
-
-def _normal_terms(
-    means: np.ndarray, deviations: np.ndarray, keys: Sequence[Key], cells: Sequence[Formula], weight: float
-) -> list[Formula]:
-    found: list[Formula] = []
-    for place, (key, cell) in enumerate(zip(keys, cells, strict=True)):
-        bell = SINGLE["normal"]({"mean": means[:, place], "deviation": deviations[:, place]}, cell)
-        assert bell is not None
-        found.append(Choose((Missing(key),), formula(0.0), bell * weight))
     return found
 
 

@@ -230,14 +230,6 @@ def written_whole(graph: OnnxGraph, of: Whole) -> str:
     return _block(graph, of) if isinstance(of, BlockDensity) else graph.written(of.out)
 
 
-def _given(graph: OnnxGraph, name: str) -> Formula:
-    """A tensor as a formula, to be part of larger ones."""
-    found = Formula()
-    graph.kept.append(found)
-    graph.made[id(found)] = name
-    return found
-
-
 # -- averaged stars
 
 
@@ -250,7 +242,9 @@ def _stars(graph: OnnxGraph, of: StarsMean) -> str:
     zeros = node("Expand", known([[0.0]]), shape)
     cells = node("Unsqueeze", node("ScatterElements", zeros, places, ones, axis=1), known([0], LONG))
     sums = node("MatMul", cells, known(np.maximum(stars.given, CLAMPED)))
-    sums = node("Add", sums, known(_alone(of)))
+    table: np.ndarray = np.maximum(of.stars.shares[:, None] + of.stars.alone, CLAMPED)
+    table[:, 0] = CLAMPED
+    sums = node("Add", sums, known(table[:, None]))
     every = node("Shape", node("ReduceMax", sums, axes=[2], keepdims=1))
     wide = node("Mul", every, known([1, 1, len(of.codes)], LONG))
     found = node("GatherElements", sums, node("Expand", node("Unsqueeze", places, known([0], LONG)), wide), axis=2)
@@ -266,13 +260,6 @@ def _place(graph: OnnxGraph, of: StarsMean, parent: int) -> str:
     if isinstance(code, LevelCode):
         there = node("And", there, node("Less", own, known([[size + 1]], LONG)))
     return node("Where", there, node("Add", own, known([[first - 1]], LONG)), known([[0]], LONG))
-
-
-def _alone(of: StarsMean) -> np.ndarray:
-    """(classes x 1 x cells) what the class and the parent say; nothing is possible without a parent."""
-    table: np.ndarray = np.maximum(of.stars.shares[:, None] + of.stars.alone, CLAMPED)
-    table[:, 0] = CLAMPED
-    return table[:, None]
 
 
 def _mean(graph: OnnxGraph, of: StarsMean, stars: str) -> str:
@@ -325,7 +312,10 @@ def _density(graph: OnnxGraph, of: BlockDensity, distance: str, count: str) -> s
         return node("Sub", node("Mul", count, known([[-HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))
     freedom, stretch, tops = student_tops(of.form, len(of.keys))
     top = node("Gather", known(tops), graph.flat(node("Cast", count, to=7)), axis=0)
-    bent = graph.written(log1p(_given(graph, node("Div", distance, known((freedom * stretch)[None])))))
+    ratio = Formula()
+    graph.kept.append(ratio)
+    graph.made[id(ratio)] = node("Div", distance, known((freedom * stretch)[None]))
+    bent = graph.written(log1p(ratio))
     power = node("Mul", node("Add", count, known(freedom[None])), known([[0.5]]))
     return node("Sub", top, node("Mul", bent, power))
 
@@ -479,7 +469,15 @@ def _finished(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
         return _told(graph, plan, joint, impossible), None
     curves = () if plan.calibration is None else plan.calibration.curves
     if curves:
-        shares = _curved(graph, joint, curves)
+        if len(curves) == 1:
+            second = _curve(graph, _odds(graph, joint, 1, [0]), curves[0])
+            shares = graph.node("Concat", graph.node("Sub", graph.known([[1.0]]), second), second, axis=1)
+        else:
+            places = range(len(curves))
+            each = [_odds(graph, joint, place, [other for other in places if other != place]) for place in places]
+            shares = graph.node(
+                "Concat", *(_curve(graph, odds, curve) for odds, curve in zip(each, curves, strict=True)), axis=1
+            )
     else:
         off = graph.node("Sub", joint, top)
         if plan.calibration is not None and plan.calibration.temperature is not None:
@@ -498,16 +496,6 @@ def _told(graph: OnnxGraph, plan: ScoringPlan, scores: str, impossible: str) -> 
     return graph.node(
         "Gather", graph.known(labels, labels.dtype), graph.node("Where", graph.flat(impossible), none, place), axis=0
     )
-
-
-def _curved(graph: OnnxGraph, joint: str, curves: Sequence[Curve]) -> str:
-    """Shares by a curve over the log-odds of each class against the others."""
-    if len(curves) == 1:
-        second = _curve(graph, _odds(graph, joint, 1, [0]), curves[0])
-        return graph.node("Concat", graph.node("Sub", graph.known([[1.0]]), second), second, axis=1)
-    places = range(len(curves))
-    each = [_odds(graph, joint, place, [other for other in places if other != place]) for place in places]
-    return graph.node("Concat", *(_curve(graph, odds, curve) for odds, curve in zip(each, curves, strict=True)), axis=1)
 
 
 def _odds(graph: OnnxGraph, joint: str, own: int, others: list[int]) -> str:

@@ -175,7 +175,11 @@ def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
     if form is not None and not spec.kind.numeric:
         raise refused(spec.key, f"holds {form.said}", "other programs read otherwise")
     if spec.kind is Kind.TEXT:
-        return _text_input(schema, spec, name)
+        reading = spec.reading or Reading()
+        if reading.analyzer == "steps":
+            raise refused(spec.key, "holds sequences", "only Softcount counts the steps of")
+        asked = () if set(schema.missing) == set(MISSING) else ("", *map(str.strip, schema.missing))
+        return InputColumn(spec.key, name, asked, tuple(spec.levels), spec.kind, reading=reading)
     levels = None if spec.kind.numeric else tuple(spec.levels)
     dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
     # Databases have real nulls: among categories the usual words are words, as in frames.
@@ -186,15 +190,6 @@ def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
     missing = dict.fromkeys((*words, *marks, *(NOT_A_NUMBER if of_numbers else ())))
     kept = tuple(word for word in missing if levels is None or word not in levels)
     return InputColumn(spec.key, name, kept, levels, spec.kind, valued, form)
-
-
-def _text_input(schema: Schema, spec: Field, name: str) -> InputColumn:
-    """A column of text, in which only words that were asked for mean missing."""
-    reading = spec.reading or Reading()
-    if reading.analyzer == "steps":
-        raise refused(spec.key, "holds sequences", "only Softcount counts the steps of")
-    asked = () if set(schema.missing) == set(MISSING) else ("", *map(str.strip, schema.missing))
-    return InputColumn(spec.key, name, asked, tuple(spec.levels), spec.kind, reading=reading)
 
 
 def spellings(level: object) -> list[str]:
@@ -258,7 +253,13 @@ class ExportCheck(Struct, frozen=True):
 def drawn_rows(model: Fitted) -> DrawnRows:
     """Rows of a fitted model, the same every time."""
     rng = np.random.default_rng(0)
-    columns = _with_holes(_cells(model, drawn(model, ROWS, None, rng)[0]), rng)
+    found = drawn(model, ROWS, None, rng)[0]
+    columns: dict[Key, list[Any]] = {}
+    for key in (spec.key for spec in model.schema.used if spec.key in found):
+        cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in found[key]]
+        holes = rng.random(len(cells)) < HOLES
+        holes[: len(cells) // 2] = False
+        columns[key] = [None if hole else cell for cell, hole in zip(cells, holes, strict=True)]
     for key, cells in columns.items():
         cells[:] = [as_cell(model.schema[key].written, cell) for cell in cells]
         if not model.schema[key].kind.numeric and all(isinstance(x, str) for x in cells if x is not None):
@@ -270,29 +271,12 @@ def drawn_rows(model: Fitted) -> DrawnRows:
     return DrawnRows(columns, proba, proba.argmax(axis=1))
 
 
-def _cells(model: Fitted, columns: Mapping[Key, Any]) -> dict[Key, list[Any]]:
-    return {
-        key: [cell.item() if isinstance(cell, np.generic) else cell for cell in columns[key]]
-        for key in (spec.key for spec in model.schema.used)
-        if key in columns
-    }
-
-
 def rows_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]]:
     """Rows between and around centres, the same every time."""
     rng = np.random.default_rng(0)
     spread = np.maximum(centres.std(axis=0), 1e-3 * np.abs(centres).max(axis=0))
     own = centres[rng.integers(len(centres), size=ROWS)] + rng.normal(size=(ROWS, len(keys))) * spread
     return {key: own[:, place].tolist() for place, key in enumerate(keys)}
-
-
-def _with_holes(columns: dict[Key, list[Any]], rng: np.random.Generator) -> dict[Key, list[Any]]:
-    found = {}
-    for key, cells in columns.items():
-        holes = rng.random(len(cells)) < HOLES
-        holes[: len(cells) // 2] = False
-        found[key] = [None if hole else cell for cell, hole in zip(cells, holes, strict=True)]
-    return found
 
 
 def compared(

@@ -184,13 +184,6 @@ def is_inlined(of: LookUp, dialect: str) -> bool:
     return dialect == "sqlite" and numbered and of.table.shape[1] <= FEW_GROUPS
 
 
-def _parts_of(of: LookUp) -> list[tuple[Code, int]]:
-    """The codes that a table is looked up by, and how many places each has."""
-    if isinstance(of.code, CombinedCode):
-        return list(zip(of.code.codes, of.code.sizes, strict=True))
-    return [(of.code, len(of.table))]
-
-
 def _halved(name: str, values: Sequence[str], first: int = 0) -> str:
     """The value at a place from 0."""
     if len(set(values)) == 1:
@@ -270,7 +263,9 @@ class SqlFormulas:
     def _looked_up(self, of: LookUp, group: int) -> Any:
         exp = self.exp
         if is_inlined(of, self.dialect):
-            return exp.Var(this=self._by_halving(_parts_of(of), of.table[:, group]))
+            combined = isinstance(of.code, CombinedCode)
+            parts = list(zip(of.code.codes, of.code.sizes, strict=True)) if combined else [(of.code, len(of.table))]
+            return exp.Var(this=self._by_halving(parts, of.table[:, group]))
         table, first = self.names.tables[id(of)]
         found = exp.column(f"g{first + min(group, of.table.shape[1] - 1)}", table=table)
         if isinstance(of.code, WordsCode):  # none of whose words is known

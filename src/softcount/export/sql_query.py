@@ -127,7 +127,10 @@ class QueryWriter(Struct, dict=True):
         self.exp = exp = sqlglot_expressions()
         self.bounds = {Kind.COUNT: exp.GTE, Kind.AMOUNT: exp.GTE, Kind.POSITIVE: exp.GT}
         blocks = [block for term in self.plan.terms for block in blocks_in(term)]
-        self.blocks = {f"b{place}_": self._of_block(block) for place, block in enumerate(blocks)}
+        self.blocks = {
+            f"b{place}_": (block.keys, block.of_whole_rows(), block.of_others(most_kept(self.dialect)))
+            for place, block in enumerate(blocks)
+        }
         named = {id(block): name for block, name in zip(blocks, self.blocks, strict=True)}
         self.terms = [with_blocks_computed(term, named) for term in self.plan.terms]
         every = [*self.terms, *(formula for _, *both in self.blocks.values() for formula in both)]
@@ -147,7 +150,18 @@ class QueryWriter(Struct, dict=True):
 
     def last(self, table: str) -> Any:
         """The selection that comes last, after all steps."""
-        rows = self._bounded(self._read(table))
+        parts = table.split(".")
+        if not all(parts) or len(parts) > 3:
+            raise DataError(f"{table!r} is no name of a table. Give a name, or schema.name.")
+        places = ("this", "db", "catalog")
+        quoted = [self.exp.to_identifier(part, quoted=True) for part in reversed(parts)]
+        source = self.exp.Table(**dict(zip(places, quoted, strict=False)))
+        source.set("alias", self.exp.TableAlias(this=self.exp.to_identifier("t")))
+        kept = [self._named(self._source(name), alias) for name, alias in zip(self.keep, self.carried, strict=True)]
+        cells = [self._named(self._cell(column), self.formulas.names.cells[column.key]) for column in self.plan.columns]
+        nothing = [] if kept or cells else [self._named(self.exp.Literal.number(1), "nothing")]
+        select = self.exp.Select(expressions=[*kept, *cells, *nothing]).from_(source, copy=False)
+        rows = self._bounded(self._step("softcount_cells", select))
         for name, (keys, whole, others) in self.blocks.items():
             rows = self._block(rows, name, keys, (whole, others))
             self.done.append(name)
@@ -168,16 +182,6 @@ class QueryWriter(Struct, dict=True):
 
     def _kept(self, names: Sequence[str]) -> list[Any]:
         return [self.exp.column(name) for name in names]
-
-    def _read(self, table: str) -> str:
-        """Cells as the model reads them: numbers, and levels as text; missing ones as null."""
-        source = self.exp.Table(**_table_parts(self.exp, table))
-        source.set("alias", self.exp.TableAlias(this=self.exp.to_identifier("t")))
-        kept = [self._named(self._source(name), alias) for name, alias in zip(self.keep, self.carried, strict=True)]
-        cells = [self._named(self._cell(column), self.formulas.names.cells[column.key]) for column in self.plan.columns]
-        nothing = [] if kept or cells else [self._named(self.exp.Literal.number(1), "nothing")]
-        select = self.exp.Select(expressions=[*kept, *cells, *nothing]).from_(source, copy=False)
-        return self._step("softcount_cells", select)
 
     def _bounded(self, last: str) -> str:
         """Numbers outside of what their column may hold are null, as the model takes them."""
@@ -210,9 +214,11 @@ class QueryWriter(Struct, dict=True):
             if self.dialect != "sqlite":
                 return double(case_of(missing, source if column.form is None else self._typed(column, source), trimmed))
             odd = case_of([(self._no_number(column, source, text), exp.Literal.number("9e999"))], source)
-            return case_of(
-                [(self._is_number(source), self._unmarked(column, source))], double(case_of(missing, odd, trimmed))
-            )
+            kind = exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
+            is_number = exp.In(this=kind, expressions=[exp.Literal.string(each) for each in ("real", "integer")])
+            marks = [(number(mark), exp.Null()) for mark in number_words(column.missing)]
+            unmarked = double(case_of(marks, source.copy(), source.copy()) if marks else source.copy())
+            return case_of([(is_number, unmarked)], double(case_of(missing, odd, trimmed)))
         if not column.valued:
             found = case_of(missing, text, trimmed) if missing else text
             blank = [exp.Literal.string(BLANK)] if BLANK in column.levels else []
@@ -242,15 +248,6 @@ class QueryWriter(Struct, dict=True):
             said = exp.Literal.string(f"column {column.key!r} must be {column.expected}")
             return case_of([(odd, exp.Anonymous(this="RAISE_ERROR", expressions=[said]))], double(source))
         return exp.Mul(this=source, expression=number(1.0))
-
-    def _is_number(self, source: Any) -> Any:
-        """Whether a cell of SQLite's is a number, which need not be written out to be compared with words."""
-        kind = self.exp.Anonymous(this="TYPEOF", expressions=[source.copy()])
-        return self.exp.In(this=kind, expressions=[self.exp.Literal.string(each) for each in ("real", "integer")])
-
-    def _unmarked(self, column: InputColumn, source: Any) -> Any:
-        marks = [(number(mark), self.exp.Null()) for mark in number_words(column.missing)]
-        return double(case_of(marks, source.copy(), source.copy()) if marks else source.copy())
 
     def _no_number(self, column: InputColumn, source: Any, text: Any) -> Any:
         """Whether a cell of SQLite's is text that is no number, or any text in a column with a form.
@@ -283,10 +280,6 @@ class QueryWriter(Struct, dict=True):
     def _inputs(self) -> list[str]:
         made = [f"{name}{group}" for name in self.done for group in range(len(self.plan.names))]
         return [*self.carried, *self.formulas.names.cells.values(), *made]
-
-    def _of_block(self, block: BlockDensity) -> tuple[Sequence[Key], Formula, Formula]:
-        """The columns of a block, what it adds to whole rows, and what to others."""
-        return block.keys, block.of_whole_rows(), block.of_others(most_kept(self.dialect))
 
     def _block(self, last: str, name: str, keys: Sequence[Key], both: tuple[Formula, Formula]) -> str:
         """What a block adds, by way of whole rows, and of others, which are few and take long."""
@@ -373,7 +366,12 @@ class QueryWriter(Struct, dict=True):
     def _values(self, name: str, keyed: Sequence[tuple[Any, np.ndarray]], width: int) -> None:
         """A table of numbers that are known, declared as such."""
         exp = self.exp
-        rows = [self._row(key, row) for key, row in keyed]
+        rows = [
+            exp.Tuple(expressions=[key, *map(number, row)])
+            if self.dialect == "bigquery"
+            else exp.Var(this=f"({', '.join([key.sql(self.dialect), *map(digits, row.tolist())])})")
+            for key, row in keyed
+        ]
         names = ["k", *(f"g{group}" for group in range(width))]
         values = exp.Values(
             expressions=rows,
@@ -388,12 +386,6 @@ class QueryWriter(Struct, dict=True):
         casts = [self._named(double(exp.column(each)), own) for each, own in zip(sources[1:], names[1:], strict=True)]
         select = exp.Select(expressions=[self._named(exp.column(sources[0]), "k"), *casts]).from_(values, copy=False)
         self._step(name, select)
-
-    def _row(self, key: Any, row: np.ndarray) -> Any:
-        """A row of a table; as it is written, where rows are written alike, which is twenty times as fast."""
-        if self.dialect == "bigquery":
-            return self.exp.Tuple(expressions=[key, *map(number, row)])
-        return self.exp.Var(this=f"({', '.join([key.sql(self.dialect), *map(digits, row.tolist())])})")
 
     # -- what becomes of scores
 
@@ -475,17 +467,12 @@ class QueryWriter(Struct, dict=True):
             for name, value in zip(names, values, strict=True)
         )
         kept = [self._named(exp.column(own), name, True) for own, name in zip(self.carried, self.keep, strict=True)]
-        headings = self._headings()
-        found = [self._named(share, name, True) for share, name in zip([told, *shares], headings, strict=False)]
-        return self._select(last, [*kept, *found])
-
-    def _headings(self) -> list[str]:
-        """What comes out is called as `softcount predict` calls it, as far as the dialect lets it."""
-        found: list[str] = []
+        headings: list[str] = []
         for name in ["predicted", *(f"p({name})" for name in self.plan.headings)]:
             plain = re.sub(r"\W+", "_", name).strip("_") if self.dialect == "bigquery" else name
-            found.append(apart(plain, {*self.keep, *found}))
-        return found
+            headings.append(apart(plain, {*self.keep, *headings}))
+        found = [self._named(share, name, True) for share, name in zip([told, *shares], headings, strict=False)]
+        return self._select(last, [*kept, *found])
 
 
 def most_kept(dialect: str) -> int:
@@ -504,15 +491,6 @@ def _refuse_too_large(tables: Sequence[JoinedTable]) -> None:
             f"{MOST_TABLES:,} tables or {MOST_NUMBERS:,} numbers at most: it cannot be exported as SQL. "
             f"{remedy or f'Export it as ONNX, or fit naive Bayes: {bayes}'}"
         )
-
-
-def _table_parts(exp: Any, name: str) -> dict[str, Any]:
-    """A table's name in up to three parts with dots between them, each quoted."""
-    parts = name.split(".")
-    if not all(parts) or len(parts) > 3:
-        raise DataError(f"{name!r} is no name of a table. Give a name, or schema.name.")
-    places = ("this", "db", "catalog")
-    return {place: exp.to_identifier(part, quoted=True) for place, part in zip(places, reversed(parts), strict=False)}
 
 
 # A scoring query run on rows drawn from the model, in a database in memory.
