@@ -84,9 +84,21 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         if large is not None:
             log_likelihood += weighted(self.plan.large.weights, large.logs)
         if log_likelihood == -np.inf:
-            return self._without_impossible(tables, factors)
-        counts = self._by_node(sums.cells[: self.plan.flat.shared] + self.plan.seen_counts)
-        posteriors = self._posteriors(sums.cells)
+            lost = self.row_logs(tables, factors) == -np.inf
+            found = RowsWithHoles.of(
+                self.graph, self.sizes, self.codes, np.where(lost, 0.0, self.weights), self.extras
+            ).expect(tables, factors)
+            for posterior in found.posteriors:
+                posterior[lost] = 0.0
+            return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
+        cells = sums.cells[: self.plan.flat.shared] + self.plan.seen_counts
+        bounds = pairwise(self.plan.flat.starts[: len(self.sizes) + 1].tolist())
+        counts = [cells[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
+        posteriors = []
+        for number, (_, seen) in enumerate(self.plan.seen_extras, len(self.sizes)):
+            sums.cells[seen] = 1.0
+            first, last = self.plan.flat.starts[number : number + 2]
+            posteriors.append(sums.cells[first:last].reshape(len(self.codes), -1))
         if large is not None:
             counts = [own + more for own, more in zip(counts, large.counts, strict=True)]
             for own, more in zip(posteriors, large.posteriors, strict=True):
@@ -97,16 +109,6 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         if not self.plan.is_large.any():
             return None
         return self.plan.large.expect(tables, [factor[self.plan.is_large] for factor in cells.factors])
-
-    def _posteriors(self, cells: np.ndarray) -> list[np.ndarray]:
-        """Of the different extra scopes; where a row shows one whole, all on the cell it shows."""
-        found = []
-        for number, (_, seen) in enumerate(self.plan.seen_extras, len(self.sizes)):
-            cells[seen] = 1.0
-            found.append(
-                cells[self.plan.flat.starts[number] : self.plan.flat.starts[number + 1]].reshape(len(self.codes), -1)
-            )
-        return found
 
     def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
         """The log-likelihood of every row."""
@@ -129,15 +131,6 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         rows = np.flatnonzero(self.row_logs(tables, factors) == -np.inf)
         return int(rows[0]) if len(rows) else None
 
-    def _without_impossible(self, tables: Tables, factors: Sequence[np.ndarray]) -> Expected:
-        lost = self.row_logs(tables, factors) == -np.inf
-        found = RowsWithHoles.of(
-            self.graph, self.sizes, self.codes, np.where(lost, 0.0, self.weights), self.extras
-        ).expect(tables, factors)
-        for posterior in found.posteriors:
-            posterior[lost] = 0.0
-        return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
-
     def _total(self, cells: FlatCells, part_logs: np.ndarray) -> float:
         found = weighted(self.plan.summed.parts.weights, part_logs)
         found += weighted(self.plan.seen_counts, cells.logs[: self.plan.flat.shared])
@@ -148,13 +141,14 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
             found += weighted(weights[rows], cells.logs[seen])
         return found + weighted(weights, cells.tops)
 
-    def _by_node(self, cells: np.ndarray) -> list[np.ndarray]:
-        bounds = pairwise(self.plan.flat.starts[: len(self.sizes) + 1].tolist())
-        return [cells[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
-
     def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
         if [np.size(table) for table in tables] != self._table_cells:
-            self._refuse_sizes(tables)
+            for name, table, cells in zip(self.graph.names, tables, self._table_cells, strict=True):
+                if np.size(table) != cells:
+                    raise DataError(
+                        f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
+                        f"parents make {cells:,}."
+                    )
         for scope, factor in zip(self.extras, factors, strict=True):
             self._check_factor(scope, np.asarray(factor))
         summed = [np.zeros((len(self.codes), 1))] * len(self.plan.extras)
@@ -163,27 +157,16 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         found = FlatCells.of(tables, summed)
         shared = found.table[: self.plan.flat.shared]
         if not ((shared >= 0) & (shared < np.inf)).all():
-            self._refuse_cells(shared)
+            wrong = int(np.argmax(~((shared >= 0) & (shared < np.inf))))
+            node = int(np.searchsorted(self.plan.flat.starts, wrong, side="right")) - 1
+            raise DataError(
+                f"the table of node {self.graph.names[node]!r} holds what is no probability: a number from 0 to 1."
+            )
         return found
 
     @cached_property
     def _table_cells(self) -> list[int]:
         return [prod(self.sizes[each] for each in scope) for scope in self.graph.families]
-
-    def _refuse_sizes(self, tables: Tables) -> None:
-        for name, table, cells in zip(self.graph.names, tables, self._table_cells, strict=True):
-            if np.size(table) != cells:
-                raise DataError(
-                    f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
-                    f"parents make {cells:,}."
-                )
-
-    def _refuse_cells(self, cells: np.ndarray) -> None:
-        wrong = int(np.argmax(~((cells >= 0) & (cells < np.inf))))
-        node = int(np.searchsorted(self.plan.flat.starts, wrong, side="right")) - 1
-        raise DataError(
-            f"the table of node {self.graph.names[node]!r} holds what is no probability: a number from 0 to 1."
-        )
 
     def _check_factor(self, scope: Scope, factor: np.ndarray) -> None:
         names = ", ".join(str(self.graph.names[node]) for node in scope)

@@ -73,18 +73,13 @@ class RowTrees(Struct, frozen=True, dict=True):
             part = parts[again[row]]
             if part is None:
                 continue
-            places = [_place(cut, codes) for cut in part.cut]
+            places = [tuple(slice(None) if node is None else int(codes[node]) for node in cut) for cut in part.cut]
             own = [table[place] for table, place in zip(tables, places, strict=True)]
             found = LoadedTree(part.tree, own).expected(unseen, self.weights[row : row + 1])
             logs[row] = found.log_evidence[0]
             for total, place, count in zip(counts, places, found.counts, strict=True):
                 total[place] += count
         return RowTreeShare(counts, logs)
-
-
-def _place(cut: Scope | tuple[int | None, ...], codes: np.ndarray) -> tuple[int | slice, ...]:
-    """The index of what is left of a table in a row with these codes."""
-    return tuple(slice(None) if node is None else int(codes[node]) for node in cut)
 
 
 # Many samples of a network side by side, a lane for each: drawn from parents to children, or node by node (Gibbs).

@@ -234,10 +234,6 @@ class SummedParts(Struct, frozen=True, dict=True):
                 messages[step.out] = np.log(totals) + top
             shares.append(values / np.where(totals > 0, totals, 1.0)[step.group])
         ends = self._messages[1:] - 1
-        return PartSums(self._cells(shares, ends), messages[ends])
-
-    def _cells(self, shares: list[np.ndarray], ends: np.ndarray) -> np.ndarray:
-        """The posteriors of cliques, from the last step to the first, added to the cells they came from."""
         counted, posteriors = [np.zeros(0)], np.zeros(self._messages[-1] + 1)
         posteriors[ends] = 1.0
         for step, share in zip(reversed(self.plain_steps), reversed(shares), strict=True):
@@ -245,7 +241,8 @@ class SummedParts(Struct, frozen=True, dict=True):
             for inputs in step.inputs:
                 posteriors += np.bincount(inputs, found, len(posteriors))
             counted.append((found * step.weights).ravel())
-        return np.bincount(self._places, np.concatenate(counted), self.size + 1)[:-1].astype(float)
+        cells = np.bincount(self._places, np.concatenate(counted), self.size + 1)[:-1].astype(float)
+        return PartSums(cells, messages[ends])
 
     @cached_property
     def _places(self) -> np.ndarray:

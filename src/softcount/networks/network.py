@@ -123,7 +123,12 @@ class Graph(Struct, frozen=True, dict=True):
 
         In the ancestors of all of them, with parents of a child joined and arrows dropped, no path avoids `given`.
         """
-        one, other, known = (self._places(each) for each in (a, b, list(given)))
+        one, other, known = (
+            {self.place(name) for name in each}
+            if isinstance(each, (list, set, frozenset)) or (isinstance(each, tuple) and each not in self.number)
+            else {self.place(cast(Name, each))}
+            for each in (a, b, list(given))
+        )
         if one & other:
             return False
         within = self.ancestors(one | other | known)
@@ -138,11 +143,6 @@ class Graph(Struct, frozen=True, dict=True):
                 seen.add(node)
                 ahead.append(node)
         return not seen & (other - known)
-
-    def _places(self, names: Name | Iterable[Name]) -> set[int]:
-        if isinstance(names, (list, set, frozenset)) or (isinstance(names, tuple) and names not in self.number):
-            return {self.place(name) for name in names}
-        return {self.place(cast(Name, names))}
 
     @property
     def skeleton(self) -> set[frozenset[Name]]:

@@ -351,7 +351,9 @@ class Questions(Struct, frozen=True, dict=True):
         spoken = {node for scope in evidence.soft for node in scope}
         cut = tuple(node for node in seen if node not in spoken) if alike else ()
         known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
-        pruned = self._kept.get(EVERYTHING, known) or self._kept.keep(EVERYTHING, known, self._whole(known))
+        pruned = self._kept.get(EVERYTHING, known) or self._kept.keep(
+            EVERYTHING, known, self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
+        )
         return pruned.loaded.most_probable(evidence, pruned.batches(evidence))
 
     def _asked(self, of: Sequence[int]) -> Scope:
@@ -423,13 +425,15 @@ class Questions(Struct, frozen=True, dict=True):
         relevant = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))
         free = self._free(relevant, set(known.cut))
         if of:
-            needed = self._needed(free, known.soft, asked)
+            needed: set[int] = set()
+            for members, tables in _parts(free, known.soft):
+                likely = all(self._positive[node] for node in tables) and not any(
+                    members & {*scope} for scope in known.soft
+                )
+                if members & asked or not likely:
+                    needed.update(tables)
             free = {node: scope for node, scope in free.items() if node in needed}
         return self._loaded(free, known, of[0] if len(of) == 1 else ())
-
-    def _whole(self, known: Known) -> PrunedTree:
-        """The tree of all nodes but those that are cut."""
-        return self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
 
     def _free(self, nodes: Iterable[int], cut: set[int]) -> dict[int, Scope]:
         """What is left of the scopes of these nodes' tables."""
@@ -446,15 +450,6 @@ class Questions(Struct, frozen=True, dict=True):
         tree = JunctionTree.build(self.sizes, scopes, self.room, self.graph.names, root)
         loaded = LoadedTree(tree, [self.tables[node] for node in whole])
         return PrunedTree(loaded, cuts, [node for node in known.marked if node in tree.tops])
-
-    def _needed(self, free: dict[int, Scope], soft: tuple[Scope, ...], asked: set[int]) -> set[int]:
-        """Tables that hang together with what is asked, and those that might make what was seen impossible."""
-        needed: set[int] = set()
-        for members, tables in _parts(free, soft):
-            likely = all(self._positive[node] for node in tables) and not any(members & {*scope} for scope in soft)
-            if members & asked or not likely:
-                needed.update(tables)
-        return needed
 
 
 def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:

@@ -93,22 +93,17 @@ class CodeCounts(Counting):
             self._tables += 1
             if self._tables > len(self.sizes):
                 self.distinct  # noqa: B018 - from here on, rows that are the same are counted once
-            self._keep(key, self._count(key))
+            shape = tuple(self.sizes[axis] for axis in key)
+            cells = _within_room(prod(shape), key)
+            found = np.bincount(self._cells(key, slice(None)), self._weights, cells + 1)
+            table = found[:cells].reshape(shape)
+            table.flags.writeable = False
+            self._kept[key] = table
+            self._kept_cells += table.size
+            while len(self._kept) > 1 and self._kept_cells > KEPT:
+                self._kept_cells -= self._kept.popitem(last=False)[1].size
         self._kept.move_to_end(key)
         return self._kept[key].transpose([key.index(axis) for axis in axes])
-
-    def _keep(self, key: tuple[int, ...], table: np.ndarray) -> None:
-        table.flags.writeable = False
-        self._kept[key] = table
-        self._kept_cells += table.size
-        while len(self._kept) > 1 and self._kept_cells > KEPT:
-            self._kept_cells -= self._kept.popitem(last=False)[1].size
-
-    def _count(self, axes: tuple[int, ...]) -> np.ndarray:
-        shape = tuple(self.sizes[axis] for axis in axes)
-        cells = _within_room(prod(shape), axes)
-        found = np.bincount(self._cells(axes, slice(None)), self._weights, cells + 1)
-        return found[:cells].reshape(shape)
 
     def _cells(self, axes: Sequence[int], rows: slice) -> np.ndarray:
         """The cell of the axes that each row falls into; one more than the last where something was not seen."""
@@ -131,15 +126,12 @@ class CodeCounts(Counting):
         if len(axes) == 1 and levels * levels <= BLOCK:
             start = self._starts[axes[0]]
             return self._pairs[start : start + cells, places]
-        return self._product(axes, cells)[:, places]
-
-    def _product(self, axes: Sequence[int], cells: int) -> np.ndarray:
         found = np.zeros((cells, int(self._starts[-1])))
         for rows, shown in self._indicators():
             cell = self._cells(axes, rows)
             weights = self._weights[rows].astype(shown.dtype)
             found += (_members(cell, weights, cells + 1) @ shown)[:-1]
-        return found
+        return found[:, places]
 
     @cached_property
     def _pairs(self) -> np.ndarray:
@@ -212,19 +204,14 @@ def _checked_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
 
 def _distinct(codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows that differ, each with the weight of all like it."""
-    _, first, like = np.unique(_marks(codes), return_index=True, return_inverse=True)
-    if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
-        return codes, weights
-    return codes[first], np.bincount(like, weights, len(first))
-
-
-def _marks(codes: np.ndarray) -> np.ndarray:
-    """A number for every row, the same for rows that are the same, and hardly ever for others."""
     factors = np.random.default_rng(1).integers(0, 2**64, (codes.shape[1],), dtype=np.uint64)
     found = np.zeros(len(codes), dtype=np.uint64)
     for column, factor in zip(codes.T, factors | np.uint64(1), strict=True):
         found += (column.astype(np.int64) + 1).astype(np.uint64) * factor
-    return found
+    _, first, like = np.unique(found, return_index=True, return_inverse=True)
+    if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
+        return codes, weights
+    return codes[first], np.bincount(like, weights, len(first))
 
 
 def _within_room(cells: int, axes: Sequence[int]) -> int:
@@ -293,7 +280,11 @@ def _with_each(counting: Counting, a: int, others: list[int], given: tuple[int, 
     sizes = [counting.sizes[other] for other in others]
     table = counting.with_each((*given, a), others).reshape(-1, counting.sizes[a], sum(sizes))
     information, weight = informations(table, sizes)
-    freedom, copy = _freedom(table > 0, sizes), _copies(table.sum(axis=0) > 0, sizes)
+    seen = table > 0
+    of_a = np.logical_or.reduceat(seen, _starts(sizes), axis=2).sum(axis=1)
+    of_b = np.add.reduceat(seen.any(axis=1), _starts(sizes), axis=1, dtype=int)
+    freedom = (np.maximum(of_a - 1, 0) * np.maximum(of_b - 1, 0)).sum(axis=0)
+    copy = _copies(table.sum(axis=0) > 0, sizes)
     return [
         Dependence(a, b, given, float(information[at]), int(freedom[at]), float(weight[at]), bool(copy[at]))
         for at, b in enumerate(others)
@@ -315,14 +306,6 @@ def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, n
     weight = of_stratum.sum(axis=(0, 1))
     found: np.ndarray = np.maximum(np.add.reduceat(nats, starts), 0.0) / np.where(weight > 0, weight, 1.0)
     return found, weight
-
-
-def _freedom(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Degrees of freedom: in every stratum, the levels seen of a less one times those of b less one."""
-    of_a = np.logical_or.reduceat(seen, _starts(sizes), axis=2).sum(axis=1)
-    of_b = np.add.reduceat(seen.any(axis=1), _starts(sizes), axis=1, dtype=int)
-    found: np.ndarray = (np.maximum(of_a - 1, 0) * np.maximum(of_b - 1, 0)).sum(axis=0)
-    return found
 
 
 def _copies(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
@@ -518,7 +501,9 @@ class FamilyScores:
         if key not in self._adding:
             found = np.full(len(self.counting.sizes), -np.inf)
             for others in self._portions(node, parents):
-                found[others] = self._score(node, parents, others)
+                sizes = self._sizes[others]
+                table = self.counting.with_each((*parents, node), others.tolist())
+                found[others] = self.score.of_tables(table.reshape(-1, self.counting.sizes[node], sizes.sum()), sizes)
             self._adding[key] = found
         return self._adding[key]
 
@@ -544,8 +529,3 @@ class FamilyScores:
         portion = np.cumsum(cells[others]) // AT_ONCE
         for number in np.unique(portion):
             yield others[portion == number]
-
-    def _score(self, node: int, parents: tuple[int, ...], others: np.ndarray) -> np.ndarray:
-        sizes = self._sizes[others]
-        table = self.counting.with_each((*parents, node), others.tolist())
-        return self.score.of_tables(table.reshape(-1, self.counting.sizes[node], sizes.sum()), sizes)

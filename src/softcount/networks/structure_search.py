@@ -108,7 +108,11 @@ class GraphClimb:
     def move(self, kind: int, parent: int, child: int) -> None:
         """Add, drop or turn an edge."""
         if kind != ADD:
-            self._part(parent, child)
+            self.edges[parent, child] = False
+            above = np.flatnonzero(self.leads[:, parent]).tolist()
+            reach = self.leads.sum(axis=1)
+            for node in [parent, *sorted(above, key=lambda each: int(reach[each]))]:
+                self.leads[node] = self.edges[node] | self.leads[self.edges[node]].any(axis=0)
         if kind == TURN:
             self._join(child, parent)
             self._refresh(parent)
@@ -121,14 +125,6 @@ class GraphClimb:
         above, below = self.leads[:, parent].copy(), self.leads[child].copy()
         above[parent] = below[child] = True
         self.leads |= above[:, None] & below
-
-    def _part(self, parent: int, child: int) -> None:
-        """Only what leads to the parent can lead to less now; who leads to fewest comes first."""
-        self.edges[parent, child] = False
-        above = np.flatnonzero(self.leads[:, parent]).tolist()
-        reach = self.leads.sum(axis=1)
-        for node in [parent, *sorted(above, key=lambda each: int(reach[each]))]:
-            self.leads[node] = self.edges[node] | self.leads[self.edges[node]].any(axis=0)
 
     def forget(self, rng: np.random.Generator) -> None:
         """Drop the edges among some neighbours, and turn some that it costs nothing to turn.
@@ -497,20 +493,16 @@ def compelled_edges(graph: Graph) -> np.ndarray:
     while True:
         more = found.copy()
         for parent, child in np.argwhere(edges & ~found):
-            more[parent, child] = _follows(found, near, parent, child)
+            into_parent = found[:, parent]
+            if (into_parent & ~near[:, child]).any() or (found[parent] & found[:, child]).any():
+                more[parent, child] = True
+            else:
+                undirected = near & ~found & ~found.T
+                between = np.flatnonzero(undirected[parent] & found[:, child])
+                more[parent, child] = any(not near[a, b] for a, b in combinations(between, 2))
         if np.array_equal(more, found):
             return found
         found = more
-
-
-def _follows(found: np.ndarray, near: np.ndarray, parent: int, child: int) -> bool:
-    """Whether an arrow the other way would make a meeting that is not there, or a circle."""
-    into_parent = found[:, parent]
-    if (into_parent & ~near[:, child]).any() or (found[parent] & found[:, child]).any():
-        return True
-    undirected = near & ~found & ~found.T
-    between = np.flatnonzero(undirected[parent] & found[:, child])
-    return any(not near[a, b] for a, b in combinations(between, 2))
 
 
 def tree_edges(counting: Counting, imagined: float = 1.0, log_prior: np.ndarray | None = None) -> np.ndarray:
@@ -523,20 +515,15 @@ def tree_edges(counting: Counting, imagined: float = 1.0, log_prior: np.ndarray 
     gains = np.zeros((count, count)) if log_prior is None else np.array(log_prior, dtype=float)
     if gains.shape != (count, count) or not np.isfinite(gains).all() or not np.array_equal(gains, gains.T):
         raise DataError(f"log_prior is finite and the same from both sides, {count} x {count} nodes.")
+    score = Bdeu(imagined)
     for node in range(count - 1):
-        found = _evidence_of_edges(counting, Bdeu(imagined), node)
+        sizes = counting.sizes[node + 1 :]
+        table = counting.with_each((node,), range(node + 1, len(counting.sizes)))[None]
+        alone = np.add.reduceat(table, np.cumsum((0, *sizes[:-1])), axis=2)
+        found: np.ndarray = score.of_tables(table, sizes) - score.of_tables(alone, [1] * len(sizes))
         gains[node, node + 1 :] += found
         gains[node + 1 :, node] += found
     return spanning_tree_edges(gains)
-
-
-def _evidence_of_edges(counting: Counting, score: Bdeu, node: int) -> np.ndarray:
-    """What the log-evidence of a tree gains by an edge to each later node, over the rows that show both."""
-    sizes = counting.sizes[node + 1 :]
-    table = counting.with_each((node,), range(node + 1, len(counting.sizes)))[None]
-    alone = np.add.reduceat(table, np.cumsum((0, *sizes[:-1])), axis=2)
-    found: np.ndarray = score.of_tables(table, sizes) - score.of_tables(alone, [1] * len(sizes))
-    return found
 
 
 def spanning_tree_edges(log_weights: np.ndarray) -> np.ndarray:
