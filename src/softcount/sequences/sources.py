@@ -47,7 +47,11 @@ def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | N
     columns = all_columns(source)
     names, places = distinct(columns.pop(sequence), words)
     _refuse_missing(sequence, np.array([name is None for name in (*names, None)])[places])
-    names, places = _by_spelling(names, places)
+    number: dict[Any, int] = {}
+    for place in places[np.sort(np.unique(places, return_index=True)[1])].tolist():
+        number.setdefault(names[place], len(number))
+    table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+    names, places = list(number), table[places]
     when, spelt = (None, ()) if order is None else _times(order, columns.pop(order), words)
     weights = None if weight is None else _weights(weight, columns.pop(weight), words)
     if not columns:
@@ -93,7 +97,10 @@ def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, 
         chunks: list[Any] = []
         for piece in pieces:
             chunks.extend(piece[key].chunks if isinstance(piece[key], pa.ChunkedArray) else [piece[key]])
-        found[key] = flat(pa.chunked_array(_one_type(chunks)).unify_dictionaries())
+        kinds = {chunk.type for chunk in chunks if not pa.types.is_null(chunk.type)}
+        if len(kinds) == 1:
+            chunks = [chunk.cast(next(iter(kinds))) for chunk in chunks]
+        found[key] = flat(pa.chunked_array(chunks).unify_dictionaries())
     return found
 
 
@@ -105,25 +112,8 @@ def _columns(loaded: Any, keys: Sequence[Key]) -> Mapping[Key, Any]:
     return found
 
 
-def _one_type(chunks: list[Any]) -> list[Any]:
-    """Chunks of one Arrow type: a piece of nothing but holes has none of its own."""
-    import pyarrow.types as types
-
-    kinds = {chunk.type for chunk in chunks if not types.is_null(chunk.type)}
-    return [chunk.cast(next(iter(kinds))) if len(kinds) == 1 else chunk for chunk in chunks]
-
-
 def _taken(column: Any, rows: np.ndarray) -> Any:
     return column.take(arrow_of(rows))
-
-
-def _by_spelling(names: list[Any], places: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Names that are the same once trimmed made one, numbered as they first come."""
-    number: dict[Any, int] = {}
-    for place in places[np.sort(np.unique(places, return_index=True)[1])].tolist():
-        number.setdefault(names[place], len(number))
-    table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
-    return list(number), table[places]
 
 
 def _refuse_missing(key: Key, gone: np.ndarray) -> None:
@@ -280,16 +270,37 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
     parts = [_steps_of(at, sequence) for at, sequence in enumerate(data, start=1)]
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
     if parts and all(is_frame(part) and hasattr(part, "columns") for part in parts):
-        return _frames(parts)
+        sources = [frame_source(part) for part in parts]
+        columns = [dict(zip(source.keys, source.table.columns, strict=True)) for source in sources]
+        return replace(stacked(columns), by_position=not sources[0].named)
     if parts and all(isinstance(part, np.ndarray) and part.dtype.kind in "iufb" for part in parts):
-        return _arrays(parts, lengths)
+        axes = [part.ndim for part in parts]
+        if max(axes) > 2:
+            raise DataError(f"sequence {axes.index(max(axes)) + 1} has {max(axes)} axes. A sequence has one or two.")
+        widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
+        _refuse_widths(widths, np.concatenate([[0], np.cumsum(np.ones(len(parts), np.int64))]), "sequence")
+        whole = np.concatenate([part.reshape(len(part), width) for part, width in zip(parts, widths, strict=True)])
+        by_place = {place: arrow_column(place, whole[:, place]) for place in range(widths[0])}
+        return Steps(by_place, lengths, by_position=True)
     cells = list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
     first = next((cell for cell in cells if not _is_gap(cell)), None)
     if isinstance(first, Mapping):
         return _records(cells, lengths)
     if isinstance(first, list | tuple | np.ndarray):
-        return _rows(cells, len(first), lengths)
-    _refuse_nested(cells, lengths)
+        width = len(first)
+        rows = [[None] * width if _is_gap(cell) else cell for cell in cells]
+        found = [len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in rows]
+        _refuse_widths(found, np.concatenate([[0], np.cumsum(lengths)]), "step")
+        cells_of = {place: arrow_column(place, [row[place] for row in rows]) for place in range(width)}
+        return Steps(cells_of, lengths, by_position=True)
+    place = next((i for i, cell in enumerate(cells) if isinstance(cell, list | tuple | Mapping | np.ndarray)), None)
+    if place is not None:
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        at = int(np.searchsorted(starts, place, "right")) - 1
+        raise DataError(
+            f"sequence {at + 1}, step {place - int(starts[at]) + 1} has several values, but sequence 1 has 1 for a "
+            "step. All steps have the same columns; give None for a value that is missing."
+        )
     return Steps({0: arrow_column(0, cells)}, lengths, by_position=True)
 
 
@@ -306,26 +317,6 @@ def _steps_of(at: int, sequence: Any) -> Any:
 
 def _is_gap(cell: Any) -> bool:
     return not isinstance(cell, np.ndarray | list | tuple) and is_missing(cell)
-
-
-def _arrays(parts: list[np.ndarray], lengths: np.ndarray) -> Steps:
-    """Arrays of numbers: of one axis (a symbol or number for each step) or two (a row for each)."""
-    axes = [part.ndim for part in parts]
-    if max(axes) > 2:
-        raise DataError(f"sequence {axes.index(max(axes)) + 1} has {max(axes)} axes. A sequence has one or two.")
-    widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
-    _refuse_widths(widths, np.concatenate([[0], np.cumsum(np.ones(len(parts), np.int64))]), "sequence")
-    rows = np.concatenate([part.reshape(len(part), width) for part, width in zip(parts, widths, strict=True)])
-    return Steps({place: arrow_column(place, rows[:, place]) for place in range(widths[0])}, lengths, by_position=True)
-
-
-def _rows(cells: list[Any], width: int, lengths: np.ndarray) -> Steps:
-    """Steps that are rows of several cells; None for a step of which nothing is known."""
-    rows = [[None] * width if _is_gap(cell) else cell for cell in cells]
-    found = [len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in rows]
-    _refuse_widths(found, np.concatenate([[0], np.cumsum(lengths)]), "step")
-    columns: dict[Key, Any] = {place: arrow_column(place, [row[place] for row in rows]) for place in range(width)}
-    return Steps(columns, lengths, by_position=True)
 
 
 def _refuse_widths(widths: Sequence[int], starts: np.ndarray, what: str) -> None:
@@ -353,13 +344,6 @@ def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
     known = [cell if isinstance(cell, Mapping) else {} for cell in cells]
     columns = {key: [cell.get(name) for cell in known] for key, name in zip(plain_keys(names), names, strict=True)}
     return Steps({key: arrow_column(key, column) for key, column in columns.items()}, lengths)
-
-
-def _frames(parts: list[Any]) -> Steps:
-    """A frame for each sequence, all with the same columns."""
-    sources = [frame_source(part) for part in parts]
-    columns = [dict(zip(source.keys, source.table.columns, strict=True)) for source in sources]
-    return replace(stacked(columns), by_position=not sources[0].named)
 
 
 def stacked(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text_file: bool = False) -> Steps:
@@ -392,17 +376,6 @@ def _alike(arrays: list[Any]) -> list[Any]:
     if all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds):
         return [array.cast(pa.float64()) for array in arrays]
     return [array.cast(pa.large_string()) for array in arrays]
-
-
-def _refuse_nested(cells: list[Any], lengths: np.ndarray) -> None:
-    place = next((i for i, cell in enumerate(cells) if isinstance(cell, list | tuple | Mapping | np.ndarray)), None)
-    if place is not None:
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        at = int(np.searchsorted(starts, place, "right")) - 1
-        raise DataError(
-            f"sequence {at + 1}, step {place - int(starts[at]) + 1} has several values, but sequence 1 has 1 for a "
-            "step. All steps have the same columns; give None for a value that is missing."
-        )
 
 
 # Whatever holds sequences, opened: lists, arrays, columns of lists, long tables, lines of text, folders of files.
@@ -539,23 +512,26 @@ class _PathReader:
                 raise DataError(
                     "text has no columns: with steps, sequence is 'line' or 'file', and order and weight none."
                 )
-            return self._texts(sequence, steps)
+            source = from_path(self.path, partial(self._text_source, whole=sequence == FILE))
+            texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
+            folder = isinstance(source, DocumentsSource)
+            kept, names, notes = without_blank(texts, list(source.files), "file" if folder else "line")
+            return text_steps(kept, steps, names, (*source.notes, *notes))
         if os.path.isdir(self.path):
             if sequence is not None:
                 raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")
-            return self._tables(order)
+            names = FolderArchive(self.path).names
+            if not names:
+                raise DataError(f"{self.path} holds no files.")
+            make = partial(open_source, missing=self.missing, form=self.form, progress=None)
+            sources = [make(os.path.join(self.path, name)) for name in names]
+            found = stacked([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
+            return found if order is None else in_order(found, order, self.missing)
         make = partial(file_source, missing=self.missing, form=self.form, progress=self.progress)
         source = from_path(self.path, make)
         if sequence is None and order is None and weight is None:
             return _table_of_lists(source)
         return _long(source, sequence, order, weight, self.missing)
-
-    def _texts(self, sequence: Key | None, steps: str) -> Steps:
-        source = from_path(self.path, partial(self._text_source, whole=sequence == FILE))
-        texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
-        folder = isinstance(source, DocumentsSource)
-        kept, names, notes = without_blank(texts, list(source.files), "file" if folder else "line")
-        return text_steps(kept, steps, names, (*source.notes, *notes))
 
     def _text_source(self, path: str, name: str, whole: bool) -> Source:
         archive = archive_of(path, name, self.progress)
@@ -563,13 +539,3 @@ class _PathReader:
             return DocumentsSource(archive, progress=self.progress)
         file = TextFile(path, name, self.progress)
         return one_document(file) if whole else LinesSource(file)
-
-    def _tables(self, order: Key | None) -> Steps:
-        """A table in each file of a folder, a row for each step."""
-        names = FolderArchive(self.path).names
-        if not names:
-            raise DataError(f"{self.path} holds no files.")
-        make = partial(open_source, missing=self.missing, form=self.form, progress=None)
-        sources = [make(os.path.join(self.path, name)) for name in names]
-        found = stacked([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
-        return found if order is None else in_order(found, order, self.missing)

@@ -384,7 +384,8 @@ def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Readin
     pairs, counts = np.unique(np.stack([of[kept], found.keys[order][kept]]), axis=1, return_counts=True)
     keys, ids = np.unique(pairs[1], return_inverse=True)
     ends = np.searchsorted(pairs[0], np.arange(len(rows) + 1))
-    words = _write_pairs(keys, alphabet, [*place], order)
+    names = ["", *place]
+    words = [TO.join(names[digit] for digit in digits) for digits in digits_of(keys, alphabet.base, order + 1).tolist()]
     return WordBlock(ends.astype(np.int64), ids.ravel().astype(np.int32), counts.astype(np.int32), Words.of(words))
 
 
@@ -394,12 +395,6 @@ def _split(row: Sequence[Any] | str | None, reading: Reading) -> list[str | None
     if isinstance(row, str):
         return list(row) if reading.pattern is None else list(re.findall(reading.pattern, row))
     return [None if step is None or step != step or step == "" else str(step) for step in row]
-
-
-def _write_pairs(keys: np.ndarray, alphabet: Alphabet, symbols: list[str], order: int) -> list[str]:
-    """Transitions as text, nothing being written where nothing was before."""
-    names = ["", *symbols]
-    return [TO.join(names[digit] for digit in digits) for digits in digits_of(keys, alphabet.base, order + 1).tolist()]
 
 
 def symbols_in(words: Sequence[str]) -> list[str]:

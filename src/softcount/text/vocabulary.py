@@ -51,7 +51,10 @@ class Lookup:
     def learn(self, words: Words) -> np.ndarray:
         """The number of each word, with new ones for those not met before."""
         if self._places is not None and worth_words(len(self._places) + len(words)):
-            self._change()
+            known = Words.of_bytes(list(self._places or ()))
+            self._places = None
+            self._table = np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
+            self.learn(known)
         if self._places is None:
             from softcount.text import compiled
 
@@ -59,13 +62,6 @@ class Lookup:
             return ids
         number, places = self._places.setdefault, self._places
         return np.array([number(word, len(places)) for word in words.spelled()], dtype=np.int32)
-
-    def _change(self) -> None:
-        """From the dictionary to arrays."""
-        known = Words.of_bytes(list(self._places or ()))
-        self._places = None
-        self._table = np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
-        self.learn(known)
 
     def words(self) -> Words:
         """All the words, in the order they were met."""
@@ -210,7 +206,18 @@ class Gathered:
 
     def chosen(self) -> Chosen:
         """The words that the reading keeps of all that were gathered."""
-        kept, (counts, documents, n_documents) = self._kept()
+        everywhere = WordTotals(self.counts, self.documents, self.n_documents)
+        totals = everywhere
+        if self._labelled is None:
+            kept = np.flatnonzero(self._within(everywhere))
+        else:
+            labelled = WordTotals(self._labelled[0], self._labelled[1], self._n_labelled)
+            kept = np.flatnonzero(self._within(labelled) & (labelled.counts > 0))
+            if len(kept) > FEW:
+                totals = labelled
+            else:
+                kept = np.flatnonzero(self._within(everywhere) & (labelled.counts > 0))
+        counts, documents, n_documents = totals
         words = self._words.words().take(kept)
         order = words.order()
         order = order[self._frequent(counts[kept[order]])]
@@ -219,18 +226,12 @@ class Gathered:
         columns[kept if self._numbers is None else self._numbers[kept]] = np.arange(len(kept))
         unlabelled = 0 if self._labelled is None else int(np.count_nonzero(self._labelled[0] == 0))
         cells = int(self.documents[kept].sum())
-        return Chosen(words, columns, counts[kept], documents[kept], n_documents, self._notes(), unlabelled, cells)
-
-    def _kept(self) -> tuple[np.ndarray, WordTotals]:
-        """The words within the limits, in the order met, and how often words were, where the limits were counted."""
-        everywhere = WordTotals(self.counts, self.documents, self.n_documents)
-        if self._labelled is None:
-            return np.flatnonzero(self._within(everywhere)), everywhere
-        told = WordTotals(self._labelled[0], self._labelled[1], self._n_labelled)
-        found = np.flatnonzero(self._within(told) & (told.counts > 0))
-        if len(found) > FEW:
-            return found, told
-        return np.flatnonzero(self._within(everywhere) & (told.counts > 0)), everywhere
+        note = (
+            f"more words than memory was meant for: {self.given_up:,} rare ones were given up on the way,"
+            f" and counts may be low by up to {self.lost:,}. Raise max_words to count exactly."
+        )
+        notes = (note,) if self.given_up else ()
+        return Chosen(words, columns, counts[kept], documents[kept], n_documents, notes, unlabelled, cells)
 
     def _within(self, met: WordTotals) -> np.ndarray:
         """Which words are met often enough, and in neither too few nor too many documents."""
@@ -248,14 +249,6 @@ class Gathered:
             return np.arange(len(counts))
         most_first = np.argsort(-counts, kind="stable")[asked.drop_top :]
         return np.sort(most_first[: asked.max_words])
-
-    def _notes(self) -> tuple[str, ...]:
-        if not self.given_up:
-            return ()
-        return (
-            f"more words than memory was meant for: {self.given_up:,} rare ones were given up on the way,"
-            f" and counts may be low by up to {self.lost:,}. Raise max_words to count exactly.",
-        )
 
 
 # Blocks of counted words as sparse matrices, matrices put together, and what a word weighs in a document.

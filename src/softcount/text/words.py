@@ -77,7 +77,12 @@ class Reading(Struct, frozen=True):
             self._put(name, _plain(getattr(self, name)))
         if self.analyzer not in ("word", "char", "char_wb", "steps"):
             raise DataError(f"analyzer={self.analyzer!r} is not known. Use 'word', 'char' or 'char_wb'.")
-        self._check_ngrams()
+        pair = [_plain(length) for length in self.ngrams] if isinstance(self.ngrams, Collection) else []
+        if len(pair) != 2 or not all(map(_is_whole, pair)) or not 1 <= pair[0] <= pair[1]:
+            raise DataError(f"ngrams={self.ngrams!r}: give the shortest and the longest, such as (1, 2).")
+        if pair[1] > LONGEST_RUN:
+            raise DataError(f"ngrams={self.ngrams!r}: a run has at most {LONGEST_RUN:,} words or characters.")
+        self._put("ngrams", tuple(pair))
         self._check_stop_words()
         self._check_pattern()
         if not isinstance(self.lowercase, bool):
@@ -91,14 +96,6 @@ class Reading(Struct, frozen=True):
         """Raise where words are wanted and steps of sequences are read."""
         if self.analyzer == "steps":
             raise DataError("analyzer='steps' is not known for text. Use 'word', 'char' or 'char_wb'.")
-
-    def _check_ngrams(self) -> None:
-        pair = [_plain(length) for length in self.ngrams] if isinstance(self.ngrams, Collection) else []
-        if len(pair) != 2 or not all(map(_is_whole, pair)) or not 1 <= pair[0] <= pair[1]:
-            raise DataError(f"ngrams={self.ngrams!r}: give the shortest and the longest, such as (1, 2).")
-        if pair[1] > LONGEST_RUN:
-            raise DataError(f"ngrams={self.ngrams!r}: a run has at most {LONGEST_RUN:,} words or characters.")
-        self._put("ngrams", tuple(pair))
 
     def _check_stop_words(self) -> None:
         if isinstance(self.stop_words, str):
