@@ -351,8 +351,10 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
     import pyarrow as pa
 
+    cells = [
+        cell.decode("utf-8") if isinstance(cell, bytes) and not isinstance(cell, np.generic) else cell for cell in cells
+    ]
     cells = [None if is_missing(cell) else cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
-    cells = [cell.decode("utf-8") if isinstance(cell, bytes) else cell for cell in cells]
     kinds = {type(cell) for cell in cells}
     if kinds <= {str, type(None)}:
         return text_of(cells)
