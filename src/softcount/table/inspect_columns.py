@@ -197,7 +197,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
     wide = facts.different + len(extra) > NARROW_LEVELS
     has_numbers = values is not None and len(values) > 0
     return ColumnPlan(
-        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=_written(facts)),
+        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=_written(facts)),  # type: ignore[arg-type]  # one of the three
         as_numbers=as_numbers,
         number_like=facts.values is not None,
         constant=facts.only,
