@@ -166,7 +166,7 @@ class GaussianMixture(BaseMixture):
     def _groups(self, start: Any) -> int | None:
         return len(self.means_init) if callable(start) else super()._groups(start)
 
-    def _with_fixed(self, plan: Plan, table: Table, groups: int | None) -> Plan:
+    def _with_fixed(self, plan: Plan, table: Table | Fitted, groups: int | None) -> Plan:
         plan = super()._with_fixed(plan, table, groups)
         if self.fixed is None:
             return plan
@@ -181,7 +181,7 @@ class GaussianMixture(BaseMixture):
         shares = {ROOT: self.fixed["weights"]} if "weights" in self.fixed else {}
         return replace(plan, fixed=shares | held)
 
-    def _columns(self, table: Table) -> list[Key]:
+    def _columns(self, table: Table | Fitted) -> list[Key]:
         return [spec.key for spec in table.schema.used]
 
     def _by_column(self, said: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:

@@ -217,7 +217,7 @@ class MarkovChain(ChainFace, SequencePages, Estimator):
         longest = int(found.sequences.lengths.max()) - 1 + 2 * self.ends
         most = min(longest, alphabet.most_order, LONGEST)
         if self.order == "variable":
-            return most
+            return int(most)
         if self.order == "auto":
             if self.prior == BACK_OFF:
                 blocks = StepBlocks.of(found.codes, found.starts, alphabet, most, found.weights)

@@ -161,7 +161,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _stop(self) -> Stop:
         return Stop(self.max_iter, self.tol, self.accelerate, self.assign, self.finish, self.half_steps)
 
-    def _with_fixed(self, plan: Plan, table: Table, groups: int | None) -> Plan:
+    def _with_fixed(self, plan: Plan, table: Table | Fitted, groups: int | None) -> Plan:
         """The plan with the parameters that are held, under the names of the columns."""
         for name in ("weights", "means"):
             if groups is None and isinstance(self.fixed, Mapping) and not isinstance(self.fixed.get(name, {}), Mapping):
