@@ -365,7 +365,8 @@ class FiledAverage(Struct, frozen=True):
 
 def save_average(average: Any, path: Any) -> None:
     """Write the members and their weights."""
-    members, arrays = [], {}
+    members: list[Any] = []
+    arrays: dict[str, np.ndarray] = {}
     with tempfile.TemporaryDirectory() as folder:
         for place, model in enumerate(average.models_):
             own = os.path.join(folder, f"{place}.sc")

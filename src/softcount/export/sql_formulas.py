@@ -263,8 +263,9 @@ class SqlFormulas:
     def _looked_up(self, of: LookUp, group: int) -> Any:
         exp = self.exp
         if is_inlined(of, self.dialect):
-            combined = isinstance(of.code, CombinedCode)
-            parts = list(zip(of.code.codes, of.code.sizes, strict=True)) if combined else [(of.code, len(of.table))]
+            parts = [(of.code, len(of.table))]
+            if isinstance(of.code, CombinedCode):
+                parts = list(zip(of.code.codes, of.code.sizes, strict=True))
             return exp.Var(this=self._by_halving(parts, of.table[:, group]))
         table, first = self.names.tables[id(of)]
         found = exp.column(f"g{first + min(group, of.table.shape[1] - 1)}", table=table)

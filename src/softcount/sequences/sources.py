@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -280,7 +280,7 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
         widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
         _refuse_widths(widths, np.concatenate([[0], np.cumsum(np.ones(len(parts), np.int64))]), "sequence")
         whole = np.concatenate([part.reshape(len(part), width) for part, width in zip(parts, widths, strict=True)])
-        by_place = {place: arrow_column(place, whole[:, place]) for place in range(widths[0])}
+        by_place: dict[Hashable, Any] = {place: arrow_column(place, whole[:, place]) for place in range(widths[0])}
         return Steps(by_place, lengths, by_position=True)
     cells = list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
     first = next((cell for cell in cells if not _is_gap(cell)), None)
@@ -291,7 +291,9 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
         rows = [[None] * width if _is_gap(cell) else cell for cell in cells]
         found = [len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in rows]
         _refuse_widths(found, np.concatenate([[0], np.cumsum(lengths)]), "step")
-        cells_of = {place: arrow_column(place, [row[place] for row in rows]) for place in range(width)}
+        cells_of: dict[Hashable, Any] = {
+            place: arrow_column(place, [row[place] for row in rows]) for place in range(width)
+        }
         return Steps(cells_of, lengths, by_position=True)
     place = next((i for i, cell in enumerate(cells) if isinstance(cell, list | tuple | Mapping | np.ndarray)), None)
     if place is not None:
