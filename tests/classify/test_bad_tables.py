@@ -45,8 +45,8 @@ REFUSED = {
     "costs of another shape": (lambda: sc.NaiveBayes().fit(X, SIGN).predict(X, costs=np.zeros((3, 2))), r"\(3, 2\)"),
     "a grid of another size": (lambda: sc.neighbourhood_accuracy(X, SIGN, shape=(2, 2)), "4 places, but there are 3"),
     "fewer rows than folds": (lambda: sc.compare(X[:4], SIGN[:4]), "4 rows with a class, fewer than 5 folds"),
-    "a budget below nothing": (lambda: sc.Classifier(budget=-1).fit(X, SIGN), "no number of seconds"),
-    "a budget in words": (lambda: sc.Classifier(budget="soon").fit(X, SIGN), "'soon' is no number of seconds"),
+    "a budget below nothing": (lambda: sc.Classifier(budget=-1).fit(X, SIGN), "budget must be 0 or more"),
+    "a budget in words": (lambda: sc.Classifier(budget="soon").fit(X, SIGN), "0 or more or None, not 'soon'"),
     "no row that weighs": (lambda: sc.Classifier().fit(X, SIGN, sample_weight=np.zeros(40)), "all weights are zero"),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ import pytest
 
 import softcount as sc
 from softcount.cli import learn, models
-from softcount.cli.fit import FitRequest
+from softcount.cli.request import FitRequest
 from softcount.errors import DataError, DataWarning
 from softcount.files import archive, read, write
 from softcount.fit import classes

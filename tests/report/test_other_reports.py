@@ -127,7 +127,6 @@ def test_models_of_other_kinds_are_reported_too() -> None:
     for X in (counts.astype(float), sparse.csr_matrix(counts)):
         checked(sc.NaiveBayes().fit(X, kinds).report(X, kinds).html)
     for settings in (
-        {"dependence": "tan"},
         {"calibration": "temperature"},
         {"kinds": {("price", "weight_kg"): "multinormal"}},
     ):

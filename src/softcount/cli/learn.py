@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from softcount import __version__
 from softcount import fit as front_door
-from softcount.cli.fit import BDEU, NETWORK_WORDS, FitRequest, NetRequest, is_network_file
 from softcount.cli.options import suggestion
 from softcount.cli.outputs import INTERRUPTED, progress, put_answer, save_by, say
 from softcount.cli.read import bytes_read, declared, may_be_lines, read_sequences, source_of, table_of
+from softcount.cli.request import BDEU, NETWORK_WORDS, FitRequest, NetRequest, is_network_file
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation
 from softcount.families.text import Text

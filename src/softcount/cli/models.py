@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.cli.fit import is_network_file
 from softcount.cli.options import LOUD, loudness, suggestion
 from softcount.cli.outputs import inform, say_note
+from softcount.cli.request import is_network_file
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read
 from softcount.files.centres import centres_of, holds_centres

@@ -334,7 +334,7 @@ def serve(
     models: tuple[str, ...], host: str, port: int, hosts: tuple[str, ...], body_limit: int, deadline: float
 ) -> None:
     """Answer for MODELs over HTTP until told to end."""
-    from softcount.cli.fit import is_network_file
+    from softcount.cli.request import is_network_file
     from softcount.serve import refuse_without_extra
 
     refuse_without_extra()

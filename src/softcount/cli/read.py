@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from softcount.cli.fit import holds_classes
 from softcount.cli.options import InputFormat, SequenceForm, TextUnit, suggestion
+from softcount.cli.request import holds_classes
 from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.learn.record import Learned

@@ -64,7 +64,7 @@ STYLE = "".join(
         LAYOUT.replace("\n", ""),
     )
 )
-"""How pages look, light, dark and printed; its variables are the tones of `pictures.tones`."""
+"""How pages look, light, dark and printed; its variables are the tones of `pictures.drawing`."""
 
 
 def render_html(page: Page, footer: str = "") -> str:

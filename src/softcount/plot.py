@@ -1,4 +1,8 @@
-"""The displays: each computes a table from an estimator and describes it as a chart, which draws itself."""
+"""Pictures for notebooks, drawn by matplotlib: `pip install "softcount[plot]"`.
+
+Displays follow scikit-learn: `XDisplay.from_estimator(model, X, ax=None)` computes and draws, `plot(ax)` draws again,
+`ax_` and `figure_` are where it was drawn. `table` has the numbers as an Arrow table.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,22 @@ from softcount.pictures.drawing import class_tone, new_axes
 from softcount.pictures.nomogram import Nomogram as NomogramChart
 from softcount.pictures.nomogram import NomogramLine
 from softcount.report.graph import NetworkPicture
+
+__all__ = [
+    "AnomalyDisplay",
+    "BoundaryDisplay",
+    "DensityDisplay",
+    "EllipseDisplay",
+    "ExplanationDisplay",
+    "InfluenceDisplay",
+    "MarkingWordsDisplay",
+    "NetworkDisplay",
+    "NomogramDisplay",
+    "ProfileDisplay",
+    "SelectionDisplay",
+    "TraceDisplay",
+]
+
 
 ELLIPSES = (0.5, 0.95)
 """The shares of a component that its ellipses hold."""
