@@ -130,4 +130,4 @@ def test_draws_follow_the_posterior() -> None:
 
 
 def test_an_unknown_assignment_is_refused() -> None:
-    refused(lambda: mixture(assign="firm").fit(fruit()[0]), "firm", "'soft', 'hard', 'drawn'")
+    refused(lambda: mixture(assign="firm").fit(fruit()[0]), "firm", "'soft', 'hard' or 'drawn'")

@@ -192,7 +192,7 @@ DOCUMENTS: dict[str, tuple[Change, str]] = {
     "an unknown family": (say("banana", "leaves", 0, "family"), "family 'banana' is not known"),
     "another family": (say("categorical", "leaves", 0, "family"), "more than there should be"),
     "a family of a setting it lacks": (say({"odd": 1}, "leaves", 0, "own"), "more than there should be"),
-    "a family of a senseless setting": (say({"tied": "odd", "variance": None}, "leaves", 0, "own"), "tied='odd'"),
+    "a family of a senseless setting": (say({"tied": "odd", "variance": None}, "leaves", 0, "own"), "value 'odd'"),
     "an unknown kind": (say("banana", "schema", "fields", 0, "kind"), "banana"),
     "another kind": (say("categorical", "schema", "fields", 0, "kind"), "'size' (categorical) cannot be normal"),
     "a column left out but modelled": (say(False, "schema", "fields", 0, "used"), "cannot be normal"),

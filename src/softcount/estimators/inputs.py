@@ -57,7 +57,7 @@ def refuse_unlike(model: Any, other: Any, kind: type) -> None:
     check_is_fitted(model)
     if not isinstance(other, kind):
         mine, theirs = type(model).__name__, other if isinstance(other, type) else type(other)
-        raise DataError(f"merge: a {mine} is merged with another fitted {kind.__name__}, not with {theirs.__name__}.")
+        raise DataError(f"merge: a {mine} is merged with another fitted {mine}, not with {theirs.__name__}.")
     check_is_fitted(other)
 
 

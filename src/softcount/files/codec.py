@@ -183,6 +183,8 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
     def walk(value: Any) -> Any:
         if type(value) in PLAIN:  # of the 160,000 values of 10,000 columns nearly all
             return value
+        if isinstance(value, str):  # an address of a database, which shows no password
+            return str(value)
         if isinstance(value, (Enum, np.generic)):
             return walk(value.value if isinstance(value, Enum) else value.item())
         if isinstance(value, float):

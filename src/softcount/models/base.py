@@ -37,20 +37,23 @@ def expecting(model: Model, params: Params, assign: Assign | None = None) -> Ste
 def expect(state: tuple[Model, Params, Assign | None]) -> Callable[[Any], Counts]:
     """Expected counts of a prepared part."""
     model, params, assign = state
-    compiled = model.compile(params)
-    return lambda ready: model.expect(compiled, ready, assign)
+    return partial(_expect_part, model, model.compile(params), assign)
+
+
+def _expect_part(model: Model, compiled: Any, assign: Assign | None, ready: Any) -> Counts:
+    # A function of the module: closures do not pickle, and a step may run in another process.
+    return model.expect(compiled, ready, assign)
 
 
 def find_impossible(state: tuple[Model, Params]) -> Callable[[Any], DataError | None]:
     """The error for a row of probability zero in a prepared part, or None."""
     model, params = state
-    compiled = model.compile(params)
+    return partial(_find_impossible, model, params, model.compile(params))
 
-    def find(ready: Any) -> DataError | None:
-        possible = np.isfinite(model.expect(compiled, ready).log_likelihood)
-        return None if possible else model.impossible(params, [ready])
 
-    return find
+def _find_impossible(model: Model, params: Params, compiled: Any, ready: Any) -> DataError | None:
+    possible = np.isfinite(model.expect(compiled, ready).log_likelihood)
+    return None if possible else model.impossible(params, [ready])
 
 
 def preparing(model: Model) -> Step:
@@ -65,7 +68,11 @@ def prepare(model: Model) -> Callable[[Any], Any]:
 
 def arrange(model: Model) -> Callable[[Sequence[Any]], Iterable[Any]]:
     """Prepared parts in a better length."""
-    return lambda ready: model.arranged(list(ready))
+    return partial(_arrange_parts, model)
+
+
+def _arrange_parts(model: Model, ready: Sequence[Any]) -> Iterable[Any]:
+    return model.arranged(list(ready))
 
 
 def counting_equally(model: ClassModel) -> Step:
@@ -75,7 +82,11 @@ def counting_equally(model: ClassModel) -> Step:
 
 def count_equally(model: ClassModel) -> Callable[[Any], Counts]:
     """The counts of prepared rows, each shared equally between the groups."""
-    return lambda ready: model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
+    return partial(_tally_equally, model)
+
+
+def _tally_equally(model: ClassModel, ready: Any) -> Counts:
+    return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
 
 
 def tallying(model: ClassModel) -> Step:

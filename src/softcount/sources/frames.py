@@ -90,10 +90,13 @@ class ArrowSource(Source):
         self.keys = list(keys) or list(self.table.column_names)
         source.refuse_repeated(self.keys)
         self.n_rows = self.table.num_rows
-        refuse_empty(self.table.num_rows, len(self.keys))
+        self._refuse_empty()
         row_bytes = text_bytes(self.table) / max(1, self.table.num_rows)
         self.chunk_rows = chunk_rows_for(self.table.num_rows, row_bytes, columns=len(self.keys))
         self._at = {key: place for place, key in enumerate(self.keys)}
+
+    def _refuse_empty(self) -> None:
+        refuse_empty(self.table.num_rows, len(self.keys))
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         columns = {key: self.table.column(self._at[key]) for key in keys}
