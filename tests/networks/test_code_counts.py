@@ -112,7 +112,7 @@ def test_tables_are_the_same_before_and_after_rows_are_put_together():
 def test_rows_of_one_mark_are_not_mixed_up(monkeypatch):
     codes, sizes = drawn_codes(5, 4, 50, 0.1)
     expected = CodeCounts(codes, sizes).counts((0, 1, 2))
-    monkeypatch.setattr(scores, "_marks", lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr(scores, "_hash_rows", lambda rows: np.zeros(len(rows)))
     rows = CodeCounts(codes, sizes)
     assert len(rows.distinct[0]) == 50
     assert np.array_equal(rows.counts((0, 1, 2)), expected)

@@ -204,14 +204,19 @@ def _checked_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
 
 def _distinct(codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows that differ, each with the weight of all like it."""
+    _, first, like = np.unique(_hash_rows(codes), return_index=True, return_inverse=True)
+    if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
+        return codes, weights
+    return codes[first], np.bincount(like, weights, len(first))
+
+
+def _hash_rows(codes: np.ndarray) -> np.ndarray:
+    """A number for every row: equal for equal rows, and hardly ever for different ones."""
     factors = np.random.default_rng(1).integers(0, 2**64, (codes.shape[1],), dtype=np.uint64)
     found = np.zeros(len(codes), dtype=np.uint64)
     for column, factor in zip(codes.T, factors | np.uint64(1), strict=True):
         found += (column.astype(np.int64) + 1).astype(np.uint64) * factor
-    _, first, like = np.unique(found, return_index=True, return_inverse=True)
-    if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
-        return codes, weights
-    return codes[first], np.bincount(like, weights, len(first))
+    return found
 
 
 def _within_room(cells: int, axes: Sequence[int]) -> int:
