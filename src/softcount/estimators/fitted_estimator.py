@@ -21,9 +21,8 @@ from softcount.estimators.base import Estimator, KeptRecord
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
-from softcount.estimators.notebook_face import NotebookFace
-from softcount.estimators.pages import explore_model, report_model, report_network, report_rows
 from softcount.estimators.parameters import check_whole
+from softcount.estimators.repr import Shown, explore_model, report_model, report_network, report_rows
 from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table, as_arrow, filled
 from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted.answers import (
@@ -235,7 +234,7 @@ class Posteriors:
         return len(self.keys())
 
 
-class FittedEstimator(KeptRecord, NotebookFace, ResultFrames, Exporting, Estimator):
+class FittedEstimator(KeptRecord, Shown, ResultFrames, Exporting, Estimator):
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted

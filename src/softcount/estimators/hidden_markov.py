@@ -20,10 +20,10 @@ from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.engines import climbs_logged
 from softcount.estimators.inputs import attribute
-from softcount.estimators.other_faces import StateFace
-from softcount.estimators.pages import SequencePages
 from softcount.estimators.parameters import check_whole, varied
+from softcount.estimators.repr import SequencePages, Shown
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
+from softcount.estimators.saving import save_estimator
 from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
@@ -125,7 +125,7 @@ AUTO = "auto"
 STARTS = ("k-means++", "k-means", "random")
 
 
-class HiddenMarkov(StateFace, SequencePages, Estimator):
+class HiddenMarkov(Shown, SequencePages, Estimator):
     """Hidden states, each with its own successors and its own distributions, found in sequences.
 
     The fullest state is reported first. Steps have columns of any kind, missing cells, and blocks such as
@@ -377,8 +377,6 @@ class HiddenMarkov(StateFace, SequencePages, Estimator):
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads."""
-        from softcount.estimators.saving import save_estimator
-
         check_is_fitted(self, "fitted_")
         save_estimator(self, path)
 

@@ -19,8 +19,10 @@ from softcount.estimators.base import Estimator
 from softcount.estimators.engines import from_engine, is_elsewhere, path_of, row_by_row, runner_of
 from softcount.estimators.exporting import ExportingCentres
 from softcount.estimators.inputs import attribute
-from softcount.estimators.other_faces import ClusterFace
 from softcount.estimators.parameters import varied
+from softcount.estimators.repr import Shown, explore_model, report_model
+from softcount.estimators.saving import save_estimator
+from softcount.fitted.compare import NOTE, centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction
 from softcount.learn.kmeans.points import refuse_not_finite
@@ -36,7 +38,7 @@ LONGEST_PROBLEM = 200
 
 # scikit-learn has no types
 class KMeans(
-    ClusterFace,
+    Shown,
     ExportingCentres,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -196,22 +198,20 @@ class KMeans(
         It answers as the mixture that k-means is the hard end of: clusters equally frequent, and equally wide in every
         direction. The first rows of X, where it is given, go into the page and can be loaded there.
         """
-        from softcount.estimators.pages import explore_centres
-
         check_is_fitted(self, "found_")
-        return explore_centres(self, None if X is None else inputs.checked(self, X, reset=False))
+        names = getattr(self, "feature_names_in_", None)
+        keys = list(range(self.n_features_in_)) if names is None else [str(name) for name in names]
+        classes = centre_classes(self.found_, keys)
+        rows = None if X is None else classes.table(inputs.checked(self, X, reset=False))
+        return explore_model(classes, rows=rows, note=NOTE)
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
-        from softcount.estimators.pages import report_model
-
         check_is_fitted(self, "found_")
         return report_model(self, X, redact)
 
     def save(self, path: Any) -> None:
         """Write the centres to a file that `softcount.load` reads."""
-        from softcount.estimators.saving import save_estimator
-
         check_is_fitted(self, "found_")
         save_estimator(self, path)
 

@@ -40,9 +40,8 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
-from softcount.estimators.other_faces import ChainFace
-from softcount.estimators.pages import SequencePages
 from softcount.estimators.parameters import Parameter, check_whole
+from softcount.estimators.repr import SequencePages, Shown
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.estimators.saving import save_chain
 from softcount.learn.settings import retyping
@@ -167,7 +166,7 @@ def _check_prior(name: str, value: Any) -> None:
         Parameter(float, "").check(name, value)
 
 
-class MarkovChain(ChainFace, SequencePages, Estimator):
+class MarkovChain(Shown, SequencePages, Estimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
     Sequences are whatever `read_sequences` reads; strings are sequences of characters. A missing step is no evidence:

@@ -21,10 +21,10 @@ from softcount.estimators.base import Estimator, KeptRecord, LearnedRows
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_files import net_from, network_of
-from softcount.estimators.notebook_face import NotebookFace
-from softcount.estimators.pages import explore_model, report_network
 from softcount.estimators.parameters import check_whole, varied
+from softcount.estimators.repr import Shown, explore_model, report_network
 from softcount.estimators.result_frames import ResultFrames, arrow_table, filled, node_families
+from softcount.estimators.saving import save_estimator
 from softcount.files.network_file import read_network, write_network
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
@@ -53,7 +53,7 @@ CLASS = "(class)"
 """What the node of a class is called that came without a name."""
 
 
-class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
+class BayesNet(KeptRecord, Shown, ResultFrames, Estimator):
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     Numbers that categories depend on are discretised; other numbers follow categories by the family of their kind, and
@@ -583,8 +583,6 @@ class BayesNet(KeptRecord, NotebookFace, ResultFrames, Estimator):
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads."""
-        from softcount.estimators.saving import save_estimator
-
         check_is_fitted(self, "fitted_")
         self._recorded()
         save_estimator(self, path)

@@ -1,0 +1,206 @@
+"""What an estimator shows of itself: a line in a console, a small box in a notebook, its report and its explorer.
+
+An estimator that is not fitted is shown as scikit-learn shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from softcount.errors import DataError
+from softcount.estimators.result_frames import arrow_of
+from softcount.fitted.answers import labels_in
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.states import FittedStates
+from softcount.pictures.inline_html import boxed, said_lines, share_bars, small_table, upright_bars
+from softcount.pictures.text import printable
+
+NAMES_IN_LINE = 4
+COLUMNS_IN_TABLE = 7
+BARS_OF_DENSITY = 32
+
+
+class Shown:
+    """An estimator that, once fitted, shows what it learned."""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Its parameters as scikit-learn shows them and, once fitted, a line on the model."""
+        from sklearn.utils._pprint import _EstimatorPrettyPrinter as Printer
+
+        # scikit-learn breaks long lines only of estimators whose `__repr__` it knows.
+        Printer._dispatch.setdefault(Shown.__repr__, Printer._pprint_estimator)
+        made = BaseEstimator.__repr__(self, N_CHAR_MAX)
+        found = describe(self)
+        return made if found is None else f"{made}  # {next(found)}"
+
+    def _html_repr(self) -> str:
+        """What scikit-learn's `_repr_html_` shows: at most 15 KB, styles inline, no script."""
+        found = describe(self)
+        if found is None:
+            from sklearn.utils import estimator_html_repr
+
+            return str(estimator_html_repr(self))
+        return boxed(type(self).__name__, next(found), found)
+
+
+def describe(estimator: Any) -> Iterator[str] | None:
+    """A line on a fitted estimator, then what a notebook shows below it, as HTML; None if it is not fitted."""
+    return next((tell(estimator) for name, tell in DESCRIPTIONS.items() if name in vars(estimator)), None)
+
+
+def _describe_model(estimator: Any) -> Iterator[str]:
+    fitted = estimator.fitted_
+    if isinstance(fitted, FittedStates):
+        columns = sum(len(leaf.columns) for leaf in fitted.chain.leaves)
+        yield (
+            f"{fitted.n_states:,} states ({_first_names(fitted.names)}) from {columns:,} columns, "
+            f"{fitted.counts.rows:,.0f} steps"
+        )
+        yield _share_bars(dict(zip(fitted.names, fitted.stationary.tolist(), strict=True)))
+        yield _number_table("after", fitted.names, fitted.names, fitted.transitions)
+    elif isinstance(fitted, Fitted):
+        columns = sum(len(leaf.columns) or 1 for leaf in fitted.model.leaves)
+        target = "" if fitted.target is None else f"{printable(fitted.target)[:40]}: "
+        yield (
+            f"{target}{fitted.n_groups:,} classes ({_first_names(fitted.names)}) from {columns:,} columns, "
+            f"{fitted.n_rows:,.0f} rows"
+        )
+        yield _share_bars(dict(zip(fitted.names, fitted.shares.tolist(), strict=True)))
+        names, influence = labels_in(fitted), fitted.influence()
+        top = max((far for _, far in influence), default=0.0) or 1.0
+        yield share_bars([(names[key], far / top, f"influence {far:.3g}") for key, far in influence])
+    else:
+        graph = fitted.net.graph
+        yield f"{len(graph.names):,} nodes, {len(graph.edges):,} edges, {fitted.counts.rows:,.0f} rows"
+    selection = arrow_of(getattr(estimator, "selection_", None))
+    if selection is not None and selection.num_rows > 1 and isinstance(fitted, Fitted):
+        shown = [name for name in selection.column_names if selection[name].null_count < selection.num_rows]
+        shown = shown[:COLUMNS_IN_TABLE]
+        rows = selection.select(shown).to_pylist()
+        yield small_table(shown, [[f"{x:.6g}" if isinstance(x, float) else x for x in row.values()] for row in rows])
+    yield said_lines(fitted.notes)
+
+
+def _describe_centres(estimator: Any) -> Iterator[str]:
+    found = estimator.found_
+    groups, columns = found.centres.shape
+    rows = "" if found.sizes is None else f", {found.sizes.sum():,.0f} rows"
+    yield f"{groups:,} clusters from {columns:,} columns{rows}, cost {found.inertia:.6g}"
+    yield _share_bars({} if found.sizes is None else dict(enumerate((found.sizes / found.sizes.sum()).tolist())))
+    names = getattr(estimator, "feature_names_in_", range(columns))
+    yield _number_table("centre", names, range(groups), found.centres)
+    yield said_lines(found.notes)
+
+
+def _describe_chain(estimator: Any) -> Iterator[str]:
+    symbols, counts = estimator.symbols_, estimator.counts_
+    yield f"{len(symbols):,} symbols ({_first_names(symbols)}), order {counts.order}, {counts.steps:,.0f} steps"
+    yield _share_bars(estimator.shares_)
+    if estimator.predictions_.order == 1:
+        yield _number_table("after", estimator.next_symbols_, estimator.contexts_, estimator.transitions_)
+    yield said_lines(estimator.notes_)
+
+
+def _describe_histogram(estimator: Any) -> Iterator[str]:
+    edges, rows = estimator.edges_, float(estimator.counts_.sum())
+    yield f"{len(edges) - 1:,} bins from {edges[0]:.6g} to {edges[-1]:.6g}, {rows:,.0f} rows"
+    yield _density_bars(estimator)
+
+
+def _describe_kernel_density(estimator: Any) -> Iterator[str]:
+    columns, rows = estimator.n_features_in_, f"{estimator.rows_.filled.sum():,.0f} rows"
+    try:
+        widths = np.atleast_1d(estimator.bandwidth_)
+    except DataError:  # after partial_fit there may be too few rows to choose one
+        yield f"{columns:,} columns, {rows}"
+        return
+    yield f"bandwidth {widths[0]:.6g}, {rows}" if columns == 1 else f"{columns:,} columns, {rows}"
+    if columns == 1:
+        yield _density_bars(estimator)
+    else:
+        names = getattr(estimator, "feature_names_in_", range(columns))
+        yield small_table(["column", "bandwidth"], [[name, f"{x:.6g}"] for name, x in zip(names, widths, strict=True)])
+
+
+DESCRIPTIONS: dict[str, Callable[[Any], Iterator[str]]] = {
+    "fitted_": _describe_model, "found_": _describe_centres, "rows_": _describe_kernel_density,
+    "edges_": _describe_histogram, "counts_": _describe_chain,
+}  # fmt: skip
+"""How an estimator is described, by the attribute that its fit sets."""
+
+
+def _first_names(names: Any) -> str:
+    return ", ".join(printable(name)[:30] for name in names[:NAMES_IN_LINE]) + (
+        ", ..." if len(names) > NAMES_IN_LINE else ""
+    )
+
+
+def _share_bars(shares: Mapping[Any, float]) -> str:
+    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
+    return share_bars([(name, share, f"{100 * share:.1f} %") for name, share in ranked])
+
+
+def _number_table(corner: str, across: Any, down: Any, table: np.ndarray) -> str:
+    rows = [
+        [name, *(f"{x:.4g}" for x in line[:COLUMNS_IN_TABLE].tolist())] for name, line in zip(down, table, strict=True)
+    ]
+    return small_table([corner, *list(across)[:COLUMNS_IN_TABLE]], rows)
+
+
+def _density_bars(density: Any) -> str:
+    """The density from its 0.5 % to its 99.5 % quantile."""
+    low, high = (float(x) for x in density.quantile([0.005, 0.995]))
+    if not high > low:
+        return ""
+    shares = np.diff(density.cdf(np.linspace(low, high, BARS_OF_DENSITY + 1)))
+    return upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}")
+
+
+# -- pages, whose packages are loaded when a page is asked for
+
+
+def explore_model(model: Any, **options: Any) -> Any:
+    """The interactive explorer of a fitted model."""
+    from softcount.explore import make_explorer
+
+    return make_explorer(model, **options)
+
+
+def report_model(model: Any, rows: Any = None, redact: bool = False) -> Any:
+    """The report on a fitted model."""
+    from softcount.report.report import make_report
+
+    return make_report(model, rows, redact)
+
+
+def report_rows(fitted: Any, table: Any, threads: Any, name: str, labels: Any, redact: bool) -> Any:
+    """The report on a fitted model of classes and a table."""
+    from softcount.report.report import find_rows
+
+    return report_model(fitted, find_rows(fitted, table, threads, name, labels), redact)
+
+
+def report_network(fitted: Any, table: Any, redact: bool) -> Any:
+    """The report on a network, and on a table if one is given."""
+    from softcount.table.column_summary import summarise
+
+    if table is None:
+        return report_model(fitted, None, redact)
+    before = None if fitted.record is None else fitted.record.table
+    return report_model(fitted, (summarise(table.chunks(), fitted.schema, before), "the table given"), redact)
+
+
+class SequencePages:
+    """The pages of a model of sequences, which take no rows."""
+
+    def explore(self) -> Any:
+        """An interactive page for any step of a sequence given any others: `model.explore().save("explore.html")`."""
+        return explore_model(self)
+
+    def report(self, redact: bool = False) -> Any:
+        """A page on the model with pictures: `model.report().save("report.html")`; also .json and .txt."""
+        return report_model(self, None, redact)
