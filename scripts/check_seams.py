@@ -82,7 +82,7 @@ def loads_scipy(module: ast.Module) -> Iterator[tuple[int, str]]:
     for node in module.body:
         names = {x.name for x in node.names} if isinstance(node, ast.ImportFrom) and node.module == "scipy" else set()
         if names & {"special", "sparse"} or (isinstance(node, ast.ImportFrom) and node.module == "scipy.special"):
-            yield node.lineno, "loads SciPy; take it from softcount.core.lazy_scipy"
+            yield node.lineno, "loads SciPy; take it from softcount.core.lazy"
 
 
 def speaks_shell(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:

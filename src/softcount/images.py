@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.column_choice import CHOICE_FOLDS, labelled_table

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import softcount as sc
 from export.test_sql import fill
 from softcount.cli import main
-from softcount.core.addresses import Address, discreet
+from softcount.core.remedies import Address, discreet
 
 SECRET = "s3cr/et@no"
 WRITTEN = "s3cr%2Fet%40no"

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import gammaln
+from softcount.core.lazy import gammaln
 from softcount.errors import DataError
 
 GAP = -1

@@ -12,7 +12,7 @@ from scipy import linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from softcount.chains.counts import GAP, Alphabet, ContextCounts, ContextLevel, Predictions, StepKeys, steps_of
-from softcount.core.lazy_scipy import gammaln, sparse
+from softcount.core.lazy import gammaln, sparse
 from softcount.errors import DataError
 
 BLOCKS = 6

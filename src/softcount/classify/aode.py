@@ -22,7 +22,7 @@ from softcount.classify.encode import (
 from softcount.classify.ensemble import Pool
 from softcount.classify.features import PairCounts, Terms
 from softcount.classify.members import BlockAndTables, SeparateNormals, StarsOfCuts, StarTables, log_tables
-from softcount.core.lazy_scipy import xlogy
+from softcount.core.lazy import xlogy
 from softcount.table.schema import Key, Schema
 
 MOST_BYTES = 1 << 26

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.core.special import mixed
 from softcount.table.chunk import Chunk
 from softcount.table.discretise import PointTable, by_class_each, equal_count

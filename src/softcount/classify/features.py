@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.core.special import times_log
 
 FEW = 1 << 16

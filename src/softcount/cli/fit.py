@@ -27,7 +27,7 @@ from softcount.cli.request import (
     holds_classes,
     is_network_file,
 )
-from softcount.core.addresses import without_password
+from softcount.core.remedies import without_password
 from softcount.errors import DataError
 
 NETWORKS, TEXTS = headed_option("Networks"), headed_option("Text columns")

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import click
 from msgspec import Struct
 
-from softcount.core.addresses import address_of
+from softcount.core.remedies import address_of
 from softcount.errors import DataError
 from softcount.estimators.parameters import PARAMETERS, Parameter
 from softcount.pictures.text import format_list

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from softcount.cli.options import QUIET, loudness
-from softcount.core.addresses import without_password
+from softcount.core.remedies import without_password
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError, is_shortage
 from softcount.pictures.text import printable
 

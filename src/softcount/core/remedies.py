@@ -1,11 +1,12 @@
-"""Remedies in error messages: a parameter in Python, an option on the command line.
+"""Wording of messages: remedies for the interface in use, and addresses of databases without their passwords.
 
-Errors are raised far below either interface, so each asks this module for the wording of its remedy. The command line
-declares itself once; otherwise the wording is for Python.
+Errors are raised far below either interface, so each asks this module whether its remedy is a parameter in Python or an
+option on the command line. The command line declares itself once; otherwise the wording is for Python.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from shlex import quote
@@ -93,3 +94,59 @@ def missing(*words: str) -> str:
     "--missing n.b. --missing 'not known'"
     """
     return either(f"missing={list(words)!r}", " ".join(f"--missing {quote(word)}" for word in words))
+
+
+# -- addresses of databases
+
+POSTGRES = ("postgresql://", "postgres://")
+_USER = re.compile(r"(postgres(?:ql)?://[^\s:/@?'\"]*):[^\s?'\"]*@")
+_PARAMETER = re.compile(r"(\bpass(?:word|file)?|sslpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s'\"]*)", re.IGNORECASE)
+SECRET = "***"
+SHORTEST_PART = 2
+"""Parts of a password with fewer letters are not removed from messages of a driver."""
+
+
+class Address(str):
+    """The address of a database without its password; `whole` is the address to connect to."""
+
+    __slots__ = ("whole",)
+    whole: str
+
+    def __new__(cls, whole: str) -> Address:
+        found = super().__new__(cls, without_password(whole))
+        found.whole = whole
+        return found
+
+
+def address_of(text: str) -> str:
+    """The text; if it is the address of a database, as an `Address`."""
+    return Address(text) if text.startswith(POSTGRES) and not isinstance(text, Address) else text
+
+
+def without_password(text: str) -> str:
+    """The text without the passwords of addresses in it; named passwords become three stars.
+
+    >>> without_password("cannot reach postgresql://ann:s3cret@host/shop?sslpassword=no")
+    'cannot reach postgresql://ann@host/shop?sslpassword=***'
+    >>> without_password("host=db password='a b' user=ann")
+    'host=db password=*** user=ann'
+    """
+    return _PARAMETER.sub(rf"\1\2{SECRET}", _USER.sub(r"\1@", text))
+
+
+def discreet(said: str, address: str) -> str:
+    """The message of a driver without the password of an address, and without parts of it."""
+    from urllib.parse import unquote  # 5 ms, for errors of databases only
+
+    for secret in secrets_in(address):
+        parts = {secret, unquote(secret), *re.split(r"[^\w]+", secret), *re.split(r"[^\w]+", unquote(secret))}
+        for part in sorted(parts, key=len, reverse=True):
+            if len(part) >= SHORTEST_PART:
+                said = said.replace(part, SECRET)
+    return without_password(said)
+
+
+def secrets_in(address: str) -> list[str]:
+    users = [found.group(0)[len(found.group(1)) + 1 : -1] for found in _USER.finditer(address)]
+    named = [found.group(3).strip("'") for found in _PARAMETER.finditer(address)]
+    return [secret for secret in (*users, *named) if secret]

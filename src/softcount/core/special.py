@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.core.lazy_scipy import chdtrc, gammaln, polygamma, psi
+from softcount.core.lazy import chdtrc, gammaln, polygamma, psi
 from softcount.core.twofold import Twofold
 
 Number = float | np.ndarray
@@ -85,8 +85,6 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
     >>> log_rising(0.0, 0.0), log_rising(0.0, 1.0)
     (0.0, -inf)
     """
-    from scipy.special import gammaln
-
     start, steps = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(n, dtype=float))
     with np.errstate(invalid="ignore"):  # inf - inf where both are zero, which is 0 below
         small = gammaln(start + steps) - gammaln(start)

@@ -7,7 +7,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from softcount.core.lazy_scipy import gammaln
+from softcount.core.lazy import gammaln
 from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
 

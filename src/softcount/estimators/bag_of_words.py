@@ -17,7 +17,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute, refuse_unlike

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import warn
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator, KeptRecord

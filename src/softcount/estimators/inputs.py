@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError, warn
 from softcount.models.declare import read_kinds
 from softcount.sources.frames import (

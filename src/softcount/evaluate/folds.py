@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.core.twofold import Twofold
 from softcount.learn.known_classes import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Beside, recoded_chunks, tallied

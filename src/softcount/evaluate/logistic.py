@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 
 from softcount.classify.features import Features, SparseFeatures
 from softcount.classify.logistic import Conditional, folded
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
 from softcount.fitted.explain import linear_form

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import gammaln
+from softcount.core.lazy import gammaln
 from softcount.families.setting import CLAMPED, ClosedForm
 from softcount.table.schema import Key
 

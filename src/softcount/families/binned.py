@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from softcount.core.lazy_scipy import xlogy
+from softcount.core.lazy import xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.densities.histogram import checked_bins, edges_of, equal_count, equal_width

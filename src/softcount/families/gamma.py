@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import gammainc, gammaincc
+from softcount.core.lazy import gammainc, gammaincc
 from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.core.twofold import Twofold, stack
 from softcount.families.base import Family, register, said, scalar_prior

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import xlogy
+from softcount.core.lazy import xlogy
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import entr, gammaln, xlogy
+from softcount.core.lazy import entr, gammaln, xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError

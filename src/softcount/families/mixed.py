@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import ndtr
+from softcount.core.lazy import ndtr
 from softcount.core.special import NARROW, least_share, softmax_rows
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError

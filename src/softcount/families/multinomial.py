@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import betaln, gammaln
+from softcount.core.lazy import betaln, gammaln
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError

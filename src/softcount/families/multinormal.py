@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import gammaln, psi
+from softcount.core.lazy import gammaln, psi
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from softcount.core.lazy_scipy import xlogy
+from softcount.core.lazy import xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import betaln, entr, xlog1py, xlogy
+from softcount.core.lazy import betaln, entr, xlog1py, xlogy
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, said, scalar_prior, spoken

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import stdtrit
+from softcount.core.lazy import stdtrit
 from softcount.core.special import gap, height, log_integral, shape_of
 from softcount.core.twofold import Twofold, concatenate, stack
 from softcount.errors import DataError

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from softcount.core import remedies
-from softcount.core.lazy_scipy import entr, gammaln, logit, xlog1py, xlogy
+from softcount.core.lazy import entr, gammaln, logit, xlog1py, xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
-from softcount.core.lazy_scipy import betainc, betaln, gammaln, pdtr, pdtrc, xlog1py
+from softcount.core.lazy import betainc, betaln, gammaln, pdtr, pdtrc, xlog1py
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.lazy_scipy import entr, xlogy
+from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
 from softcount.fitted.characteristic_words import marking_lines
 from softcount.fitted.influence import departures, elsewhere, pooled

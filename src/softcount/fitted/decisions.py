@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import softmax, sparse
+from softcount.core.lazy import softmax, sparse
 from softcount.errors import DataError
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted import Fitted

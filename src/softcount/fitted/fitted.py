@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.core.counts import ROOT
-from softcount.core.lazy_scipy import xlogy
+from softcount.core.lazy import xlogy
 from softcount.errors import DataError
 from softcount.fitted.classes import Anomaly
 from softcount.fitted.network import FittedNet, impossible, level_number, with_factors

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.lazy_scipy import entr, xlogy
+from softcount.core.lazy import entr, xlogy
 from softcount.core.twofold import Twofold
 from softcount.families import Params as Own
 from softcount.fitted.answers import Answer

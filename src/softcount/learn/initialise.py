@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel

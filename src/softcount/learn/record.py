@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.lazy_scipy import entr
+from softcount.core.lazy import entr
 from softcount.models.base import ClassModel, Model
 from softcount.models.nodes import Bundle, Imagined, Params
 from softcount.run.local import Runner

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.setting import IMPOSSIBLE

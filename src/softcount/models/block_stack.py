@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import gammaln
+from softcount.core.lazy import gammaln
 from softcount.core.special import inverse_of_lower
 from softcount.core.twofold import Twofold, two_sum
 from softcount.families.normal import HALF_LOG_2PI

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import sparse, xlogy
+from softcount.core.lazy import sparse, xlogy
 from softcount.core.special import chi_squared_tail, log_rising
 from softcount.errors import DataError, ResourceError
 from softcount.networks.network import Graph

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from softcount.core import remedies
-from softcount.core.addresses import POSTGRES, Address, address_of, discreet, secrets_in, without_password
+from softcount.core.remedies import POSTGRES, Address, address_of, discreet, secrets_in, without_password
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source, wording
 from softcount.sources.arrow_columns import text_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.core.addresses import POSTGRES
+from softcount.core.remedies import POSTGRES
 from softcount.errors import DataError
 from softcount.sources.arrow_files import (
     ARROW_MAGIC,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy_scipy import gammaln
+from softcount.core.lazy import gammaln
 from softcount.core.special import times_log
 from softcount.table.cell_forms import CellForm, as_cell, is_plain
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, squared_norms, squares
 from softcount.learn.kmeans.descend import (

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy_scipy import sparse
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, densely, goal_of, is_wide, squared_norms, squares
 from softcount.run.local import Threads

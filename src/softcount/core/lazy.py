@@ -1,4 +1,4 @@
-"""Functions of SciPy that load it on their first call: loading takes longer than fitting a small table."""
+"""Lazy imports: functions and modules that are loaded on first use. Loading SciPy takes longer than a small fit."""
 
 from __future__ import annotations
 
@@ -17,38 +17,42 @@ FEW_STEPS = 500.0
 HALF_ROOT = math.sqrt(0.5)
 
 
-def _late(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of SciPy, by its name."""
+def lazy_function(module: str, name: str) -> Callable[..., Any]:
+    """A function that imports its module on the first call.
+
+    >>> lazy_function("math", "hypot")(3.0, 4.0)
+    5.0
+    """
     found: list[Callable[..., Any]] = []
 
-    def call(*numbers: Any, **settings: Any) -> Any:
+    def call(*values: Any, **settings: Any) -> Any:
         if not found:
             found.append(getattr(import_module(module), name))
-        return found[0](*numbers, **settings)
+        return found[0](*values, **settings)
 
     return call
 
 
-betainc = _late("scipy.special", "betainc")
-betaln = _late("scipy.special", "betaln")
-chdtrc = _late("scipy.special", "chdtrc")
-entr = _late("scipy.special", "entr")
-expit = _late("scipy.special", "expit")
-gammainc = _late("scipy.special", "gammainc")
-gammaincc = _late("scipy.special", "gammaincc")
-gammaln = _late("scipy.special", "gammaln")
-logit = _late("scipy.special", "logit")
-logsumexp = _late("scipy.special", "logsumexp")
-_many_ndtr = _late("scipy.special", "ndtr")
-_many_pdtr = _late("scipy.special", "pdtr")
-pdtrc = _late("scipy.special", "pdtrc")
-polygamma = _late("scipy.special", "polygamma")
-psi = _late("scipy.special", "psi")
-softmax = _late("scipy.special", "softmax")
-stdtr = _late("scipy.special", "stdtr")
-stdtrit = _late("scipy.special", "stdtrit")
-xlog1py = _late("scipy.special", "xlog1py")
-xlogy = _late("scipy.special", "xlogy")
+betainc = lazy_function("scipy.special", "betainc")
+betaln = lazy_function("scipy.special", "betaln")
+chdtrc = lazy_function("scipy.special", "chdtrc")
+entr = lazy_function("scipy.special", "entr")
+expit = lazy_function("scipy.special", "expit")
+gammainc = lazy_function("scipy.special", "gammainc")
+gammaincc = lazy_function("scipy.special", "gammaincc")
+gammaln = lazy_function("scipy.special", "gammaln")
+logit = lazy_function("scipy.special", "logit")
+logsumexp = lazy_function("scipy.special", "logsumexp")
+_many_ndtr = lazy_function("scipy.special", "ndtr")
+_many_pdtr = lazy_function("scipy.special", "pdtr")
+pdtrc = lazy_function("scipy.special", "pdtrc")
+polygamma = lazy_function("scipy.special", "polygamma")
+psi = lazy_function("scipy.special", "psi")
+softmax = lazy_function("scipy.special", "softmax")
+stdtr = lazy_function("scipy.special", "stdtr")
+stdtrit = lazy_function("scipy.special", "stdtrit")
+xlog1py = lazy_function("scipy.special", "xlog1py")
+xlogy = lazy_function("scipy.special", "xlogy")
 
 
 def ndtr(z: Any) -> Any:
