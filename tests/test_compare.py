@@ -23,14 +23,14 @@ from softcount.estimators import comparison
 from softcount.estimators.comparison import MixturePerClass, ladder, nested_rows
 from softcount.evaluate.ranking import behind, verdict
 
-EVERY_RIVAL = comparison.rivals_of
+EVERY_CANDIDATE = comparison.candidates
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is learned at once."""
-    every, quick = comparison.rivals_of, ("naive Bayes", "cut naive Bayes", "logistic regression")
-    monkeypatch.setattr(comparison, "rivals_of", lambda *how: [x for x in every(*how) if x.name in quick])
+    every, quick = comparison.candidates, ("naive Bayes", "cut naive Bayes", "logistic regression")
+    monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in every(*how) if x.name in quick])
 
 
 def table(rows: int = 60, seed: int = 0) -> tuple[dict[str, Any], list[str]]:
@@ -108,7 +108,7 @@ def test_a_level_that_one_class_has_alone_is_a_level_to_all_mixtures() -> None:
 
 def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "mixture per class"
-    monkeypatch.setattr(comparison, "rivals_of", lambda *how: [x for x in EVERY_RIVAL(*how) if x.name == name])
+    monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in EVERY_CANDIDATE(*how) if x.name == name])
     found = sc.compare(*table(), folds=2)
     line = found.table.to_pylist()[0]
     assert not found.failed and line["model"] == name and line["bytes"] > 0
@@ -182,7 +182,10 @@ def test_a_column_with_one_value_in_a_fold_is_named() -> None:
     columns, labels = table(40)
     columns["rare"] = ["a" if row else "b" for row in range(40)]
     found = sc.compare(columns, labels)
-    assert any("column rare has one value in what fold" in note for note in found.notes) and not found.failed
+    assert (
+        any("column rare has one value in the training rows of fold" in note for note in found.notes)
+        and not found.failed
+    )
 
 
 def test_holes_everywhere_do_no_harm() -> None:
@@ -230,9 +233,9 @@ def test_one_that_fails_is_told_and_the_others_stand(monkeypatch: pytest.MonkeyP
     def broken(*how: Any) -> Any:
         raise DataError("too few rows.\nmore")
 
-    every = comparison.rivals_of
+    every = comparison.candidates
     monkeypatch.setattr(
-        comparison, "rivals_of", lambda *how: [*every(*how), comparison.Rival("broken", broken)]
+        comparison, "candidates", lambda *how: [*every(*how), comparison.Candidate("broken", broken)]
     )  # fmt: skip
     found = sc.compare(*table(30))
     assert found.failed == {"broken": "too few rows."} and "broken" not in found.table["model"].to_pylist()

@@ -29,8 +29,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is learned at once."""
-    every, quick = comparison.rivals_of, ("naive Bayes", "logistic regression")
-    monkeypatch.setattr(comparison, "rivals_of", lambda *how: [x for x in every(*how) if x.name in quick])
+    every, quick = comparison.candidates, ("naive Bayes", "logistic regression")
+    monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in every(*how) if x.name in quick])
 
 
 def run(*words: object, code: int = 0) -> Result:

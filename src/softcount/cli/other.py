@@ -98,7 +98,7 @@ def compare(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Set classifiers of a column of DATA side by side, on rows they have not seen."""
     from softcount.cli.read import declared, open_data
-    from softcount.estimators.comparison import compared
+    from softcount.estimators.comparison import compare_table
     from softcount.report import comparison as pages
 
     check_plot(plot, data, json_wanted)
@@ -107,7 +107,7 @@ def compare(  # noqa: PLR0913 - one for each option
         names = {str(key): key for key in table.source.keys}
         if target not in names:
             raise DataError(f"--target: {data} has no column {target!r}.\n  {suggestion(target, names)}")
-        found = compared(table, names[target], kinds, curve or plot is not None, folds, seed, tell)
+        found = compare_table(table, names[target], kinds, curve or plot is not None, folds, seed, tell)
     if plot is not None and found.curves is not None:
         put_bytes(found.curves.svg().encode(), plot)
     if plot != STANDARD:
