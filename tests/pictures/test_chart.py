@@ -9,8 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from softcount.networks.network import Graph
-from softcount.pictures.axes import nice_ticks
-from softcount.pictures.blocks import area, axis, spark
 from softcount.pictures.chart import (
     Axis,
     Bars,
@@ -26,6 +24,7 @@ from softcount.pictures.chart import (
 )
 from softcount.pictures.drawing import DARK
 from softcount.pictures.nomogram import Nomogram, NomogramLine
+from softcount.pictures.text import area, axis, nice_ticks, spark
 from softcount.report.graph import NetworkPicture, draw_ring
 from softcount.report.sequences import draw_states
 

@@ -14,10 +14,9 @@ from msgspec import Struct, field
 from softcount.bayes.evidence import RULES, By, best, checked_by, log_weights
 from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
 from softcount.errors import DataError
-from softcount.pictures.blocks import axis, spark
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.pictures.drawing import stack
-from softcount.pictures.text import printable
+from softcount.pictures.text import axis, printable, spark
 from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9

@@ -15,7 +15,7 @@ from softcount.core.special import softmax_rows
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
 from softcount.models.nodes import Node
-from softcount.pictures.axes import nice_ticks
+from softcount.pictures.text import nice_ticks
 
 BARS = 24
 """Bars of a number, about."""

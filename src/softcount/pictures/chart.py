@@ -12,34 +12,121 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.pictures.axes import (
-    DASHES,
-    Frame,
-    Range,
-    Values,
-    add_legend,
-    add_x_axis,
-    label_room,
-    nice_ticks,
-    tick_texts,
-    widen,
-)
 from softcount.pictures.drawing import (
     LIGHT,
     SMALL,
     Boxes,
     Drawing,
+    Point,
     class_tone,
     escape_math,
     fit_text,
     new_axes,
     text_width,
 )
+from softcount.pictures.text import nice_ticks, tick_texts
 
+Range = tuple[float, float]
+Values = Sequence[float] | np.ndarray
+
+DASHES = ("", "6 3", "2 3")
+"""Lines of the same tone: the ninth is dashed, the seventeenth dotted."""
 PANEL, BAND, PAGE = 344.0, 620.0, 720.0
 """Widths: of a panel, two of which stand side by side; of bars; of a picture that stands alone."""
 DEEPEST_SHADE = 0.55
 """Text stays readable on it, light or dark."""
+
+
+class Frame(Struct, frozen=True):
+    """The part of a drawing between two corners, and the values at its edges."""
+
+    corner: Point
+    size: Point
+    x_range: Range
+    y_range: Range
+
+    def x(self, value: float) -> float:
+        return self.corner[0] + _part(value, self.x_range) * self.size[0]
+
+    def y(self, value: float) -> float:
+        return self.corner[1] + (1.0 - _part(value, self.y_range)) * self.size[1]
+
+    def points(self, x: Values, y: Values) -> list[Point]:
+        """Place points; those with NaN are left out, those outside lie on the edge."""
+        pairs = zip(np.asarray(x, dtype=float).tolist(), np.asarray(y, dtype=float).tolist(), strict=True)
+        return [(self.x(a), self.y(b)) for a, b in pairs if a == a and b == b]
+
+    @property
+    def floor(self) -> float:
+        return self.corner[1] + self.size[1]
+
+    @property
+    def right(self) -> float:
+        return self.corner[0] + self.size[0]
+
+
+def _part(value: float, ends: Range) -> float:
+    low, high = ends
+    # Halves first: from the least float to the largest is more than a float can hold.
+    share = (value / 2 - low / 2) / (high / 2 - low / 2) if high != low else 0.5
+    return min(max(share, 0.0), 1.0)
+
+
+def widen(values: Values, margin: float = 0.05) -> Range:
+    """Return a range that holds all finite values, with a margin.
+
+    >>> widen([0.0, 10.0], 0.1)
+    (-1.0, 11.0)
+    """
+    known = np.asarray(values, dtype=float)
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return (0.0, 1.0)
+    low, high = float(known.min()), float(known.max())
+    room = (high - low) * margin or max(abs(low) * 0.1, 0.5)
+    return (low - room, high + room)
+
+
+def label_room(names: Sequence[str], most: float) -> float:
+    """Return the width that the longest name takes, up to a limit."""
+    return min(max(map(text_width, names), default=0.0) + 16, most)
+
+
+def add_x_axis(drawing: Drawing, frame: Frame, ticks: Mapping[float, str], name: str = "") -> None:
+    """Add the lower edge with its ticks; a tick's text that would touch the one before is left out."""
+    left, floor, free = frame.corner[0], frame.floor, -1e9
+    drawing.line([(left, floor), (frame.right, floor)], "muted", 1.0)
+    for tick, text in ticks.items():
+        x, half = frame.x(tick), text_width(text, SMALL) / 2
+        drawing.line([(x, floor), (x, floor + 4)], "muted", 1.0)
+        if x - half >= free:
+            drawing.text(x, floor + 16, text, "muted", anchor="middle", size=SMALL)
+            free = x + half + 6
+    if name:
+        text = fit_text(name, frame.size[0], SMALL)
+        drawing.text(left + frame.size[0] / 2, floor + 32, text, "muted", anchor="middle", size=SMALL)
+
+
+def add_legend(drawing: Drawing, names: Sequence[str], at: Point, width: float, lines: bool = False) -> float:
+    """Add each class's name after a square in its tone, or a piece of its line; return the height of it all."""
+    x, y = 0.0, 0.0
+    for place, name in enumerate(names):
+        text = fit_text(name, min(width - 20, 300 if lines else 150), SMALL)
+        sample = 20.0 if lines else 10.0
+        needed = sample + 4 + text_width(text, SMALL) + 12
+        if x > 0 and x + needed > width:
+            x, y = 0.0, y + 18.0
+        if lines:
+            ends = [(at[0] + x, at[1] + y + 5), (at[0] + x + sample, at[1] + y + 5)]
+            drawing.line(ends, class_tone(place), 2.5, dashes=DASHES[min(place // 8, 2)])
+        else:
+            drawing.box((at[0] + x, at[1] + y), (sample, 10), class_tone(place))
+        drawing.text(at[0] + x + sample + 4, at[1] + y + 9, text, size=SMALL)
+        x += needed
+    return y + 18.0
+
+
+# -- axes and marks
 
 
 class Axis(Struct, frozen=True):

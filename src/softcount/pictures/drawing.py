@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError, ResourceError
 from softcount.pictures.text import cell_width, printable
@@ -44,16 +45,10 @@ Point = tuple[float, float]
 
 
 def class_tone(place: int) -> str:
-    """Return the tone of a class by its place; the ninth is the first again."""
     return f"c{place % 8}"
 
 
 def color_variables(tones: dict[str, str]) -> str:
-    """Write the tones as CSS variables.
-
-    >>> color_variables({"ink": "#000"})
-    '--ink:#000'
-    """
     return ";".join(f"--{name}:{colour}" for name, colour in tones.items())
 
 
@@ -75,7 +70,6 @@ def markup(value: object) -> str:
 
 
 def text_width(text: str, size: float = NORMAL) -> float:
-    """Estimate the width of a text in pixels."""
     return cell_width(text) * size * LETTER
 
 
@@ -184,8 +178,6 @@ class Stroke(Struct, frozen=True):
 
 
 class Dots(Struct, frozen=True):
-    """Dots of one size and tone."""
-
     points: tuple[Point, ...]
     tone: str
     radius: float = 3.0
@@ -210,23 +202,18 @@ Shape = Label | Boxes | Stroke | Dots
 
 
 class Drawing(Struct):
-    """Shapes on a sheet; `description` says in a sentence what the picture shows, for readers who do not see it.
-
-    `inner` are drawings at places on this one.
-    """
+    """Shapes on a sheet; `description` says in a sentence what the picture shows, for readers who do not see it."""
 
     width: float
     height: float
     description: str
     shapes: list[Shape] = []
-    inner: list[tuple[Point, Drawing]] = []
 
     def text(self, x: float, y: float, text: object, tone: str = "ink", **style: Any) -> None:
         """Add a text; `style` is its anchor, size, bold, halo."""
         self.shapes.append(Label((x, y), printable(text), tone, **style))
 
     def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, title: str = "") -> None:
-        """Add a filled rectangle from its upper left corner."""
         self.shapes.append(Boxes(((*at, max(size[0], 0.0), max(size[1], 0.0)),), tone, strength, title))
 
     def line(self, points: Iterable[Sequence[float]], tone: str, width: float = 1.5, **style: Any) -> None:
@@ -234,7 +221,6 @@ class Drawing(Struct):
         self.shapes.append(Stroke(tuple((float(x), float(y)) for x, y in points), tone, width, **style))
 
     def area(self, points: Iterable[Sequence[float]], tone: str, strength: float = 1.0) -> None:
-        """Add a filled shape."""
         self.line(points, tone, closed=True, filled=True, strength=strength)
 
     def dots(self, points: Iterable[Sequence[float]], tone: str, radius: float = 3.0, **style: Any) -> None:
@@ -248,7 +234,7 @@ class Drawing(Struct):
         """Write the drawing as a part of a page, which sets the colours of the tones."""
         w, h = _short(self.width), _short(self.height)
         size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{markup(self.description)}"'
-        return f"<svg {size}>{self._shapes()}</svg>"
+        return f"<svg {size}>{''.join(shape.svg() for shape in self.shapes)}</svg>"
 
     def svg_file(self) -> str:
         """Write the drawing as a file with a ground and its colours, light or dark as the reader's screen is."""
@@ -260,13 +246,7 @@ class Drawing(Struct):
         rules = f":root{{{color_variables(LIGHT)}}}{dark}{letters}{PICTURE_RULES}"
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {box}><title>{what}</title><style>{rules}</style>'
         ground = f'<rect class="f-paper" x="{corner}" y="{corner}" width="{w}" height="{h}"/>'
-        return f"{head}{ground}{self._shapes()}</svg>\n"
-
-    def _shapes(self) -> str:
-        own = "".join(shape.svg() for shape in self.shapes)
-        return own + "".join(
-            f'<g transform="translate({_short(x)} {_short(y)})">{each._shapes()}</g>' for (x, y), each in self.inner
-        )
+        return f"{head}{ground}{''.join(shape.svg() for shape in self.shapes)}</svg>\n"
 
     def plot(self, ax: Any = None) -> Any:
         """Paint the drawing on matplotlib axes, new ones if none are given, in its own pixels; return the axes."""
@@ -274,23 +254,9 @@ class Drawing(Struct):
         ax.set_axis_off()
         ax.set_xlim(-MARGIN, self.width + MARGIN)
         ax.set_ylim(self.height + MARGIN, -MARGIN)
-        for order, shape in enumerate(self.flat().shapes):
+        for order, shape in enumerate(self.shapes):
             shape.paint(ax, LIGHT[shape.tone], order + 2)
         return ax
-
-    def flat(self) -> Drawing:
-        """Return the drawing with the shapes of its inner drawings at their places."""
-        found = Drawing(self.width, self.height, self.description, list(self.shapes))
-        for (x, y), each in self.inner:
-            for shape in each.flat().shapes:
-                if isinstance(shape, Label):
-                    moved: dict[str, Any] = {"at": (shape.at[0] + x, shape.at[1] + y)}
-                elif isinstance(shape, Boxes):
-                    moved = {"boxes": tuple((a + x, b + y, w, h) for a, b, w, h in shape.boxes)}
-                else:
-                    moved = {"points": tuple((a + x, b + y) for a, b in shape.points)}
-                found.shapes.append(_replace(shape, **moved))
-        return found
 
     def png(self) -> bytes:
         """Paint the drawing on white with matplotlib, twice as fine as on a screen."""
@@ -310,16 +276,27 @@ class Drawing(Struct):
 
 def stack(drawings: Sequence[Drawing], description: str, across: int = 1) -> Drawing:
     """Set drawings of one size next to each other, this many in a line, and the rest below."""
-    places, top = [], 0.0
+    found, top = Drawing(0.0, 0.0, description), 0.0
     for start in range(0, len(drawings), across):
         line = drawings[start : start + across]
-        places += [((each.width * place, top), each) for place, each in enumerate(line)]
+        for place, each in enumerate(line):
+            left = each.width * place
+            found.width = max(found.width, left + each.width)
+            found.shapes += [_move(shape, left, top) for shape in each.shapes]
         top += max(each.height for each in line)
-    return Drawing(max(x + each.width for (x, _), each in places), top, description, inner=places)
+    found.height = top
+    return found
+
+
+def _move(shape: Shape, x: float, y: float) -> Shape:
+    if isinstance(shape, Label):
+        return replace(shape, at=(shape.at[0] + x, shape.at[1] + y))
+    if isinstance(shape, Boxes):
+        return replace(shape, boxes=tuple((a + x, b + y, w, h) for a, b, w, h in shape.boxes))
+    return replace(shape, points=tuple((a + x, b + y) for a, b in shape.points))
 
 
 def new_axes() -> Any:
-    """Make axes in a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
@@ -332,12 +309,6 @@ def new_axes() -> Any:
 def escape_math(text: Any) -> str:
     """Escape text from data for matplotlib: a dollar sign begins no formula, control characters are visible."""
     return printable(text).replace("$", r"\$")
-
-
-def _replace(shape: Shape, **changes: Any) -> Shape:
-    from msgspec.structs import replace
-
-    return replace(shape, **changes)
 
 
 def _with_title(opened: str, title: str) -> str:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.pictures.axes import Frame, add_x_axis, label_room, nice_ticks, tick_text, widen
-from softcount.pictures.drawing import LIGHT, SMALL, Drawing, Point, escape_math, fit_text, new_axes, text_width
+from softcount.pictures.chart import Frame, add_x_axis, label_room, widen
+from softcount.pictures.drawing import SMALL, Drawing, Point, fit_text, text_width
+from softcount.pictures.text import nice_ticks, tick_text
 
 WIDTH = 760.0
-TEXT_DISTANCE = 0.07
-"""On matplotlib axes values are named if they lie at least this share of the width to the right of the last one."""
 
 
 class NomogramLine(Struct, frozen=True):
@@ -85,33 +84,8 @@ class Nomogram(Struct, frozen=True):
         drawing.text(WIDTH - 22, y + 92, text, "muted", anchor="end", size=SMALL)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the nomogram on matplotlib axes, new ones if none are given, and return them."""
-        ax = new_axes() if ax is None else ax
-        known = np.concatenate([line.odds[np.isfinite(line.odds)] for line in self.lines])
-        room = TEXT_DISTANCE * float(np.ptp(known)) if len(known) else 0.0
-        for place, line in enumerate(self.lines):
-            values = sorted(
-                (float(at), text) for at, text in zip(line.odds, line.texts, strict=True) if np.isfinite(at)
-            )
-            at = [odds for odds, _ in values]
-            ax.plot(at, [place] * len(at), color="grey", linewidth=1, zorder=1)
-            colors = [LIGHT["plus" if odds >= 0 else "minus"] for odds in at]
-            ax.scatter(at, [place] * len(at), s=14, zorder=2, color=colors)
-            last = -np.inf
-            for odds, text in values:
-                if text and odds - last >= room:
-                    name = escape_math(text)
-                    ax.annotate(
-                        name, (odds, place), (0, 5), textcoords="offset points", ha="center", fontsize="x-small"
-                    )
-                    last = odds
-        ax.axvline(0, color="grey", linewidth=0.8, zorder=0)
-        ax.set_yticks(range(len(self.lines)), [escape_math(line.name) for line in self.lines])
-        ax.invert_yaxis()
-        ax.margins(y=0.08)
-        ax.set(xlabel=f"log-odds, starting from {self.start:+.2f}")
-        ax.set_title(f"{escape_math(self.names[0])} (right) against {escape_math(self.names[1])} (left)")
-        return ax
+        """Paint the nomogram on matplotlib axes, new ones if none are given, and return them."""
+        return self.draw().plot(ax)
 
 
 def _find_shelves(line: NomogramLine, frame: Frame) -> list[int]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from softcount.pictures.blocks import LETTERS, lettered_curves
-from softcount.pictures.text import format_count, format_number, format_share, printable
+from softcount.pictures.text import LETTERS, format_count, format_number, format_share, lettered_curves, printable
 from softcount.report.page import Page, key_text, make_record
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from msgspec import Struct
 from softcount.densities.histogram import counts_of, edges_of
 from softcount.densities.kernels import WeightedPoints
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
-from softcount.pictures.blocks import area, axis, spark
 from softcount.pictures.chart import PAGE, Axis, Bars, Chart, class_lines
-from softcount.pictures.text import format_count, format_list, format_number, printable, shorten
+from softcount.pictures.text import area, axis, format_count, format_list, format_number, printable, shorten, spark
 from softcount.report.page import Page, make_record
 from softcount.report.passage import WIDTH
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.networks.network import Graph, Name
-from softcount.pictures.drawing import LIGHT, SMALL, Drawing, Point, class_tone, escape_math, fit_text, new_axes
+from softcount.pictures.drawing import SMALL, Drawing, Point, class_tone, fit_text
 from softcount.pictures.text import cell_width, clip, format_count, printable
 from softcount.report.graph_layout import GraphLayout, lay_out
 from softcount.report.passage import WIDTH
@@ -236,20 +236,8 @@ class NetworkPicture(Struct, frozen=True):
             drawing.area([(x - 4.5, y - 2), (x + 4.5, y - 2), (x, y + 7)], "muted")
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw nodes and edges on matplotlib axes, new ones if none are given, and return them."""
-        ax = new_axes() if ax is None else ax
-        layout = lay_out(self.graph, [1.0] * len(self.monitors), 0.4)
-        places = list(zip(layout.x, (-layer for layer in layout.layer), strict=True))
-        for route in layout.routes:
-            *way, last = [places[route.parent], *((x, -layer) for x, layer in route.bends), places[route.child]]
-            ax.plot(*zip(*way, last, strict=True), color="grey", linewidth=1, zorder=1)
-            ax.annotate("", last, way[-1], arrowprops={"arrowstyle": "-|>", "color": "grey", "shrinkB": 12})
-        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": LIGHT["plus"]}
-        for monitor, (x, y) in zip(self.monitors, places, strict=True):
-            ax.text(x, y, escape_math(monitor.name), ha="center", va="center", bbox=box, zorder=2)
-        ax.margins(0.15)
-        ax.set_axis_off()
-        return ax
+        """Paint the network on matplotlib axes, new ones if none are given, and return them."""
+        return self.draw().plot(ax)
 
 
 def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Point) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from softcount.pictures.axes import widen
-from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions
+from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions, widen
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.classes import starts_record
 from softcount.report.mixture import plane_marks

@@ -10,8 +10,20 @@ import numpy as np
 from softcount.fitted.answers import marginal, plain_columns
 from softcount.fitted.explain import NormalPlane, decision_grid, most_separating, normal_planes
 from softcount.fitted.influence import departures
-from softcount.pictures.axes import Range, widen
-from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Mark, Points, Regions, Rule, bar_chart
+from softcount.pictures.chart import (
+    PAGE,
+    Axis,
+    Cells,
+    Chart,
+    Line,
+    Mark,
+    Points,
+    Range,
+    Regions,
+    Rule,
+    bar_chart,
+    widen,
+)
 from softcount.pictures.drawing import class_tone, stack
 from softcount.pictures.text import format_count, format_number, format_share, shorten
 from softcount.report.evaluation import CRITERIA, add_selection, selection_grid

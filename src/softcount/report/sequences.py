@@ -11,8 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.pictures.axes import add_legend
-from softcount.pictures.chart import PAGE, Axis, Cells, Chart
+from softcount.pictures.chart import PAGE, Axis, Cells, Chart, add_legend
 from softcount.pictures.drawing import Drawing, class_tone, fit_text
 from softcount.pictures.text import format_count, format_number, format_share, printable
 from softcount.report.graph import draw_ring
