@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ import softcount as sc
 from cli.shell import softcount_command
 from parted_rows import PARTS, ROWS, columns, differs, same_bits
 from softcount.errors import DataError
-from softcount.run.rows import Step
 from softcount.run.spark import FrameTable, SparkEngine, spark_source
 from softcount.table import open_table
 
@@ -159,7 +159,7 @@ def test_a_frame_whose_rows_wander_between_passes_is_refused(session: Any, folde
         rows = engine.encoded(wandering)
         assert _removed(on_disk)
         with pytest.raises(DataError, match="Cache the frame"):
-            list(rows.each(Step("operator:attrgetter", "n_rows")))
+            list(rows.each(attrgetter("n_rows")))
         with pytest.raises(DataError, match="Cache the frame"):
             engine.encoded(wandering)
 

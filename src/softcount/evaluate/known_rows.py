@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +13,6 @@ from softcount.classify.encode import EncodedRows, column_keys
 from softcount.core.special import mixed
 from softcount.fitted.fitted import Fitted
 from softcount.run.local import Runner
-from softcount.run.rows import Step
 from softcount.table import Chunk, Table
 from softcount.table.schema import Schema
 
@@ -62,7 +62,7 @@ def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
         rows, known = engine.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
         if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
             found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
-        for part in rows.each(Step(f"{__name__}:drawing", (fitted.schema, found.words, found.limit))):
+        for part in rows.each(partial(draw_rows, fitted.schema, found.words, found.limit)):
             found.join(part)
     finally:
         raw.close()
@@ -70,17 +70,12 @@ def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
     return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
 
 
-def drawing(state: tuple[Schema, int, np.uint64]) -> Callable[[Chunk], _Drawn]:
+def draw_rows(schema: Schema, words: int, limit: np.uint64, chunk: Chunk) -> _Drawn:
     """The rows of a chunk whose mixed numbers are below a limit."""
-    schema, words, limit = state
-
-    def drawn(chunk: Chunk) -> _Drawn:
-        found = _Drawn(schema, words)
-        found.limit = limit
-        found.add(chunk)
-        return found
-
-    return drawn
+    found = _Drawn(schema, words)
+    found.limit = limit
+    found.add(chunk)
+    return found
 
 
 def _give_back() -> None:

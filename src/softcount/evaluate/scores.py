@@ -24,7 +24,6 @@ from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
 from softcount.run.local import Runner, Threads, total
 from softcount.run.progress import interrupts_end
-from softcount.run.rows import Step
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Chunks, Split
 from softcount.table.schema import Key
@@ -101,15 +100,10 @@ def _summed_up(models: FoldModels, found: list[Correction] | None, table: Table,
     if models.rows is None:
         return total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
     try:
-        sums: Sums = models.rows.total(Step(f"{__name__}:scoring", (models.for_settled, found)))
+        sums: Sums = models.rows.total(partial(_scored, models.for_settled, found))
         return sums
     finally:
         models.rows.close()
-
-
-def scoring(state: tuple[FoldModels, list[Correction] | None]) -> Callable[[Chunk], Sums]:
-    """What the models of all folds say of the rows of a chunk."""
-    return partial(_scored, *state)
 
 
 class Sums(Struct, frozen=True, eq=False):

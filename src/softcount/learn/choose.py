@@ -31,7 +31,7 @@ from softcount.learn.prepare import sizes as sizes_of
 from softcount.learn.race import Race, best_of_each
 from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz, leaves_evidence, memberships_entropy
 from softcount.learn.settings import Plan, plug
-from softcount.models.base import ClassModel, Problem, expected, preparing
+from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined, Params
 from softcount.models.tiles import Ready
@@ -401,7 +401,7 @@ class NumberSearch(Struct):
         chunk = rows.as_heavy_as_the_table()
         kept = {**self.prepared.kept, "sketch": replace(rows, whole=True)}
         chunks = HeldRows([chunk], self.runner)
-        return replace(self.prepared, chunks=chunks, ready=chunks.made(preparing(self.prepared.one)), kept=kept)
+        return replace(self.prepared, chunks=chunks, ready=chunks.made(self.prepared.one.prepare), kept=kept)
 
     def climbed(self, fitted: Learned, plan: Plan) -> Learned:
         """All rows climbed from where a fit came to."""

@@ -45,7 +45,7 @@ from softcount.learn.settings import (
     retyping,
     stopped_notes,
 )
-from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel, count_equally
+from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel, tally_equally
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
 from softcount.run.local import Runner
@@ -192,8 +192,7 @@ class StepRows(Struct, frozen=True, eq=False):
     def whole(self) -> Counts:
         """All steps' counts by column, as those of one group."""
         if "whole" not in self.kept:
-            count = count_equally(self.one)
-            parts = [count(self.one.prepare(chunk, base=False)) for chunk in self.chunks]
+            parts = [tally_equally(self.one, self.one.prepare(chunk, base=False)) for chunk in self.chunks]
             self.kept["whole"] = self.one.named(sum(parts[1:], parts[0]))
         found: Counts = self.kept["whole"]
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
@@ -19,7 +19,7 @@ from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.models.stacks import one_hot
-from softcount.run.rows import Rows, Step
+from softcount.run.rows import Rows
 from softcount.table.chunk import Chunk
 
 SKETCH_ROWS = 4096
@@ -79,7 +79,7 @@ def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, mar
     sparse blocks are `marked`, they are text, and their first column says whether there is a document.
     """
     if not isinstance(chunks, Sequence):
-        return _sketched(chunks.total(Step(f"{__name__}:sample")), measures)
+        return _sketched(chunks.total(light_rows), measures)
     if chunks[0].bags:
         return _bag_sketch(chunks, measures, marked)
     found = LightRows.none(chunks[0])
@@ -150,12 +150,7 @@ def _smallest(marks: np.ndarray) -> np.ndarray:
     return np.unique(marks)
 
 
-def sample(_: None) -> Callable[[Chunk], LightRows]:
-    """The rows of the smallest hashes in a chunk."""
-    return _light_rows
-
-
-def _light_rows(chunk: Chunk) -> LightRows:
+def light_rows(chunk: Chunk) -> LightRows:
     if chunk.bags:
         raise DataError("classes of texts, or of sparse rows, are found on one machine. Leave the engine out.")
     return LightRows.none(chunk.take(slice(0, 1))).with_rows(chunk)
@@ -541,15 +536,10 @@ def members_counts(model: ClassModel, ready: Sequence[Any], memberships: np.ndar
 
 def open_counts(model: ClassModel, ready: Rows) -> Counts:
     """Counts, by bundle, of every row, those of unknown class in all classes alike."""
-    return model.gathered(ready.total(Step(f"{__name__}:count_open", model)))
+    return model.gathered(ready.total(partial(_count_open, model)))
 
 
-def count_open(model: ClassModel) -> Callable[[Any], Counts]:
-    """Such counts of a prepared part, under the model's own names."""
-    return partial(_open, model)
-
-
-def _open(model: ClassModel, ready: Any) -> Counts:
+def _count_open(model: ClassModel, ready: Any) -> Counts:
     members = one_hot(ready.labels, None, model.groups)
     members[ready.labels < 0] = 1.0 / model.groups
     return model.tally_members(ready, members)

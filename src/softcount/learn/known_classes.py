@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,7 +52,7 @@ from softcount.models.align import (
     united,
     widened,
 )
-from softcount.models.base import ClassModel, Problem, expected, preparing, tallying, weighing
+from softcount.models.base import ClassModel, Problem, expected, with_weight
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, refuse_scores, refuse_unknown
 from softcount.run.local import Runner
@@ -174,11 +175,11 @@ def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) ->
     It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
     """
     lift = weight_lift(kept, plan.how)
-    kept = kept if lift == 1.0 else kept.made(weighing(lift))
+    kept = kept if lift == 1.0 else kept.made(partial(with_weight, factor=lift))
     if not all(leaf.family.exact for leaf in model.leaves):
         model = with_blanks(model, kept.here)
-    ready = kept.made(preparing(model))
-    rows, told = open_counts(model, ready), model.named(ready.total(tallying(model)))
+    ready = kept.made(model.prepare)
+    rows, told = open_counts(model, ready), model.named(ready.total(model.tally))
     priors = priors_of(plan.prior, model.leaves, 1.0)
     auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
     chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}

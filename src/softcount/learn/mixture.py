@@ -41,7 +41,7 @@ from softcount.learn.settings import (
     stopped_notes,
 )
 from softcount.models.align import aligned
-from softcount.models.base import ClassModel, Problem, counting_equally, weighing
+from softcount.models.base import ClassModel, Problem, tally_equally, with_weight
 from softcount.models.batched import SideBySide
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, best_evidence
@@ -79,7 +79,7 @@ def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Lear
     lift = weight_lift(prepared.chunks, plan.how)
     if lift == 1.0:
         return fit_prepared(prepared, plan, starts, runner)
-    weigh = weighing(lift)
+    weigh = partial(with_weight, factor=lift)
     heavier = replace(prepared, chunks=prepared.chunks.made(weigh), ready=prepared.ready.made(weigh), kept={})
     found = fit_prepared(heavier, plan, starts, runner)
     counts, trace = found.counts * (1.0 / lift), [height / lift for height in found.trace]
@@ -384,7 +384,7 @@ class Task(Struct, frozen=True, eq=False):
 def _shared_counts(model: ClassModel, prepared: Prepared) -> Counts:
     """The whole table's counts by node, as those of one group; the classes share its rows equally."""
     if "whole" not in prepared.kept:
-        prepared.kept["whole"] = prepared.one.named(prepared.ready.total(counting_equally(prepared.one)))
+        prepared.kept["whole"] = prepared.one.named(prepared.ready.total(partial(tally_equally, prepared.one)))
     counts: Counts = prepared.kept["whole"]
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     return replace(counts, arrays={**counts.arrays, ROOT: shares})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,12 +18,13 @@ from softcount.families import How
 from softcount.learn.initialise import Measures, Sketch, sketch
 from softcount.learn.settings import Plan, cells_of, retyping
 from softcount.models.align import Older
-from softcount.models.base import ClassModel, preparing
+from softcount.models.base import ClassModel
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined, Node, Params, refuse_scores, refuse_unknown
 from softcount.run.local import Runner, total
-from softcount.run.rows import HeldRows, Rows, Step
+from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table
+from softcount.table.chunk import reach_of
 from softcount.table.schema import Kind, Schema
 
 NOBODY = 1e-6
@@ -169,7 +171,7 @@ def tallied(
     if chunks is None:
         found = total(runner, partial(on_task, partial(counting, model)), table.tasks())
     else:
-        found = chunks.total(Step(f"{__name__}:begin_counting", (counting, model))) if chunks.n_rows else None
+        found = chunks.total(partial(counting, model)) if chunks.n_rows else None
     if found is None:
         raise DataError("the table has no rows.")
     return Tallied(found, model, settled or plan.declared.settle(table, classes), chunks)
@@ -219,12 +221,6 @@ def tallied_beside(
 
 def _count_both(one: Callable[..., Any], other: Callable[..., Any], model: ClassModel, chunk: Chunk) -> _Both:
     return _Both(one(model, chunk), other(model, chunk))
-
-
-def begin_counting(state: tuple[Callable[[ClassModel, Chunk], Result], ClassModel]) -> Callable[[Chunk], Result]:
-    """What rows of a chunk add up to, by a function of the model and the chunk."""
-    counting, model = state
-    return partial(counting, model)
 
 
 class Prepared(Struct, frozen=True, eq=False):
@@ -308,7 +304,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
         raise DataError("the table has no rows.")
     check_reach(table, chunks)
     if table.sides.target is not None and table.unknown_labels == 0:
-        chunks = chunks.made(Step(f"{__name__}:drop_labels"))
+        chunks = chunks.made(partial(replace, labels=None))
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     settled = replace(settled, schema=_with_bounds(settled.schema, chunks, plan))
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
@@ -317,18 +313,13 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     refuse_scores(model.leaves, "is not for classes to be found")
     refuse_unknown(model.leaves, "is not for classes to be found", "")
     model = with_blanks(model, _blank_rows(chunks, model, settled.schema, table))
-    ready = chunks.made(preparing(model))
+    ready = chunks.made(model.prepare)
     return Prepared(table, settled, plan, chunks, model, ready, settled.classes or None)
-
-
-def drop_labels(_: None) -> Callable[[Chunk], Chunk]:
-    """A chunk without its labels."""
-    return partial(replace, labels=None)
 
 
 def check_reach(table: Table, chunks: Rows) -> None:
     """Raise where numbers of these rows, which are the table's, lie too far from the first ones to square."""
-    table.refuse_far(chunks.total(Step("softcount.table.chunk:reaching", table.schema)))
+    table.refuse_far(chunks.total(partial(reach_of, table.schema)))
 
 
 def _blank_rows(chunks: Rows, model: ClassModel, schema: Schema, table: Table) -> Sequence[Chunk]:
@@ -351,7 +342,7 @@ def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
     free = {x.key for x in numbers if x.kind is Kind.REAL and not x.declared and x.key not in declared}
     if plan.declared.everything is not None or not free:
         return schema
-    ends: ColumnEnds = chunks.total(Step(f"{__name__}:find_ends"))
+    ends: ColumnEnds = chunks.total(column_ends)
     bounds = dict(zip((spec.key for spec in numbers), ends.bounds(), strict=True))
     return replace(
         schema, fields=tuple(replace(x, bounds=bounds[x.key]) if x.key in free else x for x in schema.fields)
@@ -383,12 +374,7 @@ class ColumnEnds(NamedTuple):
         return [pair if pair[0] < pair[1] and np.isfinite(pair).any() else None for pair in pairs]
 
 
-def find_ends(_: None) -> Callable[[Chunk], ColumnEnds]:
-    """The ends of the columns of numbers of a chunk."""
-    return _ends
-
-
-def _ends(chunk: Chunk) -> ColumnEnds:
+def column_ends(chunk: Chunk) -> ColumnEnds:
     there = np.isfinite(chunk.reals) & (True if chunk.weights is None else chunk.weights[:, None] > 0)
     least = np.where(there, chunk.reals, np.inf).min(axis=0, initial=np.inf)
     greatest = np.where(there, chunk.reals, -np.inf).max(axis=0, initial=-np.inf)
@@ -400,17 +386,12 @@ def _ends(chunk: Chunk) -> ColumnEnds:
 def empty_notes(schema: Schema, chunks: Rows) -> list[str]:
     """Columns of numbers without a number: somebody said what they are, so they are kept."""
     numbers = schema.stored("reals")
-    there = chunks.total(Step(f"{__name__}:count_numbers")) if numbers else ()
+    there = chunks.total(count_numbers) if numbers else ()
     empty = [spec.key for spec, count in zip(numbers, there, strict=True) if not count]
     return [f"column {key!r} has no values: what its parameters say means nothing. Leave it out." for key in empty]
 
 
-def count_numbers(_: None) -> Callable[[Chunk], np.ndarray]:
-    """How many numbers each column of a chunk has."""
-    return _numbers
-
-
-def _numbers(chunk: Chunk) -> np.ndarray:
+def count_numbers(chunk: Chunk) -> np.ndarray:
     return np.asarray(np.count_nonzero(~np.isnan(chunk.reals), axis=0))
 
 
@@ -422,7 +403,7 @@ def weight_lift(chunks: Rows, how: How) -> float:
     """
     if how != "ml":
         return 1.0
-    total, rows = sum(chunks.each(Step("operator:attrgetter", "total_weight"))), chunks.n_rows
+    total, rows = sum(chunks.each(attrgetter("total_weight"))), chunks.n_rows
     return 2.0 ** -round(np.log2(total / rows)) if 0 < total < rows else 1.0
 
 

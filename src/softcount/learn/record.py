@@ -16,7 +16,7 @@ from softcount.core.lazy import entr
 from softcount.models.base import ClassModel, Model
 from softcount.models.nodes import Bundle, Imagined, Params
 from softcount.run.local import Runner
-from softcount.run.rows import Rows, Step, rows_here
+from softcount.run.rows import Rows, rows_here
 from softcount.table.column_summary import TableSummary
 from softcount.table.schema import Key, Schema
 
@@ -67,16 +67,21 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
 
 def memberships_entropy(model: ClassModel, params: Params, ready: Rows | Sequence[Any], runner: Runner) -> float:
     """How undecided the rows are between the classes, in nats, summed by weight; 0 where each is in one for sure."""
-    return float(rows_here(ready, runner).total(Step(f"{__name__}:undecided", (model, params))))
+    return float(rows_here(ready, runner).total(MembershipEntropy(model, params)))
 
 
-def undecided(state: tuple[ClassModel, Params]) -> Callable[[Any], float]:
-    """How undecided the rows of a prepared part are."""
-    model, params = state
-    return partial(_undecided, model, model.compile(params))
+class MembershipEntropy(Struct, frozen=True):
+    """The step that sums the entropies of a prepared part."""
+
+    model: ClassModel
+    params: Params
+    threads: bool = True
+
+    def begin(self) -> Callable[[Any], float]:
+        return partial(_sum_entropies, self.model, self.model.compile(self.params))
 
 
-def _undecided(model: ClassModel, compiled: Any, ready: Any) -> float:
+def _sum_entropies(model: ClassModel, compiled: Any, ready: Any) -> float:
     found = []
     for rows in ready.tiles():
         entropies = entr(model.memberships(ready, compiled, rows)).sum(axis=1)

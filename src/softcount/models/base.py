@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,7 +18,7 @@ from softcount.errors import DataError
 from softcount.families import Params as Own
 from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
 from softcount.run.local import Runner, Threads
-from softcount.run.rows import Rows, Step, rows_here
+from softcount.run.rows import Rows, rows_here
 from softcount.table import Settled
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
@@ -26,87 +26,31 @@ from softcount.table.schema import Key, Schema
 if TYPE_CHECKING:
     from softcount.models.nodes import Params
 
-HERE = __name__
+
+class Expectation(Struct, frozen=True):
+    """The step that computes expected counts of prepared parts, under the model's own names."""
+
+    model: Model
+    params: Params
+    assign: Assign | None = None
+
+    @property
+    def threads(self) -> bool:
+        return self.model.worth_threads()
+
+    def begin(self) -> Callable[[Any], Counts]:
+        return partial(self.model.expect, self.model.compile(self.params), assign=self.assign)
 
 
-def expecting(model: Model, params: Params, assign: Assign | None = None) -> Step:
-    """The step that computes expected counts, under the model's own names."""
-    return Step(f"{HERE}:expect", (model, params, assign), model.worth_threads())
-
-
-def expect(state: tuple[Model, Params, Assign | None]) -> Callable[[Any], Counts]:
-    """Expected counts of a prepared part."""
-    model, params, assign = state
-    return partial(_expect_part, model, model.compile(params), assign)
-
-
-def _expect_part(model: Model, compiled: Any, assign: Assign | None, ready: Any) -> Counts:
-    # A function of the module: closures do not pickle, and a step may run in another process.
-    return model.expect(compiled, ready, assign)
-
-
-def find_impossible(state: tuple[Model, Params]) -> Callable[[Any], DataError | None]:
+def find_impossible(model: Model, params: Params, ready: Any) -> DataError | None:
     """The error for a row of probability zero in a prepared part, or None."""
-    model, params = state
-    return partial(_find_impossible, model, params, model.compile(params))
-
-
-def _find_impossible(model: Model, params: Params, compiled: Any, ready: Any) -> DataError | None:
-    possible = np.isfinite(model.expect(compiled, ready).log_likelihood)
+    possible = np.isfinite(model.expect(model.compile(params), ready).log_likelihood)
     return None if possible else model.impossible(params, [ready])
 
 
-def preparing(model: Model) -> Step:
-    """The step that prepares chunks for the model."""
-    return Step(f"{HERE}:prepare", model)
-
-
-def prepare(model: Model) -> Callable[[Any], Any]:
-    """The function that prepares a chunk."""
-    return model.prepare
-
-
-def arrange(model: Model) -> Callable[[Sequence[Any]], Iterable[Any]]:
-    """Prepared parts in a better length."""
-    return partial(_arrange_parts, model)
-
-
-def _arrange_parts(model: Model, ready: Sequence[Any]) -> Iterable[Any]:
-    return model.arranged(list(ready))
-
-
-def counting_equally(model: ClassModel) -> Step:
-    """The step whose total are the counts of rows that are shared equally between the groups."""
-    return Step(f"{HERE}:count_equally", model)
-
-
-def count_equally(model: ClassModel) -> Callable[[Any], Counts]:
+def tally_equally(model: ClassModel, ready: Any) -> Counts:
     """The counts of prepared rows, each shared equally between the groups."""
-    return partial(_tally_equally, model)
-
-
-def _tally_equally(model: ClassModel, ready: Any) -> Counts:
     return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
-
-
-def tallying(model: ClassModel) -> Step:
-    """The step whose total are the counts of rows of known class."""
-    return Step(f"{HERE}:tally", model)
-
-
-def tally(model: ClassModel) -> Callable[[Any], Counts]:
-    """The counts of prepared rows of known class."""
-    return model.tally
-
-
-def weighing(factor: float) -> Step:
-    """The step that multiplies the weights of rows."""
-    return Step(f"{HERE}:weigh", factor)
-
-
-def weigh(factor: float) -> Callable[[Any], Any]:
-    """The function that multiplies the weights of rows."""
-    return partial(with_weight, factor=factor)
 
 
 def with_weight(rows: Any, factor: float) -> Any:
@@ -403,7 +347,7 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def rows(self) -> Rows:
         """The rows in parts of a good length for many passes."""
-        return rows_here(self.ready, self.runner).arranged(Step(f"{HERE}:arrange", self.model))
+        return rows_here(self.ready, self.runner).arranged(self.model.arranged)
 
     @property
     def n_rows(self) -> int:
@@ -420,14 +364,8 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 
     def impossible(self, params: Params) -> DataError:
         """The error to raise if these parameters give a row probability zero."""
-        found = (
-            error
-            for error in self.rows.each(
-                Step(f"{HERE}:find_impossible", (self.model, params), self.model.worth_threads())
-            )
-            if error is not None
-        )
-        return next(found, None) or self.model.impossible(params, [])
+        found = self.rows.each(partial(find_impossible, self.model, params))
+        return next(filter(None, found), None) or self.model.impossible(params, [])
 
     def estimate(self, counts: Counts) -> Params:
         """The M-step."""
@@ -462,4 +400,4 @@ def expected(
     model: Model, params: Params, rows: Rows | Sequence[Any], runner: Runner, assign: Assign | None = None
 ) -> Counts:
     """Expected counts of these rows, by bundle."""
-    return model.gathered(rows_here(rows, runner).total(expecting(model, params, assign)))
+    return model.gathered(rows_here(rows, runner).total(Expectation(model, params, assign)))

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial, reduce
-from importlib import import_module
 from itertools import chain, pairwise
 from operator import add
 from typing import Any, Protocol, overload
@@ -25,25 +24,23 @@ from softcount.core.scratch import new_scratch
 from softcount.errors import DataError
 
 
-class Step(Struct, frozen=True):
-    """Something to be done with every part: `name` is "module:function", which is called once a pass with `state`.
+class Prepares(Protocol):
+    """A step whose function of a part is made once per pass and process, because parameters are compiled for it.
 
-    What that gives is called with each part. Without `threads` it holds the interpreter, so that two threads would wait
-    for each other.
-
-    >>> Step("functools:partial", len).begin()("abc")
-    3
+    Without `threads` it holds the interpreter, so that a second thread would only wait.
     """
 
-    name: str
-    state: Any = None
-    threads: bool = True
+    @property
+    def threads(self) -> bool: ...
+    def begin(self) -> Callable[[Any], Any]: ...
 
-    def begin(self) -> Callable[[Any], Any]:
-        """What is done with a part."""
-        module, _, function = self.name.partition(":")
-        begun: Callable[[Any], Any] = getattr(import_module(module), function)(self.state)
-        return begun
+
+Step = Callable[[Any], Any] | Prepares
+"""What is done with every part; it pickles."""
+
+
+def begin(step: Step) -> Callable[[Any], Any]:
+    return step.begin() if hasattr(step, "begin") else step
 
 
 class Rows(ABC):
@@ -342,14 +339,14 @@ class HeldRows(Rows, Sequence[Any]):
 
     def each(self, step: Step) -> Iterator[Any]:
         # On plain NumPy two threads wait for the interpreter: 20,000 rows took 223 ms in place of 144.
-        runs = runs_of(self._parts, self.runner.n_jobs) if step.threads else [self._parts]
-        return chain.from_iterable(self.runner.map(partial(_each, step.begin()), runs))
+        runs = runs_of(self._parts, self.runner.n_jobs) if getattr(step, "threads", True) else [self._parts]
+        return chain.from_iterable(self.runner.map(partial(_each, begin(step)), runs))
 
     def made(self, step: Step) -> HeldRows:
-        return HeldRows(self.runner.map(step.begin(), self._parts), self.runner)
+        return HeldRows(self.runner.map(begin(step), self._parts), self.runner)
 
     def arranged(self, step: Step) -> HeldRows:
-        return HeldRows(step.begin()(self._parts), self.runner)
+        return HeldRows(begin(step)(self._parts), self.runner)
 
     def close(self) -> None:
         self._parts = []

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.run.local import one_blas_thread
-from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, refused
+from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, begin, refused
 from softcount.sources.joined_files import parts_of
 from softcount.sources.source import Source
 from softcount.table.chunk import Chunk
@@ -236,7 +236,7 @@ def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int
     """What a job gives for each of some parts, by their numbers: the one function that runs on other machines."""
     asked: PartJob = pickle.loads(job)
     with one_blas_thread(), _lock:
-        work = None if asked.step is None else asked.step.begin()
+        work = None if asked.step is None else begin(asked.step)
         return [(number, _done(asked, work, number, part)) for number, part in parts]
 
 
@@ -335,7 +335,7 @@ def _made(made: Made, parts: list[Any], facts: PartFacts | None, number: int) ->
         assert facts is not None
         chunks: list[Chunk] = parts
         return (order.settled(chunk, facts, made.starts[number]) for chunk in chunks)
-    work = made.step.begin()
+    work = begin(made.step)
     if made.how == "each":
         return map(work, parts)
     return work(parts) if parts else ()

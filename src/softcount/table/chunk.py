@@ -331,13 +331,8 @@ class Reach(Struct, frozen=True):
             raise self.far
 
 
-def reaching(schema: Schema) -> Callable[[Chunk], Reach]:
-    """How far the numbers of a chunk reach."""
-    return partial(reach_of, schema)
-
-
 def reach_of(schema: Schema, chunk: Chunk) -> Reach:
-    """The same for one chunk of a table of this schema."""
+    """How far the numbers of a chunk of a table of this schema reach."""
     numbers = chunk.reals
     ends = np.stack([np.nanmin(numbers, axis=0, initial=0.0), np.nanmax(numbers, axis=0, initial=0.0)])
     for place, spec in enumerate(schema.stored("reals")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -358,17 +357,15 @@ def finished(walk: LloydSteps, mass: float, first: float, falls: list[float], co
     return Descent(walk.centres, walk.labels, trace, converged, walk.repaired, walk.members, walk.sizes())
 
 
-# Steps that workers run on their part of the rows, called by name, and the results they return.
+# Steps that workers run on their parts of the rows, and what they return.
 
-WORKER_STEPS = __name__
-"""The module whose functions a `Step` names."""
 DTYPE = np.dtype(np.float64)
 
 
 class Ends(Struct, frozen=True):
-    """The least and largest number of every column, the first cell that is none, and how many rows there are.
+    """The least and largest number of every column, the first cell that is not finite, and the number of rows.
 
-    `zeros` are the rows of zeros, which have no direction.
+    `zeros` is the number of rows of zeros, which have no direction.
     """
 
     low: np.ndarray
@@ -383,12 +380,7 @@ class Ends(Struct, frozen=True):
         return Ends(low, high, bad, self.n_rows + other.n_rows, self.zeros + other.zeros)
 
 
-def find_ends(places: Sequence[int]) -> Callable[[Chunk], Ends]:
-    """The ends of a chunk's columns."""
-    return partial(_ends, list(places))
-
-
-def _ends(places: list[int], chunk: Chunk) -> Ends:
+def find_ends(places: Sequence[int], chunk: Chunk) -> Ends:
     cells, bad = chunk.reals[:, places], None
     low, high = cells.min(axis=0), cells.max(axis=0)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
@@ -397,14 +389,8 @@ def _ends(places: list[int], chunk: Chunk) -> Ends:
     return Ends(low, high, bad, chunk.n_rows, int((~cells.any(axis=1)).sum()))
 
 
-def look(state: tuple[Sequence[int], int]) -> Callable[[Chunk], np.ndarray]:
-    """Evenly spaced rows of a chunk."""
-    places, apart = state
-    return partial(_looked_at, list(places), apart)
-
-
-def _looked_at(places: list[int], apart: int, chunk: Chunk) -> np.ndarray:
-    return chunk.reals[-chunk.start % apart :: apart][:, places]
+def spaced_rows(places: Sequence[int], spacing: int, chunk: Chunk) -> np.ndarray:
+    return chunk.reals[-chunk.start % spacing :: spacing][:, places]
 
 
 class PlacedRows(Struct, frozen=True):
@@ -417,25 +403,14 @@ class PlacedRows(Struct, frozen=True):
         return len(self.rows)
 
 
-def place(state: tuple[Sequence[int], Frame]) -> Callable[[Chunk], PlacedRows]:
-    """A chunk as rows in a frame; rows of zeros have no direction."""
-    places, frame = state
-    return partial(_placed, list(places), frame)
-
-
-def _placed(places: list[int], frame: Frame, chunk: Chunk) -> PlacedRows:
+def place_rows(places: Sequence[int], frame: Frame, chunk: Chunk) -> PlacedRows:
+    """A chunk in a frame; rows of zeros, which have no direction, are left out if rows have length one."""
     cells = np.ascontiguousarray(chunk.reals[:, places])
     return PlacedRows(frame.place(cells[cells.any(axis=1)] if frame.unit else cells))
 
 
-def sample(state: tuple[int, str]) -> Callable[[PlacedRows], LeastHashes]:
-    """The distinct rows of a part of least hash."""
-    most, kernel = state
-    return partial(_sampled, import_module(kernel), most)
-
-
-def _sampled(kernel: Any, most: int, part: PlacedRows) -> LeastHashes:
-    return least_hashes(kernel, part.rows, np.ones(part.n_rows), most)
+def sample_rows(kernel: str, most: int, part: PlacedRows) -> LeastHashes:
+    return least_hashes(import_module(kernel), part.rows, np.ones(part.n_rows), most)
 
 
 class CentreTotals(Struct, frozen=True):
@@ -452,50 +427,29 @@ class CentreTotals(Struct, frozen=True):
         )
 
 
-class AskedCentres(NamedTuple):
-    """Centres, and the name of the kernel that finds the nearest."""
-
-    centres: np.ndarray
-    kernel: str
-
-
-def assign(asked: AskedCentres) -> Callable[[PlacedRows], CentreTotals]:
-    """The rows of a part to their nearest centres."""
-    return partial(_assigned, *_begun(asked))
-
-
-def _assigned(kernel: Any, goal: Goal, part: PlacedRows) -> CentreTotals:
-    found = kernel.advance(part.rows, _fresh(goal, part), goal)
+def assign_rows(kernel: str, centres: np.ndarray, part: PlacedRows) -> CentreTotals:
+    found, _ = _nearest(import_module(kernel), centres, part)
     return CentreTotals(found.sums, found.mass, found.members, -found.fall)
 
 
 class FarRows(NamedTuple):
-    """Rows of a part that are farthest from their centres, the farthest first: how far, whose, and their cells."""
+    """Rows of a part that are farthest from their centres, the farthest first: distances, labels and cells."""
 
     apart: np.ndarray
     labels: np.ndarray
     rows: np.ndarray
 
 
-def find_far(state: tuple[AskedCentres, int]) -> Callable[[PlacedRows], FarRows]:
-    """The rows of a part farthest from their centres."""
-    asked, count = state
-    return partial(_far, *_begun(asked), count)
-
-
-def _far(kernel: Any, goal: Goal, count: int, part: PlacedRows) -> FarRows:
-    state = _fresh(goal, part)
-    kernel.advance(part.rows, state, goal)
-    apart = kernel.spread(part.rows, state.labels, goal.centres)
+def find_far_rows(kernel: str, centres: np.ndarray, count: int, part: PlacedRows) -> FarRows:
+    module = import_module(kernel)
+    _, labels = _nearest(module, centres, part)
+    apart = module.spread(part.rows, labels, centres)
     order = np.argsort(-apart, kind="stable")[:count]
-    return FarRows(apart[order], state.labels[order], part.rows[order])
+    return FarRows(apart[order], labels[order], part.rows[order])
 
 
-def _begun(asked: AskedCentres) -> tuple[Any, Goal]:
-    kernel = import_module(asked.kernel)
-    blocks = blocks_of(len(asked.centres), DTYPE) if kernel.BLOCKED else 0
-    return kernel, goal_of(asked.centres, DTYPE, np.zeros(len(asked.centres)), np.zeros(blocks), False)
-
-
-def _fresh(goal: Goal, part: PlacedRows) -> Any:
-    return fresh_state(part.n_rows, DTYPE, len(goal.packed), None)
+def _nearest(kernel: Any, centres: np.ndarray, part: PlacedRows) -> tuple[MovedCentres, np.ndarray]:
+    blocks = blocks_of(len(centres), DTYPE) if kernel.BLOCKED else 0
+    goal = goal_of(centres, DTYPE, np.zeros(len(centres)), np.zeros(blocks), False)
+    state = fresh_state(part.n_rows, DTYPE, len(goal.packed), None)
+    return kernel.advance(part.rows, state, goal), state.labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -16,8 +17,6 @@ from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, squared_norms, squares
 from softcount.learn.kmeans.descend import (
     DTYPE,
-    WORKER_STEPS,
-    AskedCentres,
     Descent,
     Ends,
     Engine,
@@ -25,8 +24,14 @@ from softcount.learn.kmeans.descend import (
     KMeansStop,
     Walk,
     Walker,
+    assign_rows,
     descend,
+    find_ends,
+    find_far_rows,
     means_of,
+    place_rows,
+    sample_rows,
+    spaced_rows,
 )
 from softcount.learn.kmeans.points import (
     COMFORTABLE,
@@ -49,7 +54,7 @@ from softcount.learn.kmeans.points import (
     unit_rows,
 )
 from softcount.run.local import Runner, Threads, one_blas_thread
-from softcount.run.rows import Rows, Step
+from softcount.run.rows import Rows
 
 SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""
@@ -482,16 +487,12 @@ class RowsElsewhere(Struct, frozen=True):
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
         """The distinct rows of least hash, and whether they are all of the table's."""
-        found = self.rows.total(Step(f"{WORKER_STEPS}:sample", (most_sampled(clusters), self.kernel.__name__)))
+        found = self.rows.total(partial(sample_rows, self.kernel.__name__, most_sampled(clusters)))
         return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
 
     def over(self, points: Points) -> Engine:
         """The same over a few rows that are here."""
         return Engine(points, self.kernel, self.runner, self.unit)
-
-    def asked(self, centres: np.ndarray) -> AskedCentres:
-        """What a pass is told of the centres."""
-        return AskedCentres(centres, self.kernel.__name__)
 
 
 class RowWalk:
@@ -507,7 +508,7 @@ class RowWalk:
 
     def assign(self) -> tuple[float, int]:
         """Every row to its nearest centre: how far that lowers the cost, and whether any row changed."""
-        found = self.engine.rows.total(Step(f"{WORKER_STEPS}:assign", self.engine.asked(self.centres)))
+        found = self.engine.rows.total(partial(assign_rows, self.engine.kernel.__name__, self.centres))
         changed = not (np.array_equal(found.members, self.members) and np.array_equal(found.sums, self.sums))
         fell = self._cost - found.cost
         self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, found.cost
@@ -529,7 +530,7 @@ class RowWalk:
         if not len(empty):
             return 0.0
         # A cluster's only row stays, so that as many more rows than empty clusters are needed as there are others.
-        step = Step(f"{WORKER_STEPS}:find_far", (self.engine.asked(self.centres), len(self.members)))
+        step = partial(find_far_rows, self.engine.kernel.__name__, self.centres, len(self.members))
         far = FarRows(*(np.concatenate(found) for found in zip(*self.engine.rows.each(step), strict=True)))
         apart, labels, centres = far.apart.copy(), far.labels.copy(), self.centres.copy()
         nowhere = (8 * float(np.finfo(DTYPE).eps)) ** 2 if self.engine.unit else 0.0
@@ -568,14 +569,14 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
     with one_blas_thread():
         if not rows.n_rows:
             raise DataError("the table has no rows.")
-        ends: Ends = rows.total(Step(f"{WORKER_STEPS}:find_ends", tuple(places)))
+        ends: Ends = rows.total(partial(find_ends, list(places)))
         if ends.bad is not None:
             raise not_finite(*ends.bad, names)
         refuse_few(ends.n_rows, wish.clusters)
         frame, kept = _frame(rows, places, ends, wish.unit), ends.n_rows - wish.unit * ends.zeros
         notes = without_direction(ends.n_rows - kept, kept)
         kernel = kernels_for(np.empty((kept, 0)), distances_of(wish))
-        placed = rows.made(Step(f"{WORKER_STEPS}:place", (tuple(places), frame)))
+        placed = rows.made(partial(place_rows, list(places), frame))
         found, _ = walked(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
         found.notes.extend(notes)
         return in_units(found, 1.0)
@@ -584,9 +585,8 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
 def _frame(rows: Rows, places: Sequence[int], ends: Ends, unit: bool) -> Frame:
     if unit:
         return Frame(np.zeros(len(places)), 1.0, unit)
-    look = Step(f"{WORKER_STEPS}:look", (tuple(places), spacing(ends.n_rows)))
-    looked_at = np.concatenate(list(rows.each(look)))
-    return frame_within(ends.low, ends.high, looked_at)
+    looked_at = rows.each(partial(spaced_rows, list(places), spacing(ends.n_rows)))
+    return frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
 
 
 def without_direction(zeros: int, others: int) -> list[str]:
