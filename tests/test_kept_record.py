@@ -98,6 +98,6 @@ def test_rows_that_come_later_take_the_record_with_them(tmp_path: Path) -> None:
 
 def test_rows_are_not_pickled_and_a_fit_does_not_look_at_them() -> None:
     model = FITS["mixture"]()
-    assert model.fitted_.record.table is None and model._rows is not None
+    assert model.fitted_.record.table is None and model._training is not None
     again = pickle.loads(pickle.dumps(model))
-    assert again._rows is None and len(pickle.dumps(again)) == len(pickle.dumps(model))
+    assert again._training is None and len(pickle.dumps(again)) == len(pickle.dumps(model))

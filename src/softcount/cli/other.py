@@ -256,7 +256,7 @@ exported, networks as BIF; a column that no such program can compute is named, w
 @options.output_option("Write here; a query goes to standard output otherwise.")
 def export(model: str, form: str, dialect: str, table: str, keep: tuple[str, ...], output: str | None) -> None:
     """Write MODEL as something that other programs run."""
-    from softcount.estimators.exporting import Exporting
+    from softcount.estimators.base import ExportableEstimator
     from softcount.estimators.saving import load_estimator
 
     if form != "sql" and output is None:
@@ -272,7 +272,7 @@ def export(model: str, form: str, dialect: str, table: str, keep: tuple[str, ...
         found.write(output)
         inform(f"Wrote {output}.")
         return
-    if not isinstance(found, Exporting):
+    if not isinstance(found, ExportableEstimator):
         raise DataError(
             f"{model} holds {type(found).__name__}, which is no sum over columns. Naive Bayes, mixtures, k-means and "
             "classifiers can be exported; networks with --to bif. Use it in Python: softcount.load(...)"

@@ -1,30 +1,40 @@
-"""The base of all estimators: declared parameters, and the record of a fit."""
+"""The base of all estimators: declared parameters, results as frames, and the record of a fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sklearn.base import BaseEstimator
 
 import softcount
 from softcount.errors import DataError, SoftcountError
+from softcount.estimators.inputs import frame_library
 from softcount.estimators.parameters import PARAMETERS, Parameter, document, missing_words
+from softcount.estimators.repr import describe
+from softcount.estimators.result_frames import as_frame, kinds_of, schema_table
 from softcount.evaluate.warnings import class_notes
 from softcount.fit import Request, complete
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import FitRecord, Provenance
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
+from softcount.pictures.inline_html import boxed
 from softcount.run.local import Threads
 from softcount.table import Contradiction, Table
+from softcount.table.schema import Key
+
+if TYPE_CHECKING:
+    from softcount.export.scoring_plan import DrawnRows, ScoringPlan
+
+KEPT_CELLS = 1_000_000
+"""Cells of a table up to which its rows are kept, until notes, a report or a file need them again."""
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator whose constructor names its parameters; `parameters.PARAMETERS` says what they may be.
+    """An estimator whose constructor names its parameters; `parameters.PARAMETERS` declares them.
 
     `_varied` holds those that are something else in this estimator, `_removed` former ones and what to use in their
     place.
@@ -33,9 +43,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     _varied: ClassVar[Mapping[str, Parameter]] = {}
     _removed: ClassVar[Mapping[str, str]] = {}
     _declared: ClassVar[Mapping[str, Parameter]] = {}
+    _library: str | None = None  # of the frame that was fitted
 
-    def __init_subclass__(cls, **how: Any) -> None:
-        super().__init_subclass__(**how)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         varied = {name: own for base in reversed(cls.__mro__) for name, own in vars(base).get("_varied", {}).items()}
         if cls.__init__ is not object.__init__:
             given = list(signature(cls.__init__).parameters.values())[1:]
@@ -62,72 +73,125 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """The cells that mean missing: the usual ones, and those that `missing` adds."""
         return missing_words(getattr(self, "missing", None))
 
+    def _result(self, table: Any, X: Any = None, rows: Any = None) -> Any:
+        """A result of the rows of X, or of some of them, as X is; a result of the model, as what it was learned from.
 
-# The rows that a model was learned from, kept until its notes, a report or a file need what costs as much as the fit.
-
-MOST_CELLS = 1_000_000
-"""Cells of a table up to which its rows are kept."""
-
-
-class LearnedRows(Struct, frozen=True, eq=False):
-    """A table, and the request by which a model was learned from it."""
-
-    table: Table
-    request: Request
-
-    @classmethod
-    def of(cls, table: Table, request: Request) -> LearnedRows | None:
-        """The rows of a table that was read; None if they are too many."""
-        if table.n_rows is None or table.n_rows * max(1, len(table.keys)) > MOST_CELLS:
-            return None
-        return cls(table, request)
-
-    def complete(self, fitted: Any, n_jobs: int | None) -> Any:
-        """The model with its evaluation, warnings, and the summary of its table.
-
-        If the rows cannot be read again, because a file is gone, there are the warnings that the counts alone give.
+        A pandas DataFrame gets the index of those rows.
         """
-        try:
-            with Threads(n_jobs) as threads:
-                return complete(fitted, self.table, self.request, threads)
-        except (SoftcountError, Contradiction, OSError):
-            if not isinstance(fitted, Fitted) or fitted.classes is None:
-                return fitted
-            return replace(fitted, notes=[*class_notes(fitted), *fitted.notes])
+        if X is None:
+            return as_frame(table, self._library)
+        index = getattr(X, "index", None) if frame_library(X) == "pandas" else None
+        return as_frame(table, frame_library(X), index if rows is None or index is None else index.take(rows))
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Its parameters as scikit-learn shows them and, once fitted, a line on the model."""
+        from sklearn.utils._pprint import _EstimatorPrettyPrinter as Printer
+
+        # scikit-learn breaks long lines only of estimators whose `__repr__` it knows.
+        Printer._dispatch.setdefault(Estimator.__repr__, Printer._pprint_estimator)
+        call: str = super().__repr__(N_CHAR_MAX)
+        found = describe(self)
+        return call if found is None else f"{call}  # {next(found)}"
+
+    def _html_repr(self) -> str:
+        """What scikit-learn's `_repr_html_` shows: at most 15 KB, styles inline, no script."""
+        found = describe(self)
+        if found is None:
+            from sklearn.utils import estimator_html_repr
+
+            return str(estimator_html_repr(self))
+        return boxed(type(self).__name__, next(found), found)
 
 
-class KeptRecord:
-    """An estimator whose `fitted_` has a record; `_rows` are those it learned from, while they are at hand."""
+class ExportableEstimator(Estimator):
+    """An estimator whose scores are sums over columns, so that other programs can compute them.
+
+    The export is checked on 1,000 rows drawn from the model, and refused if it gives other answers.
+    """
+
+    def _export_plan(self) -> ScoringPlan:
+        """How rows are scored."""
+        raise NotImplementedError
+
+    def _export_rows(self) -> DrawnRows:
+        """Rows to check by, and what the model says of them."""
+        raise NotImplementedError
+
+    def to_sql(self, dialect: str = "duckdb", table: str = "rows", keep: Sequence[str] = ()) -> str:
+        """A query that scores the rows of a table: the predicted class, and the probability of each.
+
+        `dialect` is "duckdb", "postgres", "sqlite", "spark", "bigquery" or "snowflake"; `keep` names columns to copy
+        into the result. Missing cells and unseen categories are treated as the model treats them.
+        """
+        from softcount.export.export_model import as_sql
+
+        return as_sql(self, dialect, table, [keep] if isinstance(keep, str) else keep)[0]
+
+    def to_onnx(self) -> Any:
+        """An ONNX model: a tensor of rows by one for every column in, `predicted` and `probabilities` out.
+
+        Numbers are doubles with NaN for missing, categories are texts. `onnx.save(model.to_onnx(), "model.onnx")`
+        writes it.
+        """
+        from softcount.export.export_model import as_onnx
+
+        return as_onnx(self)[0]
+
+
+class TableEstimator(Estimator):
+    """An estimator with a model of the columns of a table in `fitted_`: of classes, or a network."""
 
     fitted_: Any
     n_jobs: int | None
-    _rows: LearnedRows | None = None
+    _training: tuple[Table, Request] | None = None  # what was learned from, until the record needs it
 
     def __getstate__(self) -> Any:
         """What is pickled, without the rows."""
         state: Any = super().__getstate__()
-        return {key: part for key, part in state.items() if key != "_rows"}
+        return {key: part for key, part in state.items() if key != "_training"}
+
+    @property
+    def kinds_(self) -> dict[Key, Any]:
+        """What every column was taken for: given as `kinds`, it has the same model learned again."""
+        return kinds_of(self.fitted_)
+
+    @property
+    def schema_(self) -> Any:
+        """A frame with a line for each column: its kind and why, its distribution, and how many categories it has."""
+        return self._result(schema_table(self.fitted_))
+
+    def _keep_rows(self, table: Table, request: Request) -> None:
+        """Keep the rows, unless they are too many, until their evaluation is needed: it may cost as much as the fit."""
+        small = table.n_rows is not None and table.n_rows * max(1, len(table.keys)) <= KEPT_CELLS
+        self._training = (table, request) if small else None
 
     def _complete(self) -> None:
-        """Evaluate the model, and look for what speaks against it, if that was not done yet."""
-        rows, self._rows = self._rows, None
-        if rows is not None:
-            self.fitted_ = rows.complete(self.fitted_, self.n_jobs)
+        """Evaluate the model, add its warnings and the summary of its table, if that was not done yet.
+
+        If the rows cannot be read again, because a file is gone, there are the warnings that the counts alone give.
+        """
+        training, self._training = self._training, None
+        if training is None:
+            return
+        try:
+            with Threads(self.n_jobs) as threads:
+                self.fitted_ = complete(self.fitted_, *training, threads)
+        except (SoftcountError, Contradiction, OSError):
+            if isinstance(self.fitted_, Fitted) and self.fitted_.classes is not None:
+                self.fitted_ = replace(self.fitted_, notes=[*class_notes(self.fitted_), *self.fitted_.notes])
 
     def _recorded(self) -> Any:
         """The fitted model with its record, as far as that can be made now."""
         self._complete()
         record = self.fitted_.record or FitRecord()
         if record.provenance is None and "_library" in self.__dict__:  # a file that was loaded has its own, or none
-            self.fitted_ = replace(self.fitted_, record=replace(record, provenance=self._origin()))
+            made = " ".join(BaseEstimator.__repr__(self, N_CHAR_MAX=2000).split())
+            seed = getattr(self, "random_state", None)
+            whose = {"pandas": "a frame of pandas", "polars": "a frame of polars"}
+            data = whose.get(self.__dict__["_library"], "a table in Python")
+            origin = Provenance(softcount.__version__, f"{made}.fit", seed if type(seed) is int else 0, data)
+            self.fitted_ = replace(self.fitted_, record=replace(record, provenance=origin))
         return self.fitted_
-
-    def _origin(self) -> Provenance:
-        made = " ".join(BaseEstimator.__repr__(self, N_CHAR_MAX=2000).split())
-        seed = getattr(self, "random_state", None)
-        whose = {"pandas": "a frame of pandas", "polars": "a frame of polars"}
-        data = whose.get(self.__dict__["_library"], "a table in Python")
-        return Provenance(softcount.__version__, f"{made}.fit", seed if type(seed) is int else 0, data)
 
 
 def declared_like(leaves: Sequence[Node]) -> Declared:

@@ -19,7 +19,6 @@ from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.repr import Shown
 from softcount.estimators.saving import finite, save_density
 from softcount.sources.frames import text_column
 from softcount.table import check_weights
@@ -162,7 +161,7 @@ class DensityRows:
         return DensityRows(cells, np.concatenate([self.filled, other.filled]))
 
 
-class KernelDensity(Shown, Estimator):
+class KernelDensity(Estimator):
     """A density as the mean of kernels around the rows, of one column or a few.
 
     Gaussian and logistic kernels on more than 4,096 rows of one column are binned: a density is then wrong by at most
@@ -376,7 +375,7 @@ class KernelDensity(Shown, Estimator):
 # A histogram as a density, with scikit-learn's names.
 
 
-class Histogram(Shown, Estimator):
+class Histogram(Estimator):
     """The density of one column in steps, from its least value to its greatest.
 
     One prior row is spread evenly from the first edge to the last, so that an empty bin keeps a little mass: a density

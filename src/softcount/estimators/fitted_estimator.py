@@ -17,13 +17,12 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.errors import warn
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator, KeptRecord
+from softcount.estimators.base import ExportableEstimator, TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.exporting import Exporting
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.repr import Shown, explore_model, report_model, report_network, report_rows
-from softcount.estimators.result_frames import ResultFrames, arrow_lines, arrow_table, as_arrow, filled
+from softcount.estimators.repr import explore_model, report_model, report_network, report_rows
+from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow, filled
 from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted.answers import (
     CLASS,
@@ -234,7 +233,7 @@ class Posteriors:
         return len(self.keys())
 
 
-class FittedEstimator(KeptRecord, Shown, ResultFrames, Exporting, Estimator):
+class FittedEstimator(TableEstimator, ExportableEstimator):
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
@@ -439,6 +438,17 @@ class FittedEstimator(KeptRecord, Shown, ResultFrames, Exporting, Estimator):
             return None
         labels = read_labels(X, column) if isinstance(column, str) else list(np.asarray(y, dtype=object))
         return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
+
+    def _export_plan(self) -> Any:
+        from softcount.export.export_model import plan_of
+
+        check_is_fitted(self, "fitted_")
+        return plan_of(self.fitted_)
+
+    def _export_rows(self) -> Any:
+        from softcount.export.scoring_plan import drawn_rows
+
+        return drawn_rows(self.fitted_)
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""

@@ -132,7 +132,7 @@ class GaussianMixture(BaseMixture):
     def _keep(self, fitted: Fitted) -> None:
         if _type_of(fitted) not in ([self.covariance_type] if self.covariance_type != AUTO else FAMILIES):
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
-        self.fitted_ = fitted
+        super()._keep(fitted)
 
     def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
         request = super()._request(table, plan, start, known)

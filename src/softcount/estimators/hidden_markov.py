@@ -21,7 +21,7 @@ from softcount.estimators.base import Estimator
 from softcount.estimators.engines import climbs_logged
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
-from softcount.estimators.repr import SequencePages, Shown
+from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.estimators.saving import save_estimator
 from softcount.fit import prior_levels
@@ -125,7 +125,7 @@ AUTO = "auto"
 STARTS = ("k-means++", "k-means", "random")
 
 
-class HiddenMarkov(Shown, SequencePages, Estimator):
+class HiddenMarkov(SequencePages, Estimator):
     """Hidden states, each with its own successors and its own distributions, found in sequences.
 
     The fullest state is reported first. Steps have columns of any kind, missing cells, and blocks such as

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -15,12 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator
+from softcount.estimators.base import ExportableEstimator
 from softcount.estimators.engines import from_engine, is_elsewhere, path_of, row_by_row, runner_of
-from softcount.estimators.exporting import ExportingCentres
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import varied
-from softcount.estimators.repr import Shown, explore_model, report_model
+from softcount.estimators.repr import explore_model, report_model
 from softcount.estimators.saving import save_estimator
 from softcount.fitted.compare import NOTE, centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
@@ -38,12 +38,10 @@ LONGEST_PROBLEM = 200
 
 # scikit-learn has no types
 class KMeans(
-    Shown,
-    ExportingCentres,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     ClusterMixin,  # type: ignore[misc]
-    Estimator,
+    ExportableEstimator,
 ):
     """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
 
@@ -209,6 +207,22 @@ class KMeans(
         """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
         check_is_fitted(self, "found_")
         return report_model(self, X, redact)
+
+    def _export_plan(self) -> Any:
+        from softcount.export.scoring_plan import centres_plan
+
+        check_is_fitted(self, "found_")
+        return centres_plan(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
+
+    def _export_rows(self) -> Any:
+        from softcount.export.scoring_plan import DrawnRows, rows_around
+
+        cells = rows_around(self.cluster_centers_, self._export_keys())
+        rows = pa.table(dict(cells)) if hasattr(self, "feature_names_in_") else np.array(list(cells.values())).T
+        return DrawnRows(cells, None, self.predict(rows))
+
+    def _export_keys(self) -> list[str]:
+        return [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
     def save(self, path: Any) -> None:
         """Write the centres to a file that `softcount.load` reads."""

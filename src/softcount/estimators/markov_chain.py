@@ -41,7 +41,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.parameters import Parameter, check_whole
-from softcount.estimators.repr import SequencePages, Shown
+from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
 from softcount.estimators.saving import save_chain
 from softcount.learn.settings import retyping
@@ -166,7 +166,7 @@ def _check_prior(name: str, value: Any) -> None:
         Parameter(float, "").check(name, value)
 
 
-class MarkovChain(Shown, SequencePages, Estimator):
+class MarkovChain(SequencePages, Estimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
     Sequences are whatever `read_sequences` reads; strings are sequences of characters. A missing step is no evidence:

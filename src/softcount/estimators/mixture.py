@@ -15,7 +15,6 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import LearnedRows
 from softcount.estimators.engines import from_engine, needs_all_rows, path_of, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
@@ -93,7 +92,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             found = request.learn(table, threads)
             kept = threads.keeps_rows and not found.interrupted
         self._keep(replace(found, target=known.target, notes=[*found.notes, *known.notes]))
-        self._rows = LearnedRows.of(table, request) if kept else None
+        if kept:
+            self._keep_rows(table, request)
         if request.checkpoint is not None and not found.interrupted:
             remove_checkpoint(request.checkpoint)
         self._labels = None if told.codes is None else self._completed(X, told.codes)
@@ -113,7 +113,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
-        self._rows = None
+        self._training = None
 
     def _table(self, data: Any, plan: Plan, known: KnownLabels, weights: np.ndarray | None) -> Table:
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)

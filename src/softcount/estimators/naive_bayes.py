@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
-from softcount.estimators.base import LearnedRows, declared_like
+from softcount.estimators.base import declared_like
 from softcount.estimators.decisions import Deciding
 from softcount.estimators.engines import answers_and_labels, from_engine, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
@@ -128,7 +128,9 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
                 fitted = request.learn(table, threads)
             kept = not parts and threads.keeps_rows and not fitted.interrupted
             fitted = self._measure(fitted, table) if kept else fitted
-        self._rows = LearnedRows.of(table, request) if kept else None
+        self._training = None
+        if kept:
+            self._keep_rows(table, request)
         for note in fitted.notes:
             if OUTSIDE in note:
                 warn(f"{note}.")
@@ -211,7 +213,7 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         """Keep the model of both tables, or of its own without the rows of the other."""
-        mine, self._rows = self.fitted_, None
+        mine, self._training = self.fitted_, None
         both = joined(mine, other, self._class_plan(mine.target), sign, grow)
         both = uncalibrated(both, mine.calibration or other.calibration)
         if both.weights is not None or other.weights is not None:

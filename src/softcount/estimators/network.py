@@ -17,13 +17,13 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator, KeptRecord, LearnedRows
+from softcount.estimators.base import TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_files import net_from, network_of
 from softcount.estimators.parameters import check_whole, varied
-from softcount.estimators.repr import Shown, explore_model, report_network
-from softcount.estimators.result_frames import ResultFrames, arrow_table, filled, node_families
+from softcount.estimators.repr import explore_model, report_network
+from softcount.estimators.result_frames import arrow_table, families_of, filled
 from softcount.estimators.saving import save_estimator
 from softcount.files.network_file import read_network, write_network
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
@@ -53,7 +53,7 @@ CLASS = "(class)"
 """What the node of a class is called that came without a name."""
 
 
-class BayesNet(KeptRecord, Shown, ResultFrames, Estimator):
+class BayesNet(TableEstimator):
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     Numbers that categories depend on are discretised; other numbers follow categories by the family of their kind, and
@@ -119,7 +119,7 @@ class BayesNet(KeptRecord, Shown, ResultFrames, Estimator):
             fitted = request.learn(table, threads)
         self._refuse_other_edges(fitted.net.graph)
         self._keep(fitted)
-        self._rows = LearnedRows.of(table, request)
+        self._keep_rows(table, request)
         return self
 
     def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
@@ -181,7 +181,7 @@ class BayesNet(KeptRecord, Shown, ResultFrames, Estimator):
 
     def _keep(self, fitted: FittedNet) -> None:
         self.fitted_ = fitted
-        self._rows = None
+        self._training = None
         if fitted.target is not None and fitted.target in fitted.levels:
             self.classes_ = inputs.class_array(list(fitted.levels[fitted.target]))
 
@@ -269,7 +269,7 @@ class BayesNet(KeptRecord, Shown, ResultFrames, Estimator):
     def _alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """A network of the same edges and cuts, of these rows alone, their holes shared out as this one says."""
         fitted = self.fitted_
-        kinds = node_families(fitted)
+        kinds = families_of(fitted)
         own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "kinds": kinds, "init": self, "max_iter": 0}
         return type(self)(**self.get_params(deep=False) | own).fit(
             X, y if y is not None else fitted.target, sample_weight

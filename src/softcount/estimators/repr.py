@@ -9,42 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.states import FittedStates
-from softcount.pictures.inline_html import boxed, said_lines, share_bars, small_table, upright_bars
+from softcount.pictures.inline_html import said_lines, share_bars, small_table, upright_bars
 from softcount.pictures.text import printable
 
 NAMES_IN_LINE = 4
 COLUMNS_IN_TABLE = 7
 BARS_OF_DENSITY = 32
-
-
-class Shown:
-    """An estimator that, once fitted, shows what it learned."""
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Its parameters as scikit-learn shows them and, once fitted, a line on the model."""
-        from sklearn.utils._pprint import _EstimatorPrettyPrinter as Printer
-
-        # scikit-learn breaks long lines only of estimators whose `__repr__` it knows.
-        Printer._dispatch.setdefault(Shown.__repr__, Printer._pprint_estimator)
-        made = BaseEstimator.__repr__(self, N_CHAR_MAX)
-        found = describe(self)
-        return made if found is None else f"{made}  # {next(found)}"
-
-    def _html_repr(self) -> str:
-        """What scikit-learn's `_repr_html_` shows: at most 15 KB, styles inline, no script."""
-        found = describe(self)
-        if found is None:
-            from sklearn.utils import estimator_html_repr
-
-            return str(estimator_html_repr(self))
-        return boxed(type(self).__name__, next(found), found)
 
 
 def describe(estimator: Any) -> Iterator[str] | None:
