@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "softcount"
 LIMITS = Path(__file__).with_suffix(".json")
 
-SCORERS = {"pool", "weights", "linear", "stars", "calibration"}
+SCORERS = {"ensemble", "weights", "linear", "aode", "calibration"}
 """Optional fields of a fitted model, each of which changes how rows are scored."""
 MODEL = re.compile(r"(Fitted|Star|Net|Chain|States|Centres|Pool)[A-Za-z]*$")
 """Names of classes of models, which code outside the model should not ask for."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import softcount as sc
 from softcount.classify.encode import EncodedRows, level_sizes, measured_count
-from softcount.classify.ensemble import Pool
+from softcount.classify.ensemble import Ensemble
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
 
@@ -176,7 +176,7 @@ def bernoulli_words() -> Explored:
 
 
 def all_ways() -> Explored:
-    """Naive Bayes with a pool of every way that there is, whether it does well or not."""
+    """Naive Bayes with an ensemble of every way that there is, whether it does well or not."""
     X, y = _table(120)
     X = X[["height", "income", "visits", "colour", "size"]]
     fitted = _fitted(sc.NaiveBayes(), X, y)
@@ -187,8 +187,8 @@ def all_ways() -> Explored:
     training = Training(rows, labels, np.ones(len(labels)), model.n_groups, sizes, measured)
     members = [next(iter(recipe.learned(training, recipe.settings(training)[:1]))) for recipe in RECIPES.values()]
     weights = np.linspace(0.1, 0.4, len(members))
-    pool = Pool(tuple(RECIPES), tuple(members), weights, np.array([0.1, -0.2, 0.05]))
-    fitted.model.fitted_ = replace(model, pool=pool)
+    ensemble = Ensemble(tuple(RECIPES), tuple(members), weights, np.array([0.1, -0.2, 0.05]))
+    fitted.model.fitted_ = replace(model, ensemble=ensemble)
     return fitted
 
 

@@ -159,7 +159,7 @@ def test_a_classifier_that_decides_for_itself_decides_by_costs_too():
     said = model.predict(X, costs={("ill", "well"): 4})
     np.testing.assert_array_equal(said == "ill", 4 * proba[:, 0] > proba[:, 1])
     assert model.evaluate(X, y).accuracy == model.score(X, y)
-    if model.pool_ is not None:
+    if model.ensemble_ is not None:
         with pytest.raises(sc.DataError, match="told by more than naive Bayes"):
             model.to_quadratic()
 

@@ -120,7 +120,7 @@ def test_a_classifier_says_so_of_what_tells_its_classes() -> None:
     frame = pd.DataFrame({"a": rng.normal(size=60), "y": rng.integers(0, 2, 60).astype(str)})
     model = sc.Classifier().fit(frame, "y")
     worse = any(note.startswith("worse than guessing") for note in model.notes_)
-    assert worse == (model.pool_.log_loss > np.log(2))
+    assert worse == (model.ensemble_.log_loss > np.log(2))
     leaky = sc.Classifier().fit(told(it=told()["y"].str.upper()), "y")
     assert any("'it' says the same as the class" in note for note in leaky.notes_)
     assert not any("in naive Bayes" in note for note in leaky.notes_)

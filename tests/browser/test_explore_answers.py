@@ -19,7 +19,7 @@ from softcount.run.local import AtOnce
 
 
 def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
-    """The probability of every class as `query` has it: a classifier's pool and calibration are not in it."""
+    """The probability of every class as `query` has it: a classifier's ensemble and calibration are not in it."""
     fitted, table = explored.model._closed(rows)
     joint = fitted.log_joint(table, AtOnce())
     shares = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -158,14 +158,16 @@ def test_calibrated_probabilities_are_those_of_predict(way: str, classes: int, o
 
 
 def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> None:
-    """By every way that a classifier may choose, each the only member of a pool and all together."""
+    """By every way that a classifier may choose, each the only member of an ensemble and all together."""
     fitted = MODELS["all_ways"]().model.fitted_
-    rows, pool = random_rows(MODELS["all_ways"]().rows, 200, seed=9), fitted.pool
+    rows, ensemble = random_rows(MODELS["all_ways"]().rows, 200, seed=9), fitted.ensemble
     whole, table, evidences = page_of(fitted), fitted.table(rows), []
-    for kept in [*range(len(pool.members)), slice(None)]:
+    for kept in [*range(len(ensemble.members)), slice(None)]:
         chosen = slice(kept, kept + 1) if isinstance(kept, int) else kept
-        some = replace(pool, members=pool.members[chosen], weights=pool.weights[chosen], names=pool.names[chosen])
-        changed = replace(fitted, pool=some)
+        some = replace(
+            ensemble, members=ensemble.members[chosen], weights=ensemble.weights[chosen], names=ensemble.names[chosen]
+        )
+        changed = replace(fitted, ensemble=some)
         page = opened(replace(whole, document=whole.document | {"pool": ensemble_document(changed)}).html).ready()
         evidences = evidences or [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
         found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)

@@ -178,7 +178,7 @@ def test_levels_and_classes_that_only_one_part_has_are_united():
 def test_parts_that_are_cut_in_other_places_are_not_merged(fitted):
     model, frame, label = fitted
     other = sc.AveragedStars(cuts={"price": [1.0, 2.0]}).fit(frame, label)
-    with pytest.raises(DataError, match=r"column 'price' is cut in other places.*cuts=first.cuts_"):
+    with pytest.raises(DataError, match=r"column 'price' has different bins.*cuts=first.cuts_"):
         model.merge(other)
 
 
@@ -200,7 +200,7 @@ def test_senseless_files_are_refused(tmp_path, part):
     model = sc.AveragedStars().fit(*table(40))
     model.save(tmp_path / "m.sc")
     document, arrays = read(tmp_path / "m.sc")
-    stars = document["stars"]
+    stars = document["aode"]
     if part in COUNTS:
         name = (stars["pairs"]["counts"] if part == "pairs" else stars[part])["array"]
         arrays[name] = -1.0 - arrays[name]
@@ -221,8 +221,8 @@ def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
     frame, label = table(120)
     monkeypatch.setattr(aode, "MOST_BYTES", 2 * 8 * 10 * 8)
     model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame.drop(columns="doors"), label)
-    assert model.fitted_.stars.pairs.counts.nbytes <= 2 * 8 * 10 * 8
-    assert any("price" in note and "pairs with" in note and "under the class alone" in note for note in model.notes_)
+    assert model.fitted_.aode.pairs.counts.nbytes <= 2 * 8 * 10 * 8
+    assert any("price" in note and "pairs with" in note and "class alone" in note for note in model.notes_)
     proba = model.predict_proba(frame)
     logs = pd.DataFrame(model.explain(frame)).select_dtypes("number").sum(axis=1)
     np.testing.assert_allclose(logs, np.abs(np.log(proba[:, 0] / proba[:, 1])), atol=1e-10)
@@ -244,7 +244,7 @@ def test_what_makes_no_sense_is_refused(setting, said):
 
 
 def test_text_is_refused():
-    with pytest.raises(DataError, match="is text, and averaged stars are of levels and numbers"):
+    with pytest.raises(DataError, match="is text, and AODE takes categories and numbers"):
         sc.AveragedStars(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
 
 

@@ -29,14 +29,14 @@ def test_a_column_that_most_folds_see_constant_does_no_harm(model):
 
 def test_fewer_rows_than_folds_get_the_textbooks_model_and_say_so():
     model = sc.Classifier().fit(X[:4], ["a", "b", "a", "b"])
-    assert "naive Bayes as the textbook has it: fewer than 10 rows have a label." in model.notes_[-1]
+    assert "standard naive Bayes alone: fewer than 10 rows have a label." in model.notes_[-1]
     assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_classes_told_without_a_mistake_are_said_to_be_and_stay_finite():
     far = X + 50.0 * (SIGN == "up")[:, None]
     model = sc.Classifier().fit(far, SIGN)
-    assert "no row held out is told wrongly, so that how sure to be of other rows is a guess." in model.notes_
+    assert "Cross-validation made no errors, so probabilities on new data may be overconfident." in model.notes_
     logs = model.predict_log_proba(far)
     assert np.isfinite(logs).all() and (model.predict(far) == SIGN).all()
 

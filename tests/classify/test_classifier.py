@@ -60,10 +60,10 @@ def test_it_says_what_was_chosen_and_what_it_gained(fitted):
     table = arrow(model.selection_).to_pydict()
     assert set(table) == {"model", "setting", "log_loss", "accuracy", "weight"}
     assert table["log_loss"] == sorted(table["log_loss"])
-    assert sum(weight > 0 for weight in table["weight"]) == len(model.pool_.names)
-    assert model.notes_[-1].startswith("classes are told by")
-    assert f"{model.pool_.plain:.4g}" in model.notes_[-1]
-    assert model.pool_.log_loss < model.pool_.plain
+    assert sum(weight > 0 for weight in table["weight"]) == len(model.ensemble_.names)
+    assert model.notes_[-1].startswith("Ensemble: ")
+    assert f"{model.ensemble_.plain:.4g}" in model.notes_[-1]
+    assert model.ensemble_.log_loss < model.ensemble_.plain
 
 
 @pytest.mark.parametrize("against", [None, "kept"])
@@ -112,7 +112,7 @@ def seven():
     frame.loc[rng.random(160) < 0.05, "a"] = np.nan
     frame.loc[rng.random(160) < 0.05, "d"] = None
     model = sc.Classifier(n_jobs=1).fit(frame, label)
-    return frame, label, model.predict_proba(frame), model.pool_.log_loss
+    return frame, label, model.predict_proba(frame), model.ensemble_.log_loss
 
 
 def renamed(frame):
@@ -137,7 +137,7 @@ def test_what_does_not_matter_changes_nothing(seven, change):
     other = CHANGES[change](frame)
     model = sc.Classifier(n_jobs=1).fit(other, label)
     np.testing.assert_allclose(model.predict_proba(other), expected, atol=1e-9)
-    assert model.pool_.log_loss == pytest.approx(loss, abs=1e-9)
+    assert model.ensemble_.log_loss == pytest.approx(loss, abs=1e-9)
 
 
 def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
@@ -154,19 +154,19 @@ def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
 
 def _senseless(arrays, document):
     """Changes after which a file makes no sense, by what is changed."""
-    pool = document["pool"]
-    weights, bias = pool["weights"]["array"], pool["bias"]["array"]
-    tables = next(member for member in pool["members"] if member["kind"] == "tables")
+    ensemble = document["ensemble"]
+    weights, bias = ensemble["weights"]["array"], ensemble["bias"]["array"]
+    tables = next(member for member in ensemble["members"] if member["kind"] == "tables")
     coefficients = tables["coefficients"]["array"]
     yield "weights", lambda: arrays.update({weights: -arrays[weights]})
     yield "bias", lambda: arrays.update({bias: arrays[bias][:1]})
     yield "nan", lambda: arrays.update({coefficients: np.full_like(arrays[coefficients], np.nan)})
     yield "short", lambda: arrays.update({coefficients: arrays[coefficients][:-1]})
-    yield "names", lambda: pool.update(names=["os.system"] * len(pool["names"]))
-    yield "kind", lambda: pool["members"][0].update(kind="pickle")
+    yield "names", lambda: ensemble.update(names=["os.system"] * len(ensemble["names"]))
+    yield "kind", lambda: ensemble["members"][0].update(kind="pickle")
     yield "terms", lambda: tables["terms"]["columns"].append([99])
     yield "cuts", lambda: tables["cuts"]["edges"]["lengths"].append(1)
-    yield "tried", lambda: pool["tried"][0].update(log_loss="x")
+    yield "tried", lambda: ensemble["tried"][0].update(log_loss="x")
 
 
 @pytest.mark.parametrize("what", ["weights", "bias", "nan", "short", "names", "kind", "terms", "cuts", "tried"])
@@ -214,7 +214,7 @@ def test_a_pair_of_columns_that_only_together_tell_is_found():
     y = (X[:, 1] == X[:, 3]).astype(int)
     model = sc.Classifier().fit(X, y)
     assert model.score(X, y) == 1.0
-    assert model.selection_["model"][0].as_py() == "pairs of columns"
+    assert model.selection_["model"][0].as_py() == "pairwise interactions"
 
 
 @pytest.mark.parametrize("failures", [1, 99])
@@ -234,7 +234,7 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
     if failures == 1:
         assert sc.Classifier().fit(X, y).score(X, y) == 1.0
     else:
-        with pytest.raises(SoftcountError, match="final fit of 'pairs of columns' failed"):
+        with pytest.raises(SoftcountError, match="final fit of 'pairwise interactions' failed"):
             sc.Classifier().fit(X, y)
     assert failed
 
@@ -254,21 +254,21 @@ def test_numbers_that_say_nothing_alone_are_looked_at_in_pairs():
     y = np.floor(X[:, :2]).sum(axis=1) % 2
     model = sc.Classifier().fit(X[:600], y[:600])
     assert model.score(X[600:], y[600:]) > 0.85
-    assert "pairs of columns" in model.pool_.names
+    assert "pairwise interactions" in model.ensemble_.names
 
 
 def test_ten_rows_told_without_error_do_not_make_sure_of_all():
     X = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [1.0], [1.1], [1.2], [1.3], [1.4]])
     model = sc.Classifier().fit(np.repeat(X, 2, axis=0), np.repeat([0, 1], 10))
-    assert model.pool_ is not None
+    assert model.ensemble_ is not None
     assert 0.5 < model.predict_proba([[0.6]])[0, 0] < 0.999
 
 
 def test_correlated_numbers_get_a_block():
     X, y = load_iris(return_X_y=True)
     model = sc.Classifier().fit(X, y)
-    assert "correlated block" in model.pool_.names
-    assert model.pool_.log_loss < model.pool_.plain / 1.5
+    assert "discriminant analysis" in model.ensemble_.names
+    assert model.ensemble_.log_loss < model.ensemble_.plain / 1.5
 
 
 def test_levels_that_are_numbers_are_taken_as_numbers_unless_somebody_says_otherwise():
@@ -277,8 +277,8 @@ def test_levels_that_are_numbers_are_taken_as_numbers_unless_somebody_says_other
     frame = pd.DataFrame({"stars": stars, "colour": rng.choice(["red", "blue"], 200)})
     label = (rng.random(200) < stars / 6).astype(int)
     guessed, said = sc.Classifier().fit(frame, label), sc.Classifier(kinds={"stars": "categorical"}).fit(frame, label)
-    assert [len(member.cuts.edges) for member in guessed.pool_.members] == [1] * len(guessed.pool_.members)
-    assert [len(member.cuts.edges) for member in said.pool_.members] == [0] * len(said.pool_.members)
+    assert [len(member.cuts.edges) for member in guessed.ensemble_.members] == [1] * len(guessed.ensemble_.members)
+    assert [len(member.cuts.edges) for member in said.ensemble_.members] == [0] * len(said.ensemble_.members)
 
 
 @pytest.mark.parametrize("why", ["few rows", "one class"])
@@ -287,8 +287,8 @@ def test_simple_cases_get_the_textbooks_model_and_say_so(why):
     if why == "one class":
         label = np.full(len(label), "kept")
     model = sc.Classifier().fit(frame, label)
-    assert model.pool_ is None
-    assert "naive Bayes as the textbook has it" in model.notes_[-1]
+    assert model.ensemble_ is None
+    assert "standard naive Bayes alone" in model.notes_[-1]
     plain = sc.NaiveBayes().fit(frame, label)
     np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(frame))
 
@@ -300,7 +300,7 @@ def test_rows_without_a_label_are_left_to_naive_bayes(fitted):
     model = sc.Classifier().fit(frame, gaps)
     kept = np.flatnonzero(gaps != None)  # noqa: E711
     alone = sc.Classifier().fit(frame.iloc[kept], label[kept])
-    assert model.pool_.names == alone.pool_.names
+    assert model.ensemble_.names == alone.ensemble_.names
     assert np.abs(model.predict_proba(frame) - alone.predict_proba(frame)).max() < 1e-6
 
 
@@ -314,7 +314,7 @@ def test_the_class_may_be_a_column_of_a_file(fitted, tmp_path):
 def test_counts_are_merged_and_the_rest_is_dropped_with_a_note(fitted):
     model, frame, label = fitted
     merged = model.merge(model)
-    assert merged.pool_ is None
+    assert merged.ensemble_ is None
     assert "dropped" in merged.notes_[-1]
     np.testing.assert_allclose(
         merged.predict_proba(frame), sc.NaiveBayes().fit(frame, label, np.full(len(label), 2.0)).predict_proba(frame)
@@ -409,7 +409,7 @@ def test_a_class_of_one_row_and_a_constant_column_do_no_harm():
 
 @pytest.mark.parametrize("asked", ["to_linear", "to_quadratic"])
 def test_forms_of_naive_bayes_are_refused_where_something_else_tells_the_classes(fitted, asked):
-    with pytest.raises(DataError, match="classes"):
+    with pytest.raises(DataError, match="classes|needs naive Bayes"):
         getattr(fitted[0], asked)()
 
 
@@ -417,7 +417,7 @@ def test_a_budget_leaves_out_what_comes_too_late(fitted):
     _, frame, label = fitted
     model = sc.Classifier(budget=0.0).fit(frame, label)
     assert arrow(model.selection_)["model"].to_pylist() == ["naive Bayes"]
-    assert model.pool_.names == ("naive Bayes",)
+    assert model.ensemble_.names == ("naive Bayes",)
 
 
 def test_numbers_are_cut_where_the_classes_change_beside_a_partner():
@@ -426,7 +426,7 @@ def test_numbers_are_cut_where_the_classes_change_beside_a_partner():
     y = np.floor(X[:, :2]).sum(axis=1) % 2  # a chequerboard, and a number that has nothing to do with it
     model = sc.Classifier().fit(X[:800], y[:800])
     assert model.score(X[800:], y[800:]) > 0.97
-    member = model.pool_.members[model.pool_.names.index("pairs of columns")]
+    member = model.ensemble_.members[model.ensemble_.names.index("pairwise interactions")]
     for edges in member.cuts.edges[:2]:
         np.testing.assert_allclose(edges, [1, 2, 3], atol=0.05)
 
@@ -462,11 +462,11 @@ def test_weights_do_not_leak_into_folds(name):
     frame, label, weights = noise(80, WEIGHTS[name])
     model = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=weights)
     shares = np.bincount(label, weights) / weights.sum()
-    assert model.pool_.log_loss > -(shares @ np.log(shares)) - 0.05
+    assert model.ensemble_.log_loss > -(shares @ np.log(shares)) - 0.05
     fresh, classes, _ = noise(1000, WEIGHTS[name], seed=1)
     heavy = shares[classes] / np.bincount(classes)[classes]
     own = np.log(model.predict_proba(fresh)[np.arange(1000), classes])
-    assert model.pool_.log_loss == pytest.approx(-(heavy @ own) / heavy.sum(), abs=0.1)
+    assert model.ensemble_.log_loss == pytest.approx(-(heavy @ own) / heavy.sum(), abs=0.1)
     if np.ptp(weights) > 0:
         assert any(note.startswith("Held-out figures use the row weights") for note in model.notes_)
 
@@ -476,7 +476,7 @@ def test_copies_are_reported_and_a_weight_is_a_repetition():
     short = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=weights)
     places = np.random.default_rng(3).permutation(np.repeat(np.arange(60), weights.astype(int)))
     long = sc.Classifier(n_jobs=1).fit(frame.iloc[places], label[places])
-    assert long.pool_.log_loss == short.pool_.log_loss
+    assert long.ensemble_.log_loss == short.ensemble_.log_loss
     np.testing.assert_array_equal(long.predict_proba(frame), short.predict_proba(frame))
     said = f"{len(places) - 60} of {len(places)} rows repeat an earlier row. Cross-validation keeps identical rows in"
     assert any(note.startswith(said) for note in short.notes_)
@@ -486,7 +486,7 @@ def test_copies_are_reported_and_a_weight_is_a_repetition():
 def test_few_distinct_rows_are_few_rows_whatever_they_weigh(rows):
     frame, label, _ = noise(rows, WEIGHTS["all alike"])
     model = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=np.arange(rows) + 20.0)
-    assert model.pool_ is None
+    assert model.ensemble_ is None
     assert any("fewer than 10 rows have a label" in note for note in model.notes_)
 
 
@@ -502,11 +502,11 @@ def test_counts_of_independent_rows_are_not_taken_for_copies():
     people, counts = counted_people()
     long = sc.Classifier(n_jobs=1).fit(people[["a", "b"]], people["y"])
     short = sc.Classifier(n_jobs=1).fit(counts[["a", "b"]], counts["y"], sample_weight=counts["count"].to_numpy(float))
-    assert short.pool_.log_loss == long.pool_.log_loss == pytest.approx(0.52, abs=0.04)
+    assert short.ensemble_.log_loss == long.ensemble_.log_loss == pytest.approx(0.52, abs=0.04)
     assert any("treats them as independent rows" in note for note in short.notes_)
     heavy = 1000.0 * counts["count"].to_numpy()
     many = sc.Classifier(n_jobs=1).fit(counts[["a", "b"]], counts["y"], sample_weight=heavy)
-    assert many.pool_.log_loss == pytest.approx(long.pool_.log_loss, abs=0.03)  # by whole cells it is 1.2
+    assert many.ensemble_.log_loss == pytest.approx(long.ensemble_.log_loss, abs=0.03)  # by whole cells it is 1.2
 
 
 def test_equal_weights_of_discrete_rows_do_not_leak():
@@ -515,7 +515,7 @@ def test_equal_weights_of_discrete_rows_do_not_leak():
     frame = pd.DataFrame(rng.integers(0, 12, (150, 2)), columns=["a", "b"]).astype(str)
     label = rng.permutation(np.arange(150) % 2)
     model = sc.Classifier(n_jobs=1).fit(frame, label, sample_weight=np.full(150, 5.0))
-    assert model.pool_.log_loss > 0.68
+    assert model.ensemble_.log_loss > 0.68
 
 
 # -- honest figures, and what columns contribute
@@ -537,7 +537,7 @@ def test_the_log_loss_has_its_spread_over_folds(fitted):
     model, *_ = fitted
     folds = [fold["log_loss"] for fold in model.fitted_.record.evaluation.folds]
     assert len(folds) == 5
-    spread = f"on rows held out (± {np.std(folds, ddof=1):.2g} over 5 folds)"
+    spread = f"(± {np.std(folds, ddof=1):.2g} over 5 folds)"
     assert any(spread in note for note in model.notes_)
 
 

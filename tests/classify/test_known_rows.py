@@ -105,4 +105,4 @@ def test_the_fit_says_how_many_rows_it_was_learned_from(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
     model = sc.Classifier().fit(X, (X[:, 0] > 0).astype(int))
-    assert "what tells the classes was learned from 60 of 150 rows." in model.notes_
+    assert "The ensemble was trained on 60 of 150 rows." in model.notes_

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 from softcount.classify.encode import EncodedRows
 from softcount.classify.features import FEW, ApartFromMost, Features, Indicators, PairCounts, SparseFeatures, Terms
 from softcount.classify.logistic import Abreast, Conditional, lowest
-from softcount.classify.members import BlockMoments, StarTables, Training
+from softcount.classify.members import AodeTables, BlockMoments, Training
 from softcount.classify.recipes import RECIPES, learned_weights, left_out, telling_pairs
 
 
@@ -43,7 +43,7 @@ def test_columns_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
         assert (parts[missing] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["naive Bayes", "correlated block", "averaged stars"])
+@pytest.mark.parametrize("name", ["naive Bayes", "discriminant analysis", "AODE"])
 def test_weight_two_is_the_row_twice(name, training):
     times = training.weights.astype(int)
     twice = np.repeat(np.arange(len(times)), times)
@@ -97,7 +97,7 @@ def test_averaged_stars_are_the_mean_over_parents_of_products_of_shares():
     labels, weights = np.array([0, 0, 0, 1, 1]), np.ones(5)
     terms = Terms.single((2, 2))
     counts = PairCounts.of(terms, codes, labels, weights, 2)
-    stars = StarTables.estimated(counts, np.array([3.0, 2.0]))
+    stars = AodeTables.estimated(counts, np.array([3.0, 2.0]))
     scores = stars.scores(np.array([[1, 2], [0, 0], [0, 1]], dtype=np.int32))
     shares = np.array([3.5, 2.5]) / 6
     # x0 = 1 in 2 of 3 rows of the first class, and 1 of these 2 has x1 = 2, and so on; one row is imagined.
@@ -301,7 +301,7 @@ def test_columns_of_many_categories_and_few_rows_have_no_tables_of_pairs():
     rng = np.random.default_rng(4)
     codes, labels = 1 + rng.integers(0, 34, (358, 33)).astype(np.int32), rng.integers(0, 6, 358)
     wide = Training(EncodedRows(np.zeros((358, 0)), codes), labels, np.ones(358), 6, (34,) * 33)
-    assert RECIPES["pairs of columns"].settings(wide) == RECIPES["averaged stars"].settings(wide) == ()
+    assert RECIPES["pairwise interactions"].settings(wide) == RECIPES["AODE"].settings(wide) == ()
     sizes = np.array([34, 4, 20, 3, 2, 30, 5, 6], dtype=np.int32)
     few = Training(
         EncodedRows(np.zeros((358, 0)), 1 + codes[:, :8] % sizes), labels, np.ones(358), 6, tuple(sizes.tolist())

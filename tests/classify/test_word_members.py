@@ -89,13 +89,13 @@ def test_words_weigh_by_how_rare_they_are_and_documents_are_of_length_one(traini
         np.testing.assert_allclose(training.rarity.weighed(text, bag).toarray(), expected, atol=1e-13)
 
 
-@pytest.mark.parametrize(("name", "prior"), [("naive Bayes of words", 1.0), ("naive Bayes of words by rarity", 0.1)])
+@pytest.mark.parametrize(("name", "prior"), [("multinomial naive Bayes", 1.0), ("tf-idf naive Bayes", 0.1)])
 def test_counted_words_are_naive_bayes_of_what_they_weigh(name, prior, training):
     (member,) = WORD_RECIPES[name].learned(training, (prior,))
     labels, weights = training.labels, training.weights
     expected = np.tile(training.shares, (len(labels), 1))
     for text, bag in enumerate(training.rows.bags):
-        cells = bag.toarray() if name == "naive Bayes of words" else weighed_plainly(training, text)[0]
+        cells = bag.toarray() if name == "multinomial naive Bayes" else weighed_plainly(training, text)[0]
         for k in range(training.classes):
             mass = [weights[labels == k] @ cells[labels == k, word] + prior for word in range(1, cells.shape[1])]
             expected[:, k] += cells[:, 1:] @ np.log(np.array(mass) / sum(mass))
@@ -105,7 +105,7 @@ def test_counted_words_are_naive_bayes_of_what_they_weigh(name, prior, training)
 
 
 def test_weighted_words_have_the_least_penalised_loss(training):
-    (member,) = WORD_RECIPES["weighted words"].learned(training, (0.3,))
+    (member,) = WORD_RECIPES["logistic regression on words"].learned(training, (0.3,))
     scale, labels = training.rarity, training.labels
     features = np.hstack([scale.words(training.rows).toarray(), scale.own_lengths(training.rows, training.weights)])
 
@@ -164,7 +164,7 @@ def test_texts_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
         assert (parts[missing] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["naive Bayes of words", "naive Bayes of words by rarity"])
+@pytest.mark.parametrize("name", ["multinomial naive Bayes", "tf-idf naive Bayes"])
 def test_weight_two_is_the_row_twice(name, training):
     twice = np.repeat(np.arange(len(training.labels)), training.weights.astype(int))
     written = replace(training.take(twice), weights=np.ones(len(twice)))
@@ -177,7 +177,7 @@ def test_weight_two_is_the_row_twice(name, training):
 
 def test_text_beside_columns_is_told_by_both_and_explained_to_the_word(mixed):
     model, X, y = mixed
-    names = set(model.pool_.names)
+    names = set(model.ensemble_.names)
     assert names & set(WORD_RECIPES) and names - set(WORD_RECIPES)
     plain = sc.NaiveBayes(kinds=KINDS).fit(*documents(240, 0))
     assert log_loss(y, model.predict_proba(X)) < log_loss(y, plain.predict_proba(X)) + 0.01
@@ -210,7 +210,7 @@ def test_it_is_saved_and_merged(mixed, tmp_path):
     assert isinstance(again, sc.Classifier)
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     both = model.merge(sc.Classifier(kinds=KINDS).fit(X, y))
-    assert both.pool_ is None and "what told the classes was dropped" in both.notes_[-1]
+    assert both.ensemble_ is None and "The ensemble was dropped" in both.notes_[-1]
 
 
 def test_it_is_a_query_where_a_database_finds_words(mixed):
@@ -227,7 +227,7 @@ def test_a_file_whose_words_make_no_sense_is_refused(part, mixed, tmp_path):
     model = mixed[0]
     model.save(tmp_path / "model.sc")
     document, arrays = archive.read(tmp_path / "model.sc")
-    words = next(one for one in document["pool"]["members"] if one["kind"] == "words")
+    words = next(one for one in document["ensemble"]["members"] if one["kind"] == "words")
     if part == "counts":
         words["scale"]["counts"] = 1
     elif part == "coefficients":
@@ -247,8 +247,8 @@ def test_a_sparse_table_is_a_text_without_words():
     X = sparse.random(150, 40, 0.15, format="csr", random_state=1, data_rvs=lambda n: rng.integers(1, 4, n))
     y = np.where(np.asarray(X[:, :6].sum(axis=1)).ravel() > 1, "many", "few")
     model = sc.Classifier().fit(X, y)
-    assert "weighted words" in model.pool_.names
-    assert model.pool_.log_loss < model.pool_.plain
+    assert "logistic regression on words" in model.ensemble_.names
+    assert model.ensemble_.log_loss < model.ensemble_.plain
     odds = np.abs(np.diff(model.predict_log_proba(X), axis=1))[:, 0]
     assert np.abs(model.explain(X).to_pandas().sum(axis=1) - odds).max() < 1e-9
     with pytest.raises(DataError, match="of a sparse table"):

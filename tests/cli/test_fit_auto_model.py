@@ -32,9 +32,9 @@ def test_what_was_chosen_is_said_saved_and_used(table, tmp_path):
     told = run("fit", table, "--target", "same", "-o", tmp_path / "model.sc")
     assert told.exit_code == 0, told.output
     assert "Classifier for same: 2 classes" in told.output
-    assert "classes are told by pairs of columns" in told.output
+    assert "Ensemble: pairwise interactions (weight" in told.output
     model = sc.load(tmp_path / "model.sc")
-    assert model.fitted_.pool.names == ("pairs of columns",)
+    assert model.fitted_.ensemble.names == ("pairwise interactions",)
     predicted = run("predict", tmp_path / "model.sc", table)
     assert predicted.exit_code == 0
     rows = [line.split(",")[0] for line in predicted.stdout.splitlines()[1:]]
@@ -80,7 +80,7 @@ def test_what_is_asked_of_naive_bayes_is_answered_by_it(table, tmp_path, words):
     told = run("fit", table, "--target", "same", *words, "-o", tmp_path / "m.sc")
     assert "Naive Bayes for same" in told.output
     assert f"{words[0]} is for naive Bayes, which tells the classes" in told.output
-    assert sc.load(tmp_path / "m.sc").fitted_.pool is None
+    assert sc.load(tmp_path / "m.sc").fitted_.ensemble is None
     both = run("fit", table, "--target", "same", *words, "--model", "auto", "-o", tmp_path / "m.sc")
     assert "Classifier for same" in both.output
 
@@ -92,7 +92,7 @@ def test_merged_models_tell_classes_by_the_counts_of_both_and_say_so(table, tmp_
     told = run("merge", tmp_path / "one.sc", tmp_path / "other.sc", "-o", tmp_path / "both.sc")
     assert told.exit_code == 0, told.output
     both, plain = sc.load(tmp_path / "both.sc"), sc.load(tmp_path / "plain.sc")
-    assert isinstance(both, sc.Classifier) and both.pool_ is None
-    assert [note for note in both.notes_ if "classes" in note] == [DROPPED]
+    assert isinstance(both, sc.Classifier) and both.ensemble_ is None
+    assert [note for note in both.notes_ if "nsemble" in note] == [DROPPED]
     frame = pd.read_csv(table).drop(columns="same")
     np.testing.assert_allclose(both.predict_proba(frame), plain.merge(plain).predict_proba(frame), rtol=1e-12)

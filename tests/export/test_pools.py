@@ -71,8 +71,10 @@ def members() -> tuple[Any, dict[str, Any]]:
 def pooled(members: tuple[Any, dict[str, Any]], names: list[str]) -> Any:
     model, found = members
     weights = np.linspace(0.3, 0.6, len(names))
-    pool = replace(model.pool_, names=tuple(names), members=tuple(found[name] for name in names), weights=weights)
-    model.fitted_ = replace(model.fitted_, pool=replace(pool, bias=np.array([0.1, 0.0, -0.2])))
+    ensemble = replace(
+        model.ensemble_, names=tuple(names), members=tuple(found[name] for name in names), weights=weights
+    )
+    model.fitted_ = replace(model.fitted_, ensemble=replace(ensemble, bias=np.array([0.1, 0.0, -0.2])))
     return model
 
 
@@ -90,7 +92,7 @@ def test_every_member_of_a_pool_is_exported_and_agrees(members: Any, asked: Cell
 
 
 def test_words_among_numbers_leave_a_row_without_a_class(members: Any, asked: Cells) -> None:
-    model = pooled(members, ["tables and lines"])
+    model = pooled(members, ["additive logistic model"])
     odd = asked | {"a": ["tall", "2024-01-31", "1e", *(str(x) for x in asked["a"][3:] if x is not None)]}
     odd = {name: column[:4] for name, column in odd.items()}
     assert [row[1] is None for row in run_sqlite(odd, model)] == [True, True, True, False]

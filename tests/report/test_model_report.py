@@ -15,7 +15,7 @@ from msgspec.structs import replace
 import softcount as sc
 from html_checks import HOSTILE, checked
 from softcount.classify.encode import EncodedRows, level_sizes, measured_count
-from softcount.classify.ensemble import Pool
+from softcount.classify.ensemble import Ensemble
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
 from softcount.cli import main
@@ -54,11 +54,11 @@ def drawn_rows(model: Any, n: int) -> list[dict[str, Any]]:
     ]
 
 
-BY_COLUMN = ("naive Bayes", "weighted naive Bayes", "tables and lines")
+BY_COLUMN = ("naive Bayes", "weighted naive Bayes", "additive logistic model")
 
 
 def classifier_of(*names: str) -> Any:
-    """A classifier of the demo's holed table whose pool has these members, good or not."""
+    """A classifier of the demo's holed table whose ensemble has these members, good or not."""
     model = sc.Classifier().fit(str(table_path()), "type")
     fitted = model.fitted_
     found = open_table(str(table_path()), schema=fitted.schema, target="type")
@@ -69,8 +69,8 @@ def classifier_of(*names: str) -> Any:
     sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
     training = Training(rows, labels, np.ones(len(labels)), fitted.n_groups, sizes, measured)
     members = tuple(next(iter(RECIPES[x].learned(training, RECIPES[x].settings(training)[-1:]))) for x in names)
-    pool = Pool(names, members, np.linspace(0.3, 0.9, len(names)), np.array([0.1, -0.2, 0.3]))
-    model.fitted_ = replace(fitted, pool=pool)
+    ensemble = Ensemble(names, members, np.linspace(0.3, 0.9, len(names)), np.array([0.1, -0.2, 0.3]))
+    model.fitted_ = replace(fitted, ensemble=ensemble)
     return model
 
 
@@ -78,7 +78,7 @@ NOMOGRAMS: dict[str, Callable[[], Any]] = {
     "naive Bayes": lambda: sc.NaiveBayes().fit(str(table_path()), "type"),
     "predictive": lambda: sc.NaiveBayes(estimate="predictive").fit(str(table_path()), "type"),
     "weights": lambda: sc.NaiveBayes(weights="columns").fit(str(table_path()), "type"),
-    "a pool of sums over columns": lambda: classifier_of(*BY_COLUMN),
+    "an ensemble of sums over columns": lambda: classifier_of(*BY_COLUMN),
 }
 
 
@@ -109,9 +109,9 @@ def test_all_classes_are_read_off_nomograms_against_one() -> None:
 @pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 def test_a_pool_has_a_nomogram_where_it_is_a_sum_over_columns_and_else_a_line_on_why_not() -> None:
     assert "Nomogram: " in classifier_of(*BY_COLUMN).report().html
-    other = classifier_of("naive Bayes", "pairs of columns", "averaged stars")
+    other = classifier_of("naive Bayes", "pairwise interactions", "AODE")
     assert nomogram_of(other.fitted_) is None
-    said = "no nomogram: columns tell the classes together (pairs of columns, averaged stars), not one by one"
+    said = "no nomogram: columns tell the classes together (pairwise interactions, AODE), not one by one"
     assert said in other.report().html and "Nomogram: " not in other.report().html
 
 

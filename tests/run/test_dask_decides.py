@@ -83,11 +83,11 @@ def test_a_classifier_on_an_engine_is_that_of_one_machine(client: Any, files: st
         sc.Classifier(kinds=kinds, engine=client).fit(files, "kind"),
         sc.Classifier(kinds=kinds).fit(frames.read_parquet(files), "kind"),
     ):
-        assert there.pool_ is not None and here.pool_ is not None
-        assert there.pool_.names == here.pool_.names
-        np.testing.assert_allclose(there.pool_.weights, here.pool_.weights, rtol=1e-9)
+        assert there.ensemble_ is not None and here.ensemble_ is not None
+        assert there.ensemble_.names == here.ensemble_.names
+        np.testing.assert_allclose(there.ensemble_.weights, here.ensemble_.weights, rtol=1e-9)
         np.testing.assert_allclose(there.predict_proba(files), here.predict_proba(files), rtol=1e-9)
-        assert there.notes_[-1] == here.notes_[-1] and "where naive Bayes as the textbook has it has" in here.notes_[-1]
+        assert there.notes_[-1] == here.notes_[-1] and "standard naive Bayes has" in here.notes_[-1]
         assert there.fitted_.record.evaluation.log_loss == pytest.approx(here.fitted_.record.evaluation.log_loss)
     with pytest.raises(DataError, match="labels and weights are columns"):
         sc.Classifier(engine=client).fit(files, ["a"] * 600 * PARTS)

@@ -71,7 +71,7 @@ def test_folds_of_text_are_those_of_one_machine_and_frames_are_taken(client: Any
     alone = sc.NaiveBayes(kinds=kinds).fit(files, "kind")
     np.testing.assert_allclose(model.predict_proba(files), alone.predict_proba(files), rtol=1e-10)
     one, other = (sc.Classifier(kinds=kinds, engine=x).fit(files, "kind") for x in (None, client))
-    assert one.notes_[-1] == other.notes_[-1] and (one.pool_ is None) == (other.pool_ is None)
+    assert one.notes_[-1] == other.notes_[-1] and (one.ensemble_ is None) == (other.ensemble_ is None)
     np.testing.assert_allclose(other.predict_proba(files), one.predict_proba(files), rtol=1e-9)
     with pytest.raises(DataError, match="classes of texts"):
         sc.Mixture(2, kinds=kinds, engine=client).fit(files)

@@ -1,1 +1,1 @@
-"""Classes told by sums: tables of columns and of pairs, lines of numbers, correlated blocks, and their pool."""
+"""Classes told by sums: tables of columns and of pairs, lines of numbers, correlated blocks, and their ensemble."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify.encode import (
-    CutColumns,
+    Binning,
     EncodedRows,
     NumberScale,
     between,
@@ -19,9 +19,9 @@ from softcount.classify.encode import (
     measured_count,
     number_count,
 )
-from softcount.classify.ensemble import Pool
+from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import PairCounts, Terms
-from softcount.classify.members import BlockAndTables, SeparateNormals, StarsOfCuts, StarTables, log_tables
+from softcount.classify.members import Aode, AodeTables, NormalsAndTables, SeparateNormals, log_tables
 from softcount.core.lazy import xlogy
 from softcount.table.schema import Key, Schema
 
@@ -29,24 +29,24 @@ MOST_BYTES = 1 << 26
 """Bytes that the counts of pairs may take; columns of most levels stand under the class alone where they would."""
 
 
-class StarSetting(Struct, frozen=True):
+class AodeSetting(Struct, frozen=True):
     """Prior weight of every distribution, and whether a star is weighted by its parent's information on the class."""
 
     concentration: float = 1.0
     informed: bool = False
 
 
-class StarCounts(Struct, frozen=True, eq=False):
+class AodeCounts(Struct, frozen=True, eq=False):
     """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`."""
 
-    cuts: CutColumns
+    cuts: Binning
     pairs: PairCounts
     single: np.ndarray
     sizes: np.ndarray
-    setting: StarSetting
+    setting: AodeSetting
 
     @classmethod
-    def none(cls, cuts: CutColumns, classes: int, setting: StarSetting) -> StarCounts:
+    def none(cls, cuts: Binning, classes: int, setting: AodeSetting) -> AodeCounts:
         """No row yet: of which columns pairs will be counted is decided here."""
         cells, kept = 1, []
         for column in sorted(range(len(cuts.sizes)), key=lambda column: cuts.sizes[column]):
@@ -58,7 +58,7 @@ class StarCounts(Struct, frozen=True, eq=False):
         pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
         return cls(cuts, pairs, np.zeros((whole(cuts.sizes).width, classes)), np.zeros(classes), setting)
 
-    def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> StarCounts:
+    def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
         """The same with some rows of known class more."""
         classes, codes, every = len(self.sizes), self.cuts.codes(rows), whole(self.cuts.sizes)
         pairs = PairCounts.of(self.pairs.terms, codes, labels, weights, classes)
@@ -70,7 +70,7 @@ class StarCounts(Struct, frozen=True, eq=False):
         sizes = np.bincount(labels, weights, minlength=classes)
         return replace(self, pairs=self.pairs + pairs, single=self.single + single, sizes=self.sizes + sizes)
 
-    def joined(self, other: StarCounts, sign: float) -> StarCounts:
+    def joined(self, other: AodeCounts, sign: float) -> AodeCounts:
         """Counts of both, or of this without the other's; both are of the same cells."""
         single, sizes = self.single + sign * other.single, self.sizes + sign * other.sizes
         counts = np.maximum(self.pairs.counts + sign * other.pairs.counts, 0.0)
@@ -83,11 +83,11 @@ class StarCounts(Struct, frozen=True, eq=False):
         paired = {column for (column,) in self.pairs.terms.columns}
         return tuple(column for column, size in enumerate(self.cuts.sizes) if column not in paired and size > 1)
 
-    def pool(self) -> Pool:
+    def ensemble(self) -> Ensemble:
         """What tells classes by these counts."""
         told = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
         pairs = self.pairs.some(told)
-        stars = StarTables.estimated(pairs, self.sizes, self.setting.concentration)
+        stars = AodeTables.estimated(pairs, self.sizes, self.setting.concentration)
         if self.setting.informed:
             own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
             starts = pairs.starts
@@ -95,8 +95,8 @@ class StarCounts(Struct, frozen=True, eq=False):
             rows = np.maximum(totals.sum(axis=1), 1e-300)
             cells = np.add.reduceat(xlogy(own, own).sum(axis=1) - xlogy(*(own.sum(axis=1),) * 2), starts)
             stars = stars.weighed(np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows))
-        members: list[Any] = [StarsOfCuts(self.cuts, stars)]
-        names = ["averaged stars"]
+        members: list[Any] = [Aode(self.cuts, stars)]
+        names = ["AODE"]
         if self.alone:
             every, terms = whole(self.cuts.sizes), Terms(tuple((column,) for column in self.alone), self.cuts.sizes)
             ends = [*every.offsets, every.width]
@@ -104,16 +104,18 @@ class StarCounts(Struct, frozen=True, eq=False):
             tables = log_tables(self.single[kept], terms, self.setting.concentration)
             classes, none = len(self.sizes), np.zeros(0)
             normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
-            members.append(BlockAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes)))
+            members.append(
+                NormalsAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes))
+            )
             names.append("naive Bayes")
-        return Pool(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
+        return Ensemble(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
 
-    def moved(self, old: StarLayout, new: StarLayout) -> StarCounts:
+    def moved(self, old: AodeLayout, new: AodeLayout) -> AodeCounts:
         """The same counts with room for the cells and classes of another layout, which has all of these."""
         cuts = new.cuts(dict(zip(old.keys, self.cuts.edges, strict=False)))
         groups = np.array([new.names.index(name) for name in old.names])
         kept = {old.keys[column] for (column,) in self.pairs.terms.columns} | (set(new.keys) - set(old.keys))
-        found = StarCounts.none(cuts, len(new.names), self.setting).only(kept, new)
+        found = AodeCounts.none(cuts, len(new.names), self.setting).only(kept, new)
         single, sizes = found.single.copy(), found.sizes.copy()
         every = old.cells(whole(self.cuts.sizes), whole(cuts.sizes), new)
         single[np.ix_(every, groups)] += self.single
@@ -124,7 +126,7 @@ class StarCounts(Struct, frozen=True, eq=False):
         pairs[np.ix_(groups, cells, cells)] += mine.pairs.counts
         return replace(found, pairs=replace(found.pairs, counts=pairs), single=single, sizes=sizes)
 
-    def only(self, keys: set[Key], layout: StarLayout) -> StarCounts:
+    def only(self, keys: set[Key], layout: AodeLayout) -> AodeCounts:
         """The same with pairs of no more than these columns."""
         kept = [k for k, (column,) in enumerate(self.pairs.terms.columns) if layout.keys[column] in keys]
         return replace(self, pairs=self.pairs.some(kept))
@@ -140,7 +142,7 @@ def bytes_of(cells: int, classes: int) -> int:
     return classes * cells * cells * 8
 
 
-class StarLayout(Struct, frozen=True):
+class AodeLayout(Struct, frozen=True):
     """How the cells of a model's columns are numbered: their keys in order, levels of those that have some, classes."""
 
     keys: tuple[Key, ...]
@@ -151,21 +153,21 @@ class StarLayout(Struct, frozen=True):
     names: Sequence[Any]
 
     @classmethod
-    def of(cls, schema: Schema, names: Sequence[Any]) -> StarLayout:
+    def of(cls, schema: Schema, names: Sequence[Any]) -> AodeLayout:
         keys, measured, numbers = column_keys(schema), measured_count(schema), number_count(schema)
         levels = {key: tuple(schema[key].levels) for key in keys[measured:]}
         for key in keys[measured:numbers]:
             levels[key] = tuple(sorted(levels[key], key=float))  # type: ignore[arg-type]  # they are numbers
         return cls(keys, levels, level_sizes(schema), measured, numbers, list(names))
 
-    def cuts(self, edges: Mapping[Key, np.ndarray]) -> CutColumns:
+    def cuts(self, edges: Mapping[Key, np.ndarray]) -> Binning:
         """Numbers cut at these edges, one not named not at all; levels that are numbers each by itself."""
         own = [edges.get(key, np.zeros(0)) for key in self.keys[: self.measured]]
         valued = [np.array([float(x) for x in self.levels[key]]) for key in self.keys[self.measured : self.numbers]]  # type: ignore[arg-type]
         found = (*own, *(between(values) for values in valued))
-        return CutColumns(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
+        return Binning(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
 
-    def cells(self, mine: Terms, others: Terms, new: StarLayout) -> np.ndarray:
+    def cells(self, mine: Terms, others: Terms, new: AodeLayout) -> np.ndarray:
         """The cell of the other layout's tables that each cell of these tables is; the first is the first."""
         found = [np.zeros(1, dtype=np.int64)]
         offsets = {new.keys[column]: offset for (column,), offset in zip(others.columns, others.offsets, strict=True)}

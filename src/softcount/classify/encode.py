@@ -292,14 +292,14 @@ ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
 """How finely numbers are cut that are looked at in pairs."""
 
 
-class CutColumns(Struct, frozen=True, eq=False):
+class Binning(Struct, frozen=True, eq=False):
     """Cuts of every number, and how many intervals or levels each column has."""
 
     edges: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]
 
     @classmethod
-    def learned(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> CutColumns:
+    def learned(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> Binning:
         """Cuts by Fayyad and Irani's rule from rows of known class; a number that no cut divides has one interval."""
         classes = int(labels.max(initial=0)) + 1
         columns = [_points(column, labels, weights, classes) for column in rows.numbers.T]
@@ -307,7 +307,7 @@ class CutColumns(Struct, frozen=True, eq=False):
         edges = tuple(next(many) if len(own.distinct) > FEW_VALUES else between(own.distinct) for own in columns)
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
-    def finer(self, rows: EncodedRows, weights: np.ndarray) -> CutColumns:
+    def finer(self, rows: EncodedRows, weights: np.ndarray) -> Binning:
         """The same with numbers of few intervals in parts of equal weight: alone they say little, together perhaps not.
 
         The number itself where no number gains by it.
@@ -323,7 +323,7 @@ class CutColumns(Struct, frozen=True, eq=False):
         return replace(self, edges=edges, sizes=(*(len(cuts) + 1 for cuts in edges), *self.sizes[len(edges) :]))
 
     @classmethod
-    def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> CutColumns:
+    def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> Binning:
         """No cut through the first so many numbers, and between any two values of the others."""
         values = [np.unique(column[~np.isnan(column)]) for column in rows.numbers.T[measured:]]
         edges = (*(np.zeros(0) for _ in range(measured)), *(between(own) for own in values))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from softcount.classify.encode import EncodedRows, column_keys
 from softcount.classify.logistic import folded
-from softcount.classify.members import Additive, Member, Training, WordLines, log_tables
+from softcount.classify.members import Additive, Member, Training, WordModel, log_tables
 from softcount.classify.recipes import (
     ALL_RECIPES,
     Recipe,
@@ -103,7 +103,7 @@ def given_cells(rows: EncodedRows) -> np.ndarray:
     return np.hstack([~np.isnan(rows.numbers), rows.codes > 0, *texts]).astype(np.float64)
 
 
-class Pool(Struct, frozen=True, eq=False):
+class Ensemble(Struct, frozen=True, eq=False):
     """The log-posteriors of its members, each times its weight, and a bias for every class, added up.
 
     With `sparse`, rows that lack cells are scored by less of that sum, but for the members of words.
@@ -120,14 +120,14 @@ class Pool(Struct, frozen=True, eq=False):
 
     @property
     def together(self) -> list[str]:
-        """The members in which what a column adds depends on the others: none where the pool is a sum over columns."""
+        """Names of the members that are not a sum over columns."""
         return [name for name, member in zip(self.names, self.members, strict=True) if not member.by_column]
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         """(rows x classes) log-posteriors up to what all classes share."""
         found, words = np.tile(self.bias, (len(rows), 1)), np.zeros((len(rows), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
-            own = words if isinstance(member, WordLines) else found
+            own = words if isinstance(member, WordModel) else found
             own += weight * member.scores(rows)
         if self.sparse is not None and ((share := self.sparse.share(rows)) < 1.0).any():
             found = share * found + (1.0 - share) * self.sparse.member.scores(rows)
@@ -139,7 +139,7 @@ class Pool(Struct, frozen=True, eq=False):
         shared = np.zeros((len(rows), len(self.bias)))
         share = np.ones((len(rows), 1)) if self.sparse is None else self.sparse.share(rows)
         every: list[tuple[Any, Member]] = [
-            (weight if isinstance(member, WordLines) else weight * share, member)
+            (weight if isinstance(member, WordModel) else weight * share, member)
             for weight, member in zip(self.weights, self.members, strict=True)
         ]
         if self.sparse is not None:
@@ -154,13 +154,13 @@ class Pool(Struct, frozen=True, eq=False):
         """(cells x classes) what each cell of a text's bag adds to the scores; its length may add more."""
         found = np.zeros((len(bag.data), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
-            if isinstance(member, WordLines):
+            if isinstance(member, WordModel):
                 found += weight * member.word_parts(text, bag)
         return found
 
 
 class HeldScores(Struct, frozen=True, eq=False):
-    """Rows held out: what a pool says of them whose members and weights had not seen them, and what they were."""
+    """Rows held out: what an ensemble says of them whose members and weights had not seen them, and what they were."""
 
     logs: np.ndarray  # (rows x classes) log-probabilities
     labels: np.ndarray
@@ -184,10 +184,10 @@ class Held(Struct, frozen=True, eq=False):
     alone: np.ndarray  # (some rows x columns)
 
 
-def learned_pool(
+def fit_ensemble(
     whole: Training, runner: Runner, budget: float | None = None, folds: int | None = None
-) -> tuple[Pool, HeldScores]:
-    """The pool that does best on rows held out, with all that was tried within so many seconds, and these rows.
+) -> tuple[Ensemble, HeldScores]:
+    """The ensemble that does best on rows held out, with all that was tried within so many seconds, and these rows.
 
     Nothing depends on the order of the rows, and a row of whole weight n is n rows. Of `folds` all are tested.
     """
@@ -195,7 +195,7 @@ def learned_pool(
         return _learned(whole, runner, None if budget is None else perf_counter() + budget, folds)
 
 
-def _learned(whole: Training, runner: Runner, until: float | None, folds: int | None) -> tuple[Pool, HeldScores]:
+def _learned(whole: Training, runner: Runner, until: float | None, folds: int | None) -> tuple[Ensemble, HeldScores]:
     training, repeats, units = _in_order(whole)
     split = deal(training.labels, units, folds or FOLDS)
     tested = range(folds or _tested(training))
@@ -224,14 +224,14 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     names = tuple(key[0] for key in chosen)
     groups = split[out] if len(tested) > 1 else np.unique(units[out], return_inverse=True)[1] % 2
     logs = _score_nested(said, labels, weights, groups, starts)
-    gains = _column_gains(training, held, Pool(names, (), found.weights, found.bias))
+    gains = _column_gains(training, held, Ensemble(names, (), found.weights, found.bias))
     scored = HeldScores(logs, labels, weights, split[out], repeats, gains)
     loss = _loss(scored.logs, scored.labels, scored.weights)
-    pool = Pool(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
-    return replace(pool, sparse=_sparse_rows(pool, training)), scored
+    ensemble = Ensemble(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
+    return replace(ensemble, sparse=_sparse_rows(ensemble, training)), scored
 
 
-def _sparse_rows(pool: Pool, training: Training) -> PartialRows:
+def _sparse_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     """Naive Bayes of the discretised columns, and the share of each column in the evidence.
 
     A column has the weight that suits it alone, by leave-one-out counts. Columns repeat each other: all are multiplied
@@ -259,8 +259,8 @@ def _sparse_rows(pool: Pool, training: Training) -> PartialRows:
     usual = given[order[np.searchsorted(np.cumsum(training.weights[order]), USUALLY_GIVEN * training.weights.sum())]]
     each = np.concatenate([[0.0], np.repeat(weights, np.diff([*terms.offsets, terms.width]))])
     start = prior.copy()
-    for weight, member in zip(pool.weights, pool.members, strict=True):
-        if isinstance(member, WordLines):
+    for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
+        if isinstance(member, WordModel):
             start -= weight * member.scores(_no_cells(training))[0]
     tables = log_tables(training.tables, terms) * each[:, None]
     single = Additive(training.cuts, terms, training.scale, folded(np.vstack([start, tables])))
@@ -273,7 +273,7 @@ def _no_cells(training: Training) -> EncodedRows:
     return EncodedRows(np.full_like(row.numbers, np.nan), np.zeros_like(row.codes), tuple(0 * bag for bag in row.bags))
 
 
-def _column_gains(training: Training, held: Sequence[Held], pool: Pool) -> tuple[float, ...]:
+def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) -> tuple[float, ...]:
     """Nats per held-out row by which each column lowers the log-loss: alone, or added to all others if that is more.
 
     Alone, a column is compared with the class shares. Last of all, its part of the ensemble's scores is taken away. By
@@ -285,11 +285,11 @@ def _column_gains(training: Training, held: Sequence[Held], pool: Pool) -> tuple
     labels, weights = training.labels[rows], training.weights[rows]
     shares = np.log(np.maximum(np.bincount(labels, weights, training.classes) / weights.sum(), SMALLEST))
     nothing = _loss(np.tile(shares, (len(rows), 1)), labels, weights)
-    each, total = _fold_parts(training, held, pool)
+    each, total = _fold_parts(training, held, ensemble)
     alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.alone for part in held]).T]
     if texts:
-        words = next(name for name in held[0].members if isinstance(held[0].members[name], WordLines))
-        said = _fold_parts(training, held, replace(pool, names=(words,), weights=np.ones(1)))[0][:, columns:]
+        words = next(name for name in held[0].members if isinstance(held[0].members[name], WordModel))
+        said = _fold_parts(training, held, replace(ensemble, names=(words,), weights=np.ones(1)))[0][:, columns:]
         logs = [log_posteriors(said[:, place] + shares) for place in range(texts)]
         alone += [_loss(log_posteriors(own * temper(own, labels, weights)), labels, weights) for own in logs]
     whole = min(nothing, _loss(log_posteriors(total), labels, weights))
@@ -297,14 +297,14 @@ def _column_gains(training: Training, held: Sequence[Held], pool: Pool) -> tuple
     return tuple(max(nothing - first, min(nothing, rest) - whole, 0.0) for first, rest in zip(alone, last, strict=True))
 
 
-def _fold_parts(training: Training, held: Sequence[Held], pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+def _fold_parts(training: Training, held: Sequence[Held], ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
     """What columns add to the scores of some held-out rows, less its mean over rows, and the scores.
 
-    The pool has names and weights; its members are those of each fold.
+    The ensemble has names and weights; its members are those of each fold.
     """
     each, totals = [], []
     for part in held:
-        fold = replace(pool, members=tuple(part.members[name] for name in pool.names))
+        fold = replace(ensemble, members=tuple(part.members[name] for name in ensemble.names))
         columns, shared = fold.parts(training.rows.take(part.some))
         each.append(columns - columns.mean(axis=0))
         totals.append(shared + columns.sum(axis=1))
@@ -558,25 +558,25 @@ AT_ONCE = 8192
 """Rows that are scored at a time."""
 
 
-def pooled(pool: Pool, schema: Schema, table: Table, runner: Runner) -> np.ndarray:
+def score_table(ensemble: Ensemble, schema: Schema, table: Table, runner: Runner) -> np.ndarray:
     """(rows x classes) log-probability of each class given the row."""
 
     def work(task: Callable[[], Chunk]) -> np.ndarray:
         rows = EncodedRows.of(schema, [task()])
         places = [np.arange(a, min(a + AT_ONCE, len(rows))) for a in range(0, len(rows), AT_ONCE)]
-        parts = [log_posteriors(pool.scores(rows.take(place))) for place in places]
-        return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
+        parts = [log_posteriors(ensemble.scores(rows.take(place))) for place in places]
+        return np.concatenate(parts) if parts else np.empty((0, len(ensemble.bias)))
 
     with one_blas_thread():
         parts = list(runner.map(work, table.tasks()))
-    return np.concatenate(parts) if parts else np.empty((0, len(pool.bias)))
+    return np.concatenate(parts) if parts else np.empty((0, len(ensemble.bias)))
 
 
-def pooled_parts(
-    pool: Pool, schema: Schema, texts: Sequence[Key], chunk: Chunk
+def score_columns(
+    ensemble: Ensemble, schema: Schema, texts: Sequence[Key], chunk: Chunk
 ) -> tuple[dict[Key, np.ndarray], np.ndarray]:
     """What each column adds to the classes' scores, in the order of the table, and what none of them does."""
-    parts, rest = pool.parts(EncodedRows.of(schema, [chunk]))
+    parts, rest = ensemble.parts(EncodedRows.of(schema, [chunk]))
     found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
     order = [spec.key for spec in schema.used if spec.key in found]
     return {key: found[key] for key in order or found}, rest

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import FEW_VALUES, CutColumns, EncodedRows, NumberScale, WordScale
+from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale
 from softcount.classify.features import Features, Indicators, PairCounts, Terms
 from softcount.classify.logistic import spread
 from softcount.core.special import log_sum_exp, times_log
@@ -20,7 +20,7 @@ LEAST_WEIGHT = 1e-6
 """Of a star whose parent tells nothing of the class, where one that tells a nat has 1."""
 
 
-class StarTables(Struct, frozen=True, eq=False):
+class AodeTables(Struct, frozen=True, eq=False):
     """`shares` (classes), `alone` (classes x cells) and `given` (classes x cells x cells of the parent), as logarithms.
 
     Cells that nothing is known of say nothing, and a column that is missing is not a parent.
@@ -32,7 +32,7 @@ class StarTables(Struct, frozen=True, eq=False):
     given: np.ndarray
 
     @classmethod
-    def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> StarTables:
+    def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> AodeTables:
         """Shares with so much weight imagined in every distribution, spread evenly over its cells.
 
         `sizes` is the weight of the rows of each class.
@@ -57,13 +57,13 @@ class StarTables(Struct, frozen=True, eq=False):
             given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
         return cls(terms, _shares(sizes), alone, given.transpose(0, 2, 1))
 
-    def weighed(self, weights: np.ndarray) -> StarTables:
+    def weighed(self, weights: np.ndarray) -> AodeTables:
         """The same with a weight for every star, which is that of its parent's cells."""
         each = np.log(np.maximum(weights, LEAST_WEIGHT))
         widths = np.diff([*self.terms.offsets, self.terms.width])
         return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, widths)]))
 
-    def stars(self, codes: np.ndarray) -> np.ndarray:
+    def joint_scores(self, codes: np.ndarray) -> np.ndarray:
         """(rows x stars x classes) log-probability of a class and the row in every star; -inf without its parent."""
         cells = self.terms.indicators(codes)
         places = cells.places.T
@@ -76,7 +76,7 @@ class StarTables(Struct, frozen=True, eq=False):
 
     def scores(self, codes: np.ndarray) -> np.ndarray:
         """(rows x classes) logarithm of the stars' mean; without any parent, that of the classes' shares."""
-        stars, alone = self.stars(codes), np.tile(self.shares, (len(codes), 1))
+        stars, alone = self.joint_scores(codes), np.tile(self.shares, (len(codes), 1))
         if not stars.shape[1]:
             return alone
         there = np.isfinite(stars[:, :, 0]).sum(axis=1)
@@ -89,7 +89,7 @@ class StarTables(Struct, frozen=True, eq=False):
         The logarithm of a sum is the mean of the terms' logarithms, each weighed by its share of the sum, and the
         entropy of these shares, which no column adds.
         """
-        stars, places = self.stars(codes), self.terms.places(codes)
+        stars, places = self.joint_scores(codes), self.terms.places(codes)
         found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
         rest = np.tile(self.shares, (len(codes), 1))
         some = np.flatnonzero((places > 0).any(axis=1))
@@ -272,7 +272,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     levels: tuple[int, ...]
     measured: int | None = None
     """How many of the numbers come first that are not levels taken as numbers; all unless said otherwise."""
-    given_cuts: CutColumns | None = None
+    given_cuts: Binning | None = None
 
     def take(self, some: np.ndarray) -> Training:
         """Some of the rows."""
@@ -289,10 +289,10 @@ class Training(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(np.log((self.sizes + 0.5) / (self.sizes + 0.5).sum()))
 
     @cached_property
-    def cuts(self) -> CutColumns:
+    def cuts(self) -> Binning:
         if self.given_cuts is not None:
             return self.given_cuts
-        return CutColumns.learned(self.rows, self.labels, self.weights, self.levels)
+        return Binning.learned(self.rows, self.labels, self.weights, self.levels)
 
     @cached_property
     def finer(self) -> Training:
@@ -337,7 +337,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
             return self
         own = tuple(edges.get(number, before) for number, before in enumerate(self.cuts.edges))
         sizes = (*(len(cuts) + 1 for cuts in own), *self.cuts.sizes[len(own) :])
-        return replace(self, given_cuts=CutColumns(own, sizes))
+        return replace(self, given_cuts=Binning(own, sizes))
 
     @cached_property
     def together(self) -> np.ndarray:
@@ -436,7 +436,7 @@ def laplace_tables(counts: np.ndarray, terms: Terms) -> np.ndarray:
 # Members of the ensemble. Each scores rows and splits its scores by column.
 
 
-def indicators(cuts: CutColumns, terms: Terms, rows: EncodedRows) -> Indicators:
+def indicators(cuts: Binning, terms: Terms, rows: EncodedRows) -> Indicators:
     """(rows x cells) ones where a row points, made once for the same rows."""
     return rows.remembered((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
@@ -453,7 +453,7 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
     column, for the second against the first.
     """
 
-    cuts: CutColumns
+    cuts: Binning
     terms: Terms
     scale: NumberScale
     coefficients: np.ndarray
@@ -487,10 +487,10 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
         return found, np.tile(coefficients[0], (len(rows), 1))
 
 
-class BlockAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
+class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
     """Some numbers as normals, in one correlated block or each by itself, and every other column as a table."""
 
-    cuts: CutColumns
+    cuts: Binning
     terms: Terms
     tables: np.ndarray  # (cells x classes) log-probabilities
     columns: np.ndarray  # the numbers of the block
@@ -515,27 +515,27 @@ class BlockAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block
         return found, rest + self.shares
 
 
-class StarsOfCuts(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
+class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
     """Averaged one-dependence stars over all columns as codes."""
 
-    cuts: CutColumns
-    stars: StarTables
+    cuts: Binning
+    tables: AodeTables
 
     @property
     def by_column(self) -> bool:
         return False
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return self.stars.scores(self.cuts.codes(rows))
+        return self.tables.scores(self.cuts.codes(rows))
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        return self.stars.parts(self.cuts.codes(rows))
+        return self.tables.parts(self.cuts.codes(rows))
 
 
 # A member for text columns.
 
 
-class WordLines(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
+class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
     """A coefficient for every word of every text, and for how long each text is: they add up.
 
     The first row of `coefficients` is the intercept, then come the columns of all bags, then the lengths; of two
@@ -575,7 +575,7 @@ class WordLines(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
         return spread(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
 
 
-Member = Additive | BlockAndTables | StarsOfCuts | WordLines
+Member = Additive | NormalsAndTables | Aode | WordModel
 """A fitted way to tell classes.
 
 `by_column`: each column adds what its own cell says, whatever the others hold. `scores(rows)`: (rows x classes)

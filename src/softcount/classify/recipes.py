@@ -8,18 +8,18 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from msgspec import Struct
 
-from softcount.classify.encode import CutColumns, EncodedRows, WordScale
+from softcount.classify.encode import Binning, EncodedRows, WordScale
 from softcount.classify.features import MOST_TOGETHER, Features, SparseFeatures, Terms
 from softcount.classify.logistic import Abreast, Conditional, folded
 from softcount.classify.members import (
     Additive,
-    BlockAndTables,
+    Aode,
+    AodeTables,
     Member,
+    NormalsAndTables,
     SeparateNormals,
-    StarsOfCuts,
-    StarTables,
     Training,
-    WordLines,
+    WordModel,
     bounded,
     laplace_tables,
     log_tables,
@@ -301,12 +301,12 @@ class PlainColumns(OneByOne, Struct, frozen=True):
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         rows, measured = training.rows, training.measured
         numbers = np.arange(rows.numbers.shape[1] if measured is None else measured)
-        cuts = CutColumns.by_value(rows, len(numbers), training.levels)
+        cuts = Binning.by_value(rows, len(numbers), training.levels)
         terms, codes = Terms.single(cuts.sizes), cuts.codes(rows)
         normals = SeparateNormals.of(rows.numbers[:, numbers], training.labels, training.weights, training.classes)
         tables = laplace_tables(training.counted(terms, codes), terms)
         for _ in settings:
-            yield BlockAndTables(cuts, terms, tables, numbers, normals, training.shares)
+            yield NormalsAndTables(cuts, terms, tables, numbers, normals, training.shares)
 
 
 class WeightedColumns(OneByOne, Struct, frozen=True):
@@ -356,7 +356,7 @@ def left_out(training: Training, some: np.ndarray) -> np.ndarray:
 class SingleTables(InOneProduct, Struct, frozen=True):
     """Tables of single columns and lines of numbers, by conditional likelihood."""
 
-    name: ClassVar[str] = "tables and lines"
+    name: ClassVar[str] = "additive logistic model"
     ordered: ClassVar[bool] = True
 
     def settings(self, training: Training) -> tuple[Any, ...]:
@@ -369,7 +369,7 @@ class SingleTables(InOneProduct, Struct, frozen=True):
 class PairTables(InOneProduct, Struct, frozen=True):
     """The same with tables of the pairs of columns that say more together than each by itself."""
 
-    name: ClassVar[str] = "pairs of columns"
+    name: ClassVar[str] = "pairwise interactions"
     ordered: ClassVar[bool] = True
 
     def settings(self, training: Training) -> tuple[Any, ...]:
@@ -399,7 +399,7 @@ def telling_pairs(training: Training) -> list[tuple[int, int]]:
 class CorrelatedBlock(OneByOne, Struct, frozen=True):
     """A normal block of the numbers in every class, its covariance between free, common and without correlations."""
 
-    name: ClassVar[str] = "correlated block"
+    name: ClassVar[str] = "discriminant analysis"
     ordered: ClassVar[bool] = False
 
     def settings(self, training: Training) -> tuple[Any, ...]:
@@ -414,7 +414,7 @@ class CorrelatedBlock(OneByOne, Struct, frozen=True):
         tables = log_tables(training.tables[kept], terms)
         for tied, straight in settings:
             block = training.moments.shrunk(tied, straight)
-            yield BlockAndTables(training.cuts, terms, tables, training.smooth, block, training.shares)
+            yield NormalsAndTables(training.cuts, terms, tables, training.smooth, block, training.shares)
 
 
 def _cells(terms: Terms, term: tuple[int, ...]) -> np.ndarray:
@@ -422,10 +422,10 @@ def _cells(terms: Terms, term: tuple[int, ...]) -> np.ndarray:
     return np.arange(terms.offsets[place], [*terms.offsets, terms.width][place + 1])
 
 
-class AveragedStarsRecipe(OneByOne, Struct, frozen=True):
+class AodeRecipe(OneByOne, Struct, frozen=True):
     """Averaged one-dependence stars."""
 
-    name: ClassVar[str] = "averaged stars"
+    name: ClassVar[str] = "AODE"
     ordered: ClassVar[bool] = False
 
     def settings(self, training: Training) -> tuple[Any, ...]:
@@ -433,7 +433,7 @@ class AveragedStarsRecipe(OneByOne, Struct, frozen=True):
 
     def learned(self, training: Training, settings: tuple[Any, ...]) -> Iterator[Member]:
         for concentration in settings:
-            yield StarsOfCuts(training.cuts, StarTables.estimated(training.pairs, training.sizes, concentration))
+            yield Aode(training.cuts, AodeTables.estimated(training.pairs, training.sizes, concentration))
 
 
 RECIPES: dict[str, Recipe] = {
@@ -442,7 +442,7 @@ RECIPES: dict[str, Recipe] = {
         PlainColumns(),
         WeightedColumns(),
         CorrelatedBlock(),
-        AveragedStarsRecipe(),
+        AodeRecipe(),
         SingleTables(),
         PairTables(),
     )
@@ -460,7 +460,7 @@ MOST_WORK = 1 << 27
 class WordCounts(OneByOne, Struct, frozen=True):
     """Naive Bayes as the textbook has it: every word of a document is drawn anew."""
 
-    name: ClassVar[str] = "naive Bayes of words"
+    name: ClassVar[str] = "multinomial naive Bayes"
     ordered: ClassVar[bool] = False
     tempered: ClassVar[bool] = True
 
@@ -474,7 +474,7 @@ class WordCounts(OneByOne, Struct, frozen=True):
 class RareWords(OneByOne, Struct, frozen=True):
     """The same of words that weigh by how rare they are, in documents that are all of one length."""
 
-    name: ClassVar[str] = "naive Bayes of words by rarity"
+    name: ClassVar[str] = "tf-idf naive Bayes"
     ordered: ClassVar[bool] = False
     tempered: ClassVar[bool] = True
 
@@ -485,14 +485,14 @@ class RareWords(OneByOne, Struct, frozen=True):
         return _counted(training, training.rarity, settings)
 
 
-def _counted(training: Training, scale: WordScale, priors: tuple[float, ...]) -> Iterator[WordLines]:
+def _counted(training: Training, scale: WordScale, priors: tuple[float, ...]) -> Iterator[WordModel]:
     """What words weigh in the classes, added up, so much more being imagined of every word that is known."""
     totals = scale.of_each(scale.by_class(training.rows, training.labels, training.weights, training.classes))
     known = [factors > 0 for factors in scale.factors]
     for prior in priors:
         logs = [_log_shares(own, of, prior) for own, of in zip(totals, known, strict=True)]
         lengths = np.zeros((len(totals), training.classes))
-        yield WordLines(scale, folded(np.vstack([training.shares, *logs, lengths])))
+        yield WordModel(scale, folded(np.vstack([training.shares, *logs, lengths])))
 
 
 def _log_shares(totals: np.ndarray, known: np.ndarray, prior: float) -> np.ndarray:
@@ -507,7 +507,7 @@ def _log_shares(totals: np.ndarray, known: np.ndarray, prior: float) -> np.ndarr
 class WeightedWords(OneByOne, Struct, frozen=True):
     """Coefficients of words and of lengths by conditional likelihood, words weighing by how rare they are."""
 
-    name: ClassVar[str] = "weighted words"
+    name: ClassVar[str] = "logistic regression on words"
     ordered: ClassVar[bool] = True
     tempered: ClassVar[bool] = True
 
@@ -528,7 +528,7 @@ class WeightedWords(OneByOne, Struct, frozen=True):
             whole = np.zeros((1 + scale.width + len(scale.factors), found.shape[1]))
             whole[0], whole[1 + scale.width :] = found[0], found[2 + len(kept) :]
             whole[1 + kept] = found[2 : 2 + len(kept)]
-            yield WordLines(scale, whole)
+            yield WordModel(scale, whole)
 
 
 def _most_frequent(training: Training) -> np.ndarray:

@@ -216,13 +216,13 @@ def class_request(request: FitRequest, asked: Declared, tell: Tell) -> ClassRequ
         starts = Starts(number or 1, n_init=request.starts or DEFAULT_STARTS, seed=request.seed)
         search = ClassSearch(starts, None if number else request.criterion or DEFAULT_CRITERION)
         return ClassRequest(plan, search, checkpoint=request.checkpoint, **tried)
-    stars = None
+    aode = None
     if request.model == "averaged":
-        from softcount.evaluate.aode import StarPlan
+        from softcount.evaluate.aode import AodePlan
 
-        stars = StarPlan()
-    decides = stars is None and request.decides
-    return ClassRequest(plan, calibration=request.calibrate, stars=stars, ensemble=decides, **tried)
+        aode = AodePlan()
+    decides = aode is None and request.decides
+    return ClassRequest(plan, calibration=request.calibrate, aode=aode, ensemble=decides, **tried)
 
 
 def _with_expert(

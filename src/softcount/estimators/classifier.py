@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import asdict, replace
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.classify.aode import StarLayout, StarSetting
+from softcount.classify.aode import AodeLayout, AodeSetting
 from softcount.classify.encode import column_keys, measured_count
 from softcount.errors import DataError
 from softcount.estimators import inputs
@@ -17,7 +17,7 @@ from softcount.estimators.engines import from_engine
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
 from softcount.estimators.parameters import Parameter
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.aode import StarPlan, joined_stars, told_by
+from softcount.evaluate.aode import AodePlan, merge_aode, with_aode
 from softcount.evaluate.warnings import strong_pairs
 from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
@@ -28,12 +28,12 @@ from softcount.table import Table
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
-    from softcount.classify.ensemble import Pool
+    from softcount.classify.ensemble import Ensemble
 
-DROPPED = "what told the classes was dropped: rows were added or taken away after the fit. Fit all at once to learn it."
+DROPPED = "The ensemble was dropped: rows were added or removed after the fit. Fit all rows at once to learn it again."
 
 SAID = (
-    "classes are told by ", "what tells the classes was learned from", "no row held out is told wrongly",
+    "Ensemble: ", "Using standard naive Bayes alone", "The ensemble was trained on", "Cross-validation made no errors",
     "Held-out figures use the row weights",
 )  # fmt: skip
 """How notes begin that are about what tells the classes."""
@@ -57,7 +57,7 @@ class Classifier(ClassEstimator):
     >>> model.score(X, y)  # naive Bayes is right half of the time
     1.0
     >>> model.selection_["model"][0].as_py()
-    'pairs of columns'
+    'pairwise interactions'
     """
 
     def __init__(
@@ -86,36 +86,37 @@ class Classifier(ClassEstimator):
         return replace(fitted, dependent=strong_pairs(fitted, reread(table, fitted.schema)))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
-        pools = self.fitted_.pool is not None or other.pool is not None
+        ensembles = self.fitted_.ensemble is not None or other.ensemble is not None
         super()._join(other, sign, grow)
-        if pools:
-            kept = [note for note in self.fitted_.notes if note != DROPPED and not _of_pool(note)]
-            self._keep(replace(self.fitted_, pool=None, notes=[*kept, DROPPED]))
+        if ensembles:
+            kept = [note for note in self.fitted_.notes if note != DROPPED and not _about_ensemble(note)]
+            self._keep(replace(self.fitted_, ensemble=None, notes=[*kept, DROPPED]))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(coef, intercept) of naive Bayes, where it is all that tells the classes and is linear."""
-        if self.pool_ is not None:
-            raise DataError(f"to_linear is of naive Bayes, and here {' and '.join(self.pool_.names)} tell the classes.")
+        if self.ensemble_ is not None:
+            names = " and ".join(self.ensemble_.names)
+            raise DataError(f"to_linear needs naive Bayes, but this model predicts with {names}.")
         return super().to_linear()
 
     @property
-    def pool_(self) -> Pool | None:
+    def ensemble_(self) -> Ensemble | None:
         """What tells the classes: members and their weights. None where it is naive Bayes alone."""
         check_is_fitted(self, "fitted_")
-        return self.fitted_.pool
+        return self.fitted_.ensemble
 
     @property
     def selection_(self) -> Any:
         """A frame of what was tried: log-loss and accuracy on rows held out, and weight in the end."""
-        tried: Sequence[Any] = () if self.pool_ is None else self.pool_.tried
+        tried: Sequence[Any] = () if self.ensemble_ is None else self.ensemble_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
         names = {"name": "model"}
         told = [{names.get(key, key): said for key, said in line.items()} for line in lines]
         return self._result(arrow_lines(told))
 
 
-def _of_pool(note: str) -> bool:
-    """Whether a note is about what told the classes."""
+def _about_ensemble(note: str) -> bool:
+    """Whether a note describes the ensemble."""
     return note.startswith(SAID) or note.endswith(" and is left out.") or " rows repeat an earlier row. " in note
 
 
@@ -195,31 +196,31 @@ class AveragedStars(ClassEstimator):
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """Rows that add to a model are cut where its own were."""
         edges = self.cuts_ if parts and hasattr(self, "fitted_") else self._edges()
-        setting = StarSetting(float(self.prior), self.parents is not None)
-        return ClassRequest(plan, classes=classes, stars=StarPlan(setting, edges))
+        setting = AodeSetting(float(self.prior), self.parents is not None)
+        return ClassRequest(plan, classes=classes, aode=AodePlan(setting, edges))
 
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
-        assert fitted.stars is not None
+        assert fitted.aode is not None
         found = super()._with_classes(fitted, classes)
-        old, new = (StarLayout.of(part.schema, part.names) for part in (fitted, found))
-        return told_by(found, fitted.stars.moved(old, new))
+        old, new = (AodeLayout.of(part.schema, part.names) for part in (fitted, found))
+        return with_aode(found, fitted.aode.moved(old, new))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         mine = self.fitted_
-        if other.stars is None:
-            raise DataError("only averaged stars can be merged with averaged stars.")
+        if other.aode is None:
+            raise DataError("AveragedStars can only be merged with AveragedStars.")
         super()._join(other, sign, grow)
-        self._keep(joined_stars(mine, other, self.fitted_, sign))
+        self._keep(merge_aode(mine, other, self.fitted_, sign))
 
     @property
     def cuts_(self) -> dict[Key, np.ndarray]:
         """Where each column of numbers is cut."""
         check_is_fitted(self, "fitted_")
         fitted = self.fitted_
-        assert fitted.stars is not None
+        assert fitted.aode is not None
         keys = column_keys(fitted.schema)[: measured_count(fitted.schema)]
-        return dict(zip(keys, fitted.stars.cuts.edges, strict=False))
+        return dict(zip(keys, fitted.aode.cuts.edges, strict=False))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
         """Averaged stars are not linear: an error that says so."""
-        raise DataError("to_linear is of naive Bayes, and here averaged stars tell the classes.")
+        raise DataError("to_linear needs naive Bayes, but this model predicts with AODE.")

@@ -362,7 +362,7 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
         """
         check_is_fitted(self, "fitted_")
-        if self.fitted_.weights is not None or self.fitted_.pool is not None:
+        if self.fitted_.weights is not None or self.fitted_.ensemble is not None:
             raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights=.")
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")

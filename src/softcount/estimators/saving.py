@@ -191,11 +191,11 @@ def _usual(fitted: Fitted) -> str:
     """The estimator of a model that was saved without one."""
     if fitted.classes is None:
         return "Mixture"
-    return "AveragedStars" if _has_stars(fitted) else "NaiveBayes" if fitted.pool is None else "Classifier"
+    return "AveragedStars" if _has_stars(fitted) else "NaiveBayes" if fitted.ensemble is None else "Classifier"
 
 
 def _has_stars(fitted: Any) -> bool:
-    return isinstance(fitted, Fitted) and fitted.stars is not None
+    return isinstance(fitted, Fitted) and fitted.aode is not None
 
 
 def _settings_of(fitted: Any) -> dict[str, Any]:
@@ -207,9 +207,9 @@ def _settings_of(fitted: Any) -> dict[str, Any]:
         return shared | _net_settings(_as_network(fitted))
     if fitted.classes is None:
         return shared | {"n_components": fitted.n_groups}
-    if fitted.stars is not None:
-        return {"prior": prior_document(fitted.stars.setting.concentration)}
-    return shared if fitted.pool is None else {"prior": shared["prior"]}
+    if fitted.aode is not None:
+        return {"prior": prior_document(fitted.aode.setting.concentration)}
+    return shared if fitted.ensemble is None else {"prior": shared["prior"]}
 
 
 def _net_settings(fitted: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.classify.aode import StarCounts, StarLayout, StarSetting
-from softcount.classify.encode import CutColumns, EncodedRows
+from softcount.classify.aode import AodeCounts, AodeLayout, AodeSetting
+from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.ensemble import deal, log_posteriors
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -25,10 +25,10 @@ from softcount.table.column_summary import units_of
 from softcount.table.schema import Key
 
 
-class StarPlan(Struct, frozen=True):
+class AodePlan(Struct, frozen=True):
     """How stars are learned: their setting, and where numbers are cut if somebody has said so."""
 
-    setting: StarSetting = field(default_factory=StarSetting)
+    setting: AodeSetting = field(default_factory=AodeSetting)
     edges: Mapping[Key, np.ndarray] | None = None
 
 
@@ -37,15 +37,15 @@ def refuse_text(fitted: Fitted) -> None:
     texts = fitted.schema.texts
     if texts:
         raise DataError(
-            f"{wording.column(texts[0])} is text, and averaged stars are of levels and numbers. "
-            f"Leave it out ({remedies.kind(texts[0], 'ignore')}), or take naive Bayes."
+            f"{wording.column(texts[0])} is text, and AODE takes categories and numbers. "
+            f"Leave it out ({remedies.kind(texts[0], 'ignore')}), or use NaiveBayes."
         )
     if fitted.bag or fitted.schema.stored("bags"):
-        raise DataError("averaged stars are of levels and numbers, not of a sparse table. Take naive Bayes.")
+        raise DataError("AODE takes categories and numbers, not a sparse table. Use NaiveBayes.")
 
 
-def with_stars(
-    fitted: Fitted, table: Table, runner: Runner, plan: StarPlan, classes: Sequence[Any] | None = None
+def fit_aode(
+    fitted: Fitted, table: Table, runner: Runner, plan: AodePlan, classes: Sequence[Any] | None = None
 ) -> Fitted:
     """The model with averaged stars that tell its classes, from a table that is open under its schema with labels.
 
@@ -60,16 +60,16 @@ def with_stars(
             counts = counts.with_rows(known.rows, known.labels, known.weights)
         else:
             counts = _counted(counts, fitted, table, runner, classes)
-    return told_by(fitted, counts)
+    return with_aode(fitted, counts)
 
 
-def _no_counts(fitted: Fitted, known: KnownRows, plan: StarPlan) -> StarCounts:
-    return StarCounts.none(star_cuts(fitted, known, plan), fitted.n_groups, plan.setting)
+def _no_counts(fitted: Fitted, known: KnownRows, plan: AodePlan) -> AodeCounts:
+    return AodeCounts.none(star_cuts(fitted, known, plan), fitted.n_groups, plan.setting)
 
 
 def _counted(
-    counts: StarCounts, fitted: Fitted, table: Table, runner: Runner, classes: Sequence[Any] | None
-) -> StarCounts:
+    counts: AodeCounts, fitted: Fitted, table: Table, runner: Runner, classes: Sequence[Any] | None
+) -> AodeCounts:
     places = class_places(fitted, table, classes)
     for chunk in table.chunks(runner.map):
         assert chunk.labels is not None
@@ -81,62 +81,64 @@ def _counted(
     return counts
 
 
-def star_cuts(fitted: Fitted, known: KnownRows, plan: StarPlan) -> CutColumns:
+def star_cuts(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:
     """Where numbers are cut: as somebody said, or where the classes change; a number left whole in equal parts."""
-    layout = StarLayout.of(fitted.schema, fitted.names)
+    layout = AodeLayout.of(fitted.schema, fitted.names)
     if plan.edges is not None:
         return layout.cuts(plan.edges)
-    found = CutColumns.learned(known.rows, known.labels, known.weights, layout.sizes)
+    found = Binning.learned(known.rows, known.labels, known.weights, layout.sizes)
     finer = found.finer(known.rows, known.weights)
     edges = [own if len(own) else more for own, more in zip(found.edges, finer.edges, strict=True)]
     return layout.cuts(dict(zip(layout.keys[: layout.measured], edges, strict=False)))
 
 
-def told_by(fitted: Fitted, counts: StarCounts) -> Fitted:
+def with_aode(fitted: Fitted, counts: AodeCounts) -> Fitted:
     """The model whose classes are told by these counts, and what is to be said of them."""
     terms = counts.pairs.terms
     classes = "1 class" if len(counts.sizes) == 1 else f"{len(counts.sizes)} classes"
     size = f"{terms.width - 1:,} cells in {classes}, {counts.pairs.counts.nbytes / 1e6:.1f} MB"
     said = [f"{SAID} {len(terms.columns)} columns: {size}."]
     if counts.alone:
-        keys = StarLayout.of(fitted.schema, fitted.names).keys
+        keys = AodeLayout.of(fitted.schema, fitted.names).keys
         names = and_others([keys[column] for column in counts.alone])
-        said.append(f"pairs with {names} would take too much memory: under the class alone.")
+        said.append(f"pairs with {names} would take too much memory: these columns depend on the class alone.")
     notes = [note for note in fitted.notes if not note.startswith((SAID, "pairs with "))]
-    return replace(fitted, stars=counts, pool=counts.pool(), notes=[*notes, *said])
+    return replace(fitted, aode=counts, ensemble=counts.ensemble(), notes=[*notes, *said])
 
 
-SAID = "averaged stars over"
+SAID = "AODE over"
 
 
-def joined_stars(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitted:
+def merge_aode(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitted:
     """The model of both tables, whose own counts are joined already, with both stars, or one less the other."""
-    assert left.stars is not None and right.stars is not None
-    new = StarLayout.of(both.schema, both.names)
+    assert left.aode is not None and right.aode is not None
+    new = AodeLayout.of(both.schema, both.names)
     parts = []
     for part in (left, right):
-        assert part.stars is not None
-        old = StarLayout.of(part.schema, part.names)
-        parts.append((part.stars, old))
+        assert part.aode is not None
+        old = AodeLayout.of(part.schema, part.names)
+        parts.append((part.aode, old))
     _refuse_other_cuts(parts)
     mine, theirs = (counts.moved(old, new) for counts, old in parts)
     shared = {new.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
     mine, theirs = mine.only(shared, new), theirs.only(shared, new)
-    return told_by(both, mine.joined(theirs, sign))
+    return with_aode(both, mine.joined(theirs, sign))
 
 
-def _refuse_other_cuts(parts: Sequence[tuple[StarCounts, StarLayout]]) -> None:
+def _refuse_other_cuts(parts: Sequence[tuple[AodeCounts, AodeLayout]]) -> None:
     (mine, old), (theirs, other) = parts
     edges = dict(zip(other.keys[: other.measured], theirs.cuts.edges, strict=False))
     for key, own in zip(old.keys[: old.measured], mine.cuts.edges, strict=False):
         if key in edges and not np.array_equal(own, edges[key]):
             raise DataError(
-                f"{wording.column(key)} is cut in other places in the two models, so that their pairs do not add. "
+                f"{wording.column(key)} has different bins in the two models, so their counts cannot be added. "
                 "Fit the second with cuts=first.cuts_, or add its rows by partial_fit."
             )
 
 
-def held_stars(fitted: Fitted, known: KnownRows, plan: StarPlan, folds: int, share: Any = None) -> ScoredRows | None:
+def cross_validate_aode(
+    fitted: Fitted, known: KnownRows, plan: AodePlan, folds: int, share: Any = None
+) -> ScoredRows | None:
     """What stars of the other folds say of the rows of each, cuts learned anew; or of a share held out.
 
     None where there are too few rows to tell.
@@ -153,7 +155,7 @@ def held_stars(fitted: Fitted, known: KnownRows, plan: StarPlan, folds: int, sha
             if not len(inside.labels) or not len(out):
                 return None
             counts = _no_counts(fitted, inside, plan)
-            pool = counts.with_rows(inside.rows, inside.labels, inside.weights).pool()
-            logs[out] = log_posteriors(pool.scores(known.rows.take(out)))
+            ensemble = counts.with_rows(inside.rows, inside.labels, inside.weights).ensemble()
+            logs[out] = log_posteriors(ensemble.scores(known.rows.take(out)))
     kept = np.flatnonzero(np.isin(split, list(tested)))
     return ScoredRows(np.exp(logs[kept]), known.labels[kept], known.weights[kept], split[kept])

@@ -17,7 +17,7 @@ from softcount.table import Chunk, Table
 from softcount.table.schema import Schema
 
 MOST_ROWS = 100_000
-"""Rows that a pool is learned from at most; the counts are of all rows."""
+"""Rows that an ensemble is learned from at most; the counts are of all rows."""
 MOST_CELLS = 1 << 24
 """Cells and words of these rows, where there are many; a tenth of the rows is always taken."""
 SALT = np.uint64(0xD1B54A32D192ED03)

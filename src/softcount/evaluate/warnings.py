@@ -78,7 +78,7 @@ def worse_notes(fitted: Fitted, losses: tuple[float, float] | None, others: Sequ
 def _cause(fitted: Fitted, others: Sequence[str]) -> str:
     """The likeliest reason for that, and the remedy."""
     rows = fitted.group_rows
-    if fitted.pool is not None:
+    if fitted.ensemble is not None:
         return "These columns may not tell the classes at all, or there are too few rows to see how."
     if rows.sum() < 2 * FEW_ROWS * len(rows):
         return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} for a class. Try {_classifier()}."
@@ -164,13 +164,13 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
     if found is None:
         return [], None
     keys, counting, apart, whole, some = found
-    # A pool says itself what it leaves out, so that only strong pairs are asked for: some rows show them.
-    pairing = counting if fitted.pool is None else some
+    # A ensemble says itself what it leaves out, so that only strong pairs are asked for: some rows show them.
+    pairing = counting if fitted.ensemble is None else some
     worth = list(_worth_saying(dependent_pairs(pairing, 0), fitted, keys))
     strong = _strong(worth, keys)
     if not whole:
         return [], strong
-    pairs = [] if fitted.pool is not None else _pairs(worth, keys, counting)
+    pairs = [] if fitted.ensemble is not None else _pairs(worth, keys, counting)
     notes = [
         *_telling_class(counting, keys, apart),
         *map(str, pairs),

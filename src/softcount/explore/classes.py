@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.encode import CutColumns, NumberScale, column_keys, measured_count, number_count
+from softcount.classify.encode import Binning, NumberScale, column_keys, measured_count, number_count
 from softcount.classify.features import Terms
-from softcount.classify.members import Additive, BlockAndTables, Member, ShrunkBlock, StarsOfCuts, WordLines
+from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.errors import DataError
 from softcount.explore.numbers import number_document, pack
 from softcount.families.text import WordFigures
@@ -47,10 +47,10 @@ def classes_document(model: Fitted) -> Document:
         columns += [column | {"weight": float(weight)} for column in own if column is not None]
     with np.errstate(divide="ignore"):
         start = np.log(model.shares) if model.weights is None else model.weights.bias
-    pool, whose = None if model.pool is None else ensemble_document(model), None
-    if model.pool is not None:
+    ensemble, whose = None if model.ensemble is None else ensemble_document(model), None
+    if model.ensemble is not None:
         whose = "As naive Bayes tells it: what `predict` goes by is too large for this page, or words."
-        if pool is not None:
+        if ensemble is not None:
             whose = "As naive Bayes tells it: `predict`, and its reasons, take one value of a column."
     calibration: Document | None = None
     if model.calibration is not None and model.calibration.temperature is not None:
@@ -67,14 +67,14 @@ def classes_document(model: Fitted) -> Document:
         "blocks": blocks,
         "notes": [*_notes(model), *note_left_out(left_out)],
         "dense": model.weights is None,
-        "pool": pool,
+        "pool": ensemble,
         "whose": whose,
         "calibration": calibration,
     }
 
 
 def _notes(model: Fitted) -> Iterator[str]:
-    if model.pool is not None:
+    if model.ensemble is not None:
         yield (
             "All bars are those of naive Bayes, as `query` tells them, which can say any column from any others. "
             "`predict` goes by what the classifier learned besides, and may differ."
@@ -170,11 +170,11 @@ ENSEMBLE_LIMIT = 1_500_000
 
 def ensemble_document(model: Fitted) -> Document | None:
     """Describe the members with their weights, and the order of their columns; None if they take too much room."""
-    assert model.pool is not None
+    assert model.ensemble is not None
     names, keys = labels_in(model), column_keys(model.schema)
-    stars = [member.stars for member in model.pool.members if isinstance(member, StarsOfCuts)]
+    stars = [member.tables for member in model.ensemble.members if isinstance(member, Aode)]
     # Four bytes for each number and a third more for being text; the page does not compute members of words.
-    words = any(isinstance(member, WordLines) for member in model.pool.members)
+    words = any(isinstance(member, WordModel) for member in model.ensemble.members)
     if words or sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
         return None
     return {
@@ -182,11 +182,11 @@ def ensemble_document(model: Fitted) -> Document | None:
         "levels": [[str(level) for level in model.schema[key].levels] for key in keys],
         "measured": measured_count(model.schema),
         "numbers": number_count(model.schema),
-        "weights": pack(model.pool.weights),
-        "bias": pack(model.pool.bias),
-        "members": [_member(member) for member in model.pool.members],
-        "sparse": None if model.pool.sparse is None else _member(model.pool.sparse.member),
-        "presence": [] if model.pool.sparse is None else model.pool.sparse.presence.tolist(),
+        "weights": pack(model.ensemble.weights),
+        "bias": pack(model.ensemble.bias),
+        "members": [_member(member) for member in model.ensemble.members],
+        "sparse": None if model.ensemble.sparse is None else _member(model.ensemble.sparse.member),
+        "presence": [] if model.ensemble.sparse is None else model.ensemble.sparse.presence.tolist(),
     }
 
 
@@ -195,19 +195,19 @@ def _member(member: Member) -> Document:
         lines = len(member.coefficients) - 1 - member.terms.width
         tables = {"terms": _terms(member.terms), "coefficients": pack(member.coefficients), "lines": lines}
         return {"kind": "additive", **tables, "cuts": _cuts(member.cuts), "scale": _scale(member.scale)}
-    if isinstance(member, BlockAndTables):
+    if isinstance(member, NormalsAndTables):
         block = member.block
         spread = block.covariances if isinstance(block, ShrunkBlock) else block.variances
         normals = {"means": pack(block.means), "spread": pack(spread), "scale": _scale(block.scale)}
         tables = {"terms": _terms(member.terms), "tables": pack(member.tables), "shares": pack(member.shares)}
         columns = {"columns": member.columns.tolist(), "joined": isinstance(block, ShrunkBlock)}
         return {"kind": "block", "cuts": _cuts(member.cuts), **normals, **tables, **columns}
-    assert isinstance(member, StarsOfCuts)
-    tables = {name: pack(getattr(member.stars, name), narrow=name == "given") for name in ("shares", "alone", "given")}
-    return {"kind": "stars", "cuts": _cuts(member.cuts), "terms": _terms(member.stars.terms), **tables}
+    assert isinstance(member, Aode)
+    tables = {name: pack(getattr(member.tables, name), narrow=name == "given") for name in ("shares", "alone", "given")}
+    return {"kind": "stars", "cuts": _cuts(member.cuts), "terms": _terms(member.tables.terms), **tables}
 
 
-def _cuts(cuts: CutColumns) -> Document:
+def _cuts(cuts: Binning) -> Document:
     return {"edges": [edges.tolist() for edges in cuts.edges]}
 
 

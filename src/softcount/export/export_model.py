@@ -34,7 +34,7 @@ def plan_of(model: Any) -> ScoringPlan:
             "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
             "Fit a table whose columns have names, or the texts themselves."
         )
-    return scoring_plan(model) if model.pool is None else pool_plan(model)
+    return scoring_plan(model) if model.ensemble is None else pool_plan(model)
 
 
 def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tuple[str, ExportCheck]:

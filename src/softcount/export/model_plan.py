@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from softcount.classify.encode import LARGEST, CutColumns, NumberScale, column_keys, measured_count, number_count
+from softcount.classify.encode import LARGEST, Binning, NumberScale, column_keys, measured_count, number_count
 from softcount.classify.features import Terms
 from softcount.classify.logistic import spread
 from softcount.classify.members import (
     FARTHEST,
     Additive,
-    BlockAndTables,
+    Aode,
+    AodeTables,
     Member,
+    NormalsAndTables,
     ShrunkBlock,
-    StarsOfCuts,
-    StarTables,
-    WordLines,
+    WordModel,
 )
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -56,14 +56,14 @@ from softcount.table.schema import Key
 class StarsMean(Whole, Struct, frozen=True, eq=False):
     """The logarithm of the mean over the stars of all columns; `codes` are those of parents."""
 
-    stars: StarTables
+    stars: AodeTables
     codes: tuple[Code, ...]
 
     def _written_out(self) -> Formula:
         return star_mean(star_sums(self.stars, self.codes), formula(self.stars.shares))
 
 
-def star_sums(stars: StarTables, codes: Sequence[Code]) -> list[Formula]:
+def star_sums(stars: AodeTables, codes: Sequence[Code]) -> list[Formula]:
     """The log-probability of class and row in the star of every column, impossible if that column is missing."""
     ends = [*stars.terms.offsets.tolist(), stars.terms.width]
     cells = [slice(ends[place], ends[place + 1]) for place in range(len(codes))]
@@ -108,7 +108,7 @@ SHORTEST = 0.25
 """The square of a document's length, below any that has a word: what weighs least is log(2) squared, or .48."""
 
 
-def word_terms(texts: Sequence[Key], member: WordLines, weight: float) -> list[Formula]:
+def word_terms(texts: Sequence[Key], member: WordModel, weight: float) -> list[Formula]:
     """What texts add to the scores of all classes, and what no text does."""
     scale = member.scale
     found: list[Formula] = [formula(weight * spread(member.coefficients[:1])[0])]
@@ -125,7 +125,7 @@ def word_terms(texts: Sequence[Key], member: WordLines, weight: float) -> list[F
     return found
 
 
-def _length(key: Key, member: WordLines, place: int, weight: float) -> list[Formula]:
+def _length(key: Key, member: WordModel, place: int, weight: float) -> list[Formula]:
     """What the length of a text adds, if anything."""
     scale, slopes = member.scale, weight * spread(member.lengths)[place]
     if not slopes.any():
@@ -140,14 +140,16 @@ def _length(key: Key, member: WordLines, place: int, weight: float) -> list[Form
 
 def pool_plan(model: Fitted) -> ScoringPlan:
     """The plan of a classifier: the terms of all its members, each times its weight."""
-    assert model.pool is not None
+    assert model.ensemble is not None
     columns = PoolColumns(column_keys(model.schema), number_count(model.schema), model.texts)
-    terms: list[Formula] = [formula(model.pool.bias)]
+    terms: list[Formula] = [formula(model.ensemble.bias)]
     words: list[Formula] = []
-    for name, member, weight in zip(model.pool.names, model.pool.members, model.pool.weights.tolist(), strict=True):
-        own = words if isinstance(member, WordLines) else terms
+    for name, member, weight in zip(
+        model.ensemble.names, model.ensemble.members, model.ensemble.weights.tolist(), strict=True
+    ):
+        own = words if isinstance(member, WordModel) else terms
         own += _member_terms(columns, name, member, weight)
-    sparse = model.pool.sparse
+    sparse = model.ensemble.sparse
     if sparse is not None:
         # The terms count by the share of the evidence that a row has, the rest comes from single columns.
         shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
@@ -156,13 +158,13 @@ def pool_plan(model: Fitted) -> ScoringPlan:
         single = total(gathered(_additive(columns, sparse.member, 1.0)))
         terms = [total(gathered(terms)) * share, single * (formula(1.0) - share)]
     measured = measured_count(model.schema)
-    texts = columns.texts if any(isinstance(member, WordLines) for member in model.pool.members) else ()
+    texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
     inputs = input_columns(model, (*columns.keys, *texts), columns.keys[measured : columns.numbers])
     whole = tuple(gathered([*terms, *words]))
     return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration)
 
 
-def _known(columns: PoolColumns, cuts: CutColumns, place: int, share: np.ndarray) -> Formula:
+def _known(columns: PoolColumns, cuts: Binning, place: int, share: np.ndarray) -> Formula:
     """The share of a column if its cell is known, else 0."""
     if place >= len(columns.keys):
         return Choose((Missing(columns.texts[place - len(columns.keys)]),), formula(0.0), formula(share[0]))
@@ -183,17 +185,17 @@ class PoolColumns(Struct, frozen=True):
         """The keys of some columns."""
         return tuple(self.keys[place] for place in places.tolist())
 
-    def code(self, column: int, cuts: CutColumns) -> Code:
+    def code(self, column: int, cuts: Binning) -> Code:
         """The code of a column: its interval, or its level."""
         if column < self.numbers:  # an interval holds its upper edge
             return IntervalCode(self.keys[column], np.nextafter(cuts.edges[column], np.inf))
         return LevelCode(self.keys[column], cuts.sizes[column])
 
-    def tables(self, cuts: CutColumns, terms: Terms, table: np.ndarray) -> list[Formula]:
+    def tables(self, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
         """A table looked up for every term; its first row is for what nothing is known of."""
         return [self._table(cuts, terms, table, place) for place in range(len(terms.columns))]
 
-    def _table(self, cuts: CutColumns, terms: Terms, table: np.ndarray, place: int) -> Formula:
+    def _table(self, cuts: Binning, terms: Terms, table: np.ndarray, place: int) -> Formula:
         term, first = terms.columns[place], int(terms.offsets[place])
         sizes = [cuts.sizes[column] for column in term]
         own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
@@ -210,7 +212,7 @@ class PoolColumns(Struct, frozen=True):
 def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float) -> list[Formula]:
     if isinstance(member, Additive):
         return _additive(columns, member, weight)
-    if isinstance(member, BlockAndTables):
+    if isinstance(member, NormalsAndTables):
         found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
         keys = columns.of(member.columns)
         cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
@@ -224,11 +226,11 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
             assert bell is not None
             found.append(Choose((Missing(key),), formula(0.0), bell * weight))
         return found
-    if isinstance(member, WordLines):
+    if isinstance(member, WordModel):
         return word_terms(columns.texts, member, weight)
-    if isinstance(member, StarsOfCuts):
-        codes = tuple(columns.code(column, member.cuts) for (column,) in member.stars.terms.columns)
-        return [StarsMean(member.stars, codes) * weight]
+    if isinstance(member, Aode):
+        codes = tuple(columns.code(column, member.cuts) for (column,) in member.tables.terms.columns)
+        return [StarsMean(member.tables, codes) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"

@@ -99,14 +99,14 @@ def _scorer_documents(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> 
         found["calibration"] = calibration_document(model.calibration, arrays)
     if model.dependent is not None:
         found["dependent"] = [[plain(a), plain(b), float(x)] for a, b, x in model.dependent]
-    if model.pool is None and model.weights is None and model.linear is None:
+    if model.ensemble is None and model.weights is None and model.linear is None:
         return found
     from softcount.files import scorers  # loads the ensemble's classes
 
-    if model.stars is not None:
-        found["stars"] = scorers.aode_document(model.stars, arrays)
-    elif model.pool is not None:
-        found["pool"] = scorers.ensemble_document(model.pool, arrays)
+    if model.aode is not None:
+        found["aode"] = scorers.aode_document(model.aode, arrays)
+    elif model.ensemble is not None:
+        found["ensemble"] = scorers.ensemble_document(model.ensemble, arrays)
     if model.weights is not None:
         found["column_weights"] = scorers.weights_document(model.weights, arrays)
     if model.linear is not None:
@@ -119,20 +119,20 @@ def _scorers_from(document: Document, arrays: Arrays, model: ClassModel) -> Docu
     classes, leaves, groups = document["classes"], model.leaves, model.groups
     calibration = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
     found: Document = {"calibration": calibration, "dependent": _dependent(document, model.schema)}
-    if not document.keys() & {"stars", "pool", "column_weights", "linear"}:
+    if not document.keys() & {"aode", "ensemble", "column_weights", "linear"}:
         return found
     from softcount.files import scorers
 
     found["weights"] = scorers.weights_from(document.get("column_weights"), arrays, len(leaves), groups)
     found["linear"] = scorers.linear_from(document.get("linear"), arrays, leaves, groups)
-    if "stars" in document:
-        found["stars"] = scorers.aode_from(document["stars"], arrays, model.schema, groups)
-        found["pool"] = found["stars"].pool()
-    elif "pool" in document:
+    if "aode" in document:
+        found["aode"] = scorers.aode_from(document["aode"], arrays, model.schema, groups)
+        found["ensemble"] = found["aode"].ensemble()
+    elif "ensemble" in document:
         texts = model.schema.stored("bags")
         blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # one, of a sparse table
         words = [len(each.levels) for each in (texts or blocks)]
-        found["pool"] = scorers.ensemble_from(document["pool"], arrays, model.schema, words, groups)
+        found["ensemble"] = scorers.ensemble_from(document["ensemble"], arrays, model.schema, words, groups)
     return found
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.aode import MOST_BYTES, StarCounts, StarLayout, bytes_of, whole
-from softcount.classify.encode import CutColumns, NumberScale, level_sizes, measured_count, number_count
-from softcount.classify.ensemble import Pool
+from softcount.classify.aode import MOST_BYTES, AodeCounts, AodeLayout, bytes_of, whole
+from softcount.classify.encode import Binning, NumberScale, level_sizes, measured_count, number_count
+from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import Terms
-from softcount.classify.members import Additive, BlockAndTables, Member, ShrunkBlock, StarsOfCuts, WordLines
+from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.classify.recipes import ALL_RECIPES, LARGEST
 from softcount.errors import ModelFileError
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array
@@ -32,31 +32,34 @@ ENSEMBLE, AODE = "its ensemble", "its counts of pairs"
 # -- the ensemble
 
 
-def ensemble_document(pool: Pool, arrays: Arrays) -> Document:
+def ensemble_document(ensemble: Ensemble, arrays: Arrays) -> Document:
     """An ensemble as JSON; what is large goes to `arrays`."""
-    found: Document = encode(pool, arrays, "pool")
+    found: Document = encode(ensemble, arrays, "ensemble")
     return found
 
 
-def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Pool:
+def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Ensemble:
     """The ensemble of a file, if it is one of these columns, texts of so many words, and classes."""
-    pool = decode(Pool, document, arrays, "pool", ENSEMBLE, infinite=("log_loss", "plain"))
-    pool = replace(pool, tried=tuple(replace(x, setting=_setting(x.setting)) for x in pool.tried))
-    named = bool(pool.names) and len(pool.names) == len(pool.members)
-    if not named or any(name not in ALL_RECIPES for name in (*pool.names, *(line.name for line in pool.tried))):
-        raise ModelFileError(f"its ensemble has members {pool.names!r:.80}, which this version does not know.")
-    weights = finite_array(pool.weights, (len(pool.names),), ENSEMBLE)
-    finite_array(pool.bias, (classes,), ENSEMBLE)
+    ensemble = decode(Ensemble, document, arrays, "ensemble", ENSEMBLE, infinite=("log_loss", "plain"))
+    ensemble = replace(ensemble, tried=tuple(replace(x, setting=_setting(x.setting)) for x in ensemble.tried))
+    named = bool(ensemble.names) and len(ensemble.names) == len(ensemble.members)
+    if not named or any(name not in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried))):
+        raise ModelFileError(f"its ensemble has members {ensemble.names!r:.80}, which this version does not know.")
+    weights = finite_array(ensemble.weights, (len(ensemble.names),), ENSEMBLE)
+    finite_array(ensemble.bias, (classes,), ENSEMBLE)
     if weights.min() < 0 or weights.max() > LARGEST:
         raise ModelFileError("the weights of its ensemble make no sense.")
-    for member in pool.members:
+    for member in ensemble.members:
         _check_member(member, schema, words, classes)
-    if pool.sparse is not None:
-        _check_member(pool.sparse.member, schema, words, classes)
-        width = len(pool.sparse.member.cuts.sizes) + len(words)
-        if not pool.sparse.member.by_column or (finite_array(pool.sparse.presence, (width,), ENSEMBLE) < 0).any():
+    if ensemble.sparse is not None:
+        _check_member(ensemble.sparse.member, schema, words, classes)
+        width = len(ensemble.sparse.member.cuts.sizes) + len(words)
+        if (
+            not ensemble.sparse.member.by_column
+            or (finite_array(ensemble.sparse.presence, (width,), ENSEMBLE) < 0).any()
+        ):
             raise ModelFileError("what scores rows with few cells makes no sense.")
-    return pool
+    return ensemble
 
 
 def _setting(value: Any) -> Any:
@@ -65,7 +68,7 @@ def _setting(value: Any) -> Any:
 
 def _check_member(member: Member, schema: Schema, words: Sequence[int], classes: int) -> None:
     columns = 1 if classes == 2 else classes
-    if isinstance(member, WordLines):
+    if isinstance(member, WordModel):
         scale, widths = member.scale, [1 + own for own in words]
         if not widths or len(scale.factors) != len(widths):
             raise ModelFileError("its words are not those of its texts.")
@@ -83,17 +86,17 @@ def _check_member(member: Member, schema: Schema, words: Sequence[int], classes:
         _check_scale(member.scale, numbers)
         lined = len(member.coefficients) > 1 + member.terms.width
         finite_array(member.coefficients, (1 + member.terms.width + (numbers if lined else 0), columns), ENSEMBLE)
-    elif isinstance(member, StarsOfCuts):
-        _check_terms(member.stars.terms, member.cuts, 1)
-        width = member.stars.terms.width
-        finite_array(member.stars.shares, (classes,), ENSEMBLE)
-        finite_array(member.stars.alone, (classes, width), ENSEMBLE)
-        finite_array(member.stars.given, (classes, width, width), ENSEMBLE)
+    elif isinstance(member, Aode):
+        _check_terms(member.tables.terms, member.cuts, 1)
+        width = member.tables.terms.width
+        finite_array(member.tables.shares, (classes,), ENSEMBLE)
+        finite_array(member.tables.alone, (classes, width), ENSEMBLE)
+        finite_array(member.tables.given, (classes, width, width), ENSEMBLE)
     else:
         _check_block(member, classes)
 
 
-def _check_block(member: BlockAndTables, classes: int) -> None:
+def _check_block(member: NormalsAndTables, classes: int) -> None:
     block, columns = member.block, member.columns
     known = columns.dtype == np.int64 and columns.ndim == 1 and len(np.unique(columns)) == len(columns)
     if not known or not set(columns.tolist()) <= set(range(len(member.cuts.edges))):
@@ -113,7 +116,7 @@ def _check_block(member: BlockAndTables, classes: int) -> None:
         raise ModelFileError("the covariances of its block are none.") from None
 
 
-def _check_cuts(cuts: CutColumns, schema: Schema) -> None:
+def _check_cuts(cuts: Binning, schema: Schema) -> None:
     sizes = (*(len(edges) + 1 for edges in cuts.edges), *level_sizes(schema))
     if len(cuts.edges) != number_count(schema) or cuts.sizes != sizes:
         raise ModelFileError("its cuts are not those of its columns.")
@@ -126,7 +129,7 @@ def _check_edges(edges: Sequence[np.ndarray]) -> None:
             raise ModelFileError("its cuts are out of order.")
 
 
-def _check_terms(terms: Terms, cuts: CutColumns, most: int) -> None:
+def _check_terms(terms: Terms, cuts: Binning, most: int) -> None:
     known = set(range(len(cuts.sizes)))
     sound = len(terms.columns) <= MOST_TERMS and terms.sizes == cuts.sizes
     if not sound or not all(0 < len(set(x)) == len(x) <= most and set(x) <= known for x in terms.columns):
@@ -147,16 +150,16 @@ def _positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
 # -- AODE
 
 
-def aode_document(counts: StarCounts, arrays: Arrays) -> Document:
+def aode_document(counts: AodeCounts, arrays: Arrays) -> Document:
     """Counts of pairs as JSON; what is large goes to `arrays`."""
-    found: Document = encode(counts, arrays, "stars")
+    found: Document = encode(counts, arrays, "aode")
     return found
 
 
-def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> StarCounts:
+def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> AodeCounts:
     """The counts of a file, if they are of these columns and classes."""
-    found = decode(StarCounts, document, arrays, "stars", AODE)
-    layout, measured = StarLayout.of(schema, range(classes)), measured_count(schema)
+    found = decode(AodeCounts, document, arrays, "aode", AODE)
+    layout, measured = AodeLayout.of(schema, range(classes)), measured_count(schema)
     _check_edges(found.cuts.edges)
     usual = layout.cuts(dict(zip(layout.keys, found.cuts.edges[:measured], strict=False)))
     same = [np.array_equal(one, other) for one, other in zip(found.cuts.edges, usual.edges, strict=False)]

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.classify.encode import GLANCED_AT, column_keys, level_sizes, measured_count
-from softcount.classify.ensemble import SMALLEST, HeldScores, learned_pool, log_posteriors, times_written
+from softcount.classify.ensemble import SMALLEST, HeldScores, fit_ensemble, log_posteriors, times_written
 from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
@@ -30,7 +30,7 @@ from softcount.table.chunk import Split
 from softcount.table.column_summary import find_repeats, row_keys
 
 if TYPE_CHECKING:
-    from softcount.evaluate.aode import StarPlan
+    from softcount.evaluate.aode import AodePlan
     from softcount.learn.choose import NumberSearch
     from softcount.learn.mixture import Starts
 
@@ -126,13 +126,13 @@ def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bo
 # Which models predict the classes, chosen by held-out rows: naive Bayes, or an ensemble that does better.
 
 FEW_ROWS = 10
-"""Labelled rows below which the textbook's model is taken without asking."""
+"""Labelled rows below which naive Bayes is used without cross-validation."""
 MOST_NOTES = 20
 """Columns left out that are named."""
 FEW_CELLS = 20_000
 """Cells and words up to which one thread is quicker than two, which wait for each other."""
 WEIGHTED = "Held-out figures use the row weights: they hold for new rows that are weighted in the same way."
-TEXTBOOK = "naive Bayes as the textbook has it"
+NAIVE_BAYES_ALONE = "Using standard naive Bayes alone"
 
 
 class HowDecided(Struct, frozen=True):
@@ -147,9 +147,9 @@ class HowDecided(Struct, frozen=True):
 def _no_choice(fitted: Fitted, labelled: int | None = None) -> str | None:
     """Why there is nothing to choose, if so."""
     if fitted.n_groups < 2:
-        return f"classes are told by {TEXTBOOK}: there is one class."
+        return f"{NAIVE_BAYES_ALONE}: there is only one class."
     if labelled is not None and labelled < FEW_ROWS:
-        return f"classes are told by {TEXTBOOK}: fewer than {FEW_ROWS} rows have a label."
+        return f"{NAIVE_BAYES_ALONE}: fewer than {FEW_ROWS} rows have a label."
     return None
 
 
@@ -171,14 +171,14 @@ def choose_ensemble(
     with Threads(1) as alone:
         worker = alone if given.rows.cells <= FEW_CELLS else runner
         scored = None if how.share is None else _score_share(fitted, given, worker, how)
-        pool, held = learned_pool(_training(fitted, given), worker, how.budget, how.folds)
+        ensemble, held = fit_ensemble(_training(fitted, given), worker, how.budget, how.folds)
     said = [*_left_out(copies, column_keys(fitted.schema)), *_about_rows(held, given.weights)]
     if len(given.labels) < given.of:
-        said.append(f"what tells the classes was learned from {len(given.labels):,} of {given.of:,} rows.")
+        said.append(f"The ensemble was trained on {len(given.labels):,} of {given.of:,} rows.")
     if (held.logs.argmax(axis=1) == held.labels).all():
-        said.append("no row held out is told wrongly, so that how sure to be of other rows is a guess.")
+        said.append("Cross-validation made no errors, so probabilities on new data may be overconfident.")
     record = replace(fitted.record or FitRecord(), gains=held.gains)
-    found = replace(fitted, pool=pool, notes=[*fitted.notes, *said], record=record)
+    found = replace(fitted, ensemble=ensemble, notes=[*fitted.notes, *said], record=record)
     return found, _as_scored(held) if how.share is None else scored
 
 
@@ -211,14 +211,14 @@ def _training(fitted: Fitted, given: KnownRows) -> Training:
 
 
 def _score_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> ScoredRows | None:
-    """What a pool of the other rows says of those held out; None where there are too few of either."""
+    """Predictions for the held-out share by an ensemble of the other rows; None if there are too few of either."""
     assert how.share is not None
     out = how.share.of_numbers(given.numbers) == 0
     inside, tested = given.take(np.flatnonzero(~out)), given.take(np.flatnonzero(out))
     if len(inside.labels) < FEW_ROWS or not len(tested.labels):
         return None
-    pool, _ = learned_pool(_training(fitted, inside), runner, how.budget, how.folds)
-    logs = log_posteriors(pool.scores(tested.rows))
+    ensemble, _ = fit_ensemble(_training(fitted, inside), runner, how.budget, how.folds)
+    logs = log_posteriors(ensemble.scores(tested.rows))
     return _as_scored(HeldScores(logs, tested.labels, tested.weights, np.zeros(len(logs), dtype=np.int64)))
 
 
@@ -244,17 +244,19 @@ def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows
     Naive Bayes also learns from rows without a label, which helps if few have one. The note has the spread of the
     log-loss over the folds of the rows `held` out.
     """
-    assert fitted.pool is not None
-    pool = replace(fitted.pool, plain=float("nan") if naive_bayes_loss is None else naive_bayes_loss)
-    if fitted.texts and pool.plain <= pool.log_loss:
-        line = f"classes are told by {TEXTBOOK}: log-loss {pool.plain:.4g} on rows held out, where"
-        return with_note(replace(fitted, pool=None), f"{line} {' and '.join(pool.names)} have {pool.log_loss:.4g}.")
+    assert fitted.ensemble is not None
+    ensemble = replace(fitted.ensemble, plain=float("nan") if naive_bayes_loss is None else naive_bayes_loss)
+    if fitted.texts and ensemble.plain <= ensemble.log_loss:
+        note = f"{NAIVE_BAYES_ALONE}: cross-validated log-loss {ensemble.plain:.4g}; the ensemble of "
+        note += f"{' and '.join(ensemble.names)} has {ensemble.log_loss:.4g}."
+        return with_note(replace(fitted, ensemble=None), note)
     spread = "" if held is None else _spread(held)
-    parts = sorted(zip(pool.names, pool.weights.tolist(), strict=True), key=lambda part: -part[1])
-    said = ", ".join(f"{name} ({weight:.2f})" for name, weight in parts)
-    gain = "" if np.isnan(pool.plain) else f", where {TEXTBOOK} has {pool.plain:.4g}"
-    line = f"classes are told by {said}: log-loss {pool.log_loss:.4g} on rows held out{spread}{gain}."
-    return with_note(replace(fitted, pool=pool), line)
+    parts = sorted(zip(ensemble.names, ensemble.weights.tolist(), strict=True), key=lambda part: -part[1])
+    (first, weight), *rest = parts
+    members = ", ".join([f"{first} (weight {weight:.2f})", *(f"{name} ({weight:.2f})" for name, weight in rest)])
+    plain = "" if np.isnan(ensemble.plain) else f"; standard naive Bayes has {ensemble.plain:.4g}"
+    note = f"Ensemble: {members}. Cross-validated log-loss {ensemble.log_loss:.4g}{spread}{plain}."
+    return with_note(replace(fitted, ensemble=ensemble), note)
 
 
 def _spread(held: ScoredRows) -> str:
@@ -280,7 +282,7 @@ class ClassRequest(Struct, frozen=True):
     """A model of the classes that a target or labels tell or, with a `search`, of classes to be found.
 
     `classes` are the names of coded labels. Known classes are predicted by naive Bayes unless `ensemble` (whatever does
-    best in cross-validation, within a `budget` of seconds) or `stars` (AODE) is asked for. The model is evaluated in
+    best in cross-validation, within a `budget` of seconds) or `aode` is asked for. The model is evaluated in
     `folds` (default 5; 0: not at all), or on the share `holdout` of the rows.
     """
 
@@ -289,7 +291,7 @@ class ClassRequest(Struct, frozen=True):
     classes: Sequence[Any] | None = None
     calibration: str | None = None
     column_weights: bool = False
-    stars: StarPlan | None = None
+    aode: AodePlan | None = None
     ensemble: bool = False
     budget: float | None = None
     folds: int | None = None
@@ -311,7 +313,7 @@ class ClassRequest(Struct, frozen=True):
         if self.search is not None and self.search.criterion is not None:
             return table, self  # the search compares the densities chosen with the default ones
         table, plan = choose_densities(table, self.plan, runner, known_classes=self.search is None)
-        counted = self.search is None and self.stars is None and self.n_folds and self.holdout is None
+        counted = self.search is None and self.aode is None and self.n_folds and self.holdout is None
         if evaluated and counted and runner.keeps_rows and not table.has_weights:
             plan = replace(plan, beside=FoldsBeside(Split(self.n_folds, self.seed)))
         return table, replace(self, plan=plan)
@@ -332,10 +334,10 @@ class ClassRequest(Struct, frozen=True):
             from softcount.evaluate.column_weights import weighed
 
             return weighed(fitted, table, self.plan, runner, self.classes)
-        if self.stars is not None:
-            from softcount.evaluate.aode import with_stars
+        if self.aode is not None:
+            from softcount.evaluate.aode import fit_aode
 
-            return with_stars(fitted, reread(table, fitted.schema), runner, self.stars, self.classes)
+            return fit_aode(fitted, reread(table, fitted.schema), runner, self.aode, self.classes)
         return self._with_ensemble(fitted, table, runner) if self.ensemble else fitted
 
     @contextmanager
@@ -357,9 +359,9 @@ class ClassRequest(Struct, frozen=True):
         # Rows that an engine has are brought here to choose by.
         with nullcontext(runner) if runner.keeps_rows else Threads() as threads:
             found, held = choose_ensemble(fitted, lambda: known_rows(fitted, again, runner, self.classes), threads, how)
-        if found.pool is not None:
+        if found.ensemble is not None:
             found = keep_better(found, None if naive_bayes is None else naive_bayes.log_loss, held)
-        evaluation = naive_bayes if found.pool is None else self._judge(held, found)
+        evaluation = naive_bayes if found.ensemble is None else self._judge(held, found)
         return replace(found, record=replace(found.record or FitRecord(), evaluation=evaluation))
 
     def complete(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
@@ -381,14 +383,14 @@ class ClassRequest(Struct, frozen=True):
     def _evaluate(self, fitted: Fitted, table: Table, runner: Runner) -> Evaluation | None:
         if self.column_weights:
             return None
-        if self.stars is None:
+        if self.aode is None:
             return self._cross_validate(table, runner, None if fitted.calibration is None else self.calibration)
-        from softcount.evaluate.aode import held_stars
+        from softcount.evaluate.aode import cross_validate_aode
 
         if not self.n_folds:
             return None
         known = known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
-        return self._judge(held_stars(fitted, known, self.stars, self.n_folds, self._share), fitted)
+        return self._judge(cross_validate_aode(fitted, known, self.aode, self.n_folds, self._share), fitted)
 
     def _cross_validate(self, table: Table, runner: Runner, calibration: str | None) -> Evaluation | None:
         if not self.n_folds:

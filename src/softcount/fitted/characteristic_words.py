@@ -185,7 +185,7 @@ def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | 
 
 def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
     bag = chunk.bags[fitted.schema.places[leaf.key].slot]
-    once = word_figures(leaf).once and fitted.pool is None
+    once = word_figures(leaf).once and fitted.ensemble is None
     inside = bag.indices > 0
     places, counts = bag.indices[inside] - 1, bag.data[inside]
     nats = _nats(fitted, leaf, bag, pair)
@@ -205,8 +205,8 @@ def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total:
 def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
     """What each word of a document adds to the log-odds of the pair."""
     inside = bag.indices > 0
-    if fitted.pool is not None:
-        parts = fitted.pool.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
+    if fitted.ensemble is not None:
+        parts = fitted.ensemble.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
         return np.asarray(parts[:, pair[0]] - parts[:, pair[1]])
     if fitted.linear is not None:
         own = fitted.linear.weights[leaf.key][list(pair)][:, bag.indices[inside]]

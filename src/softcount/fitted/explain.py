@@ -197,13 +197,13 @@ class Nomogram(Struct, frozen=True):
 
 def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
     """What values of the columns add, those given or some chosen; None where columns tell the classes only together."""
-    pool = fitted.pool
-    if fitted.n_groups < 2 or (pool is not None and pool.together):
+    ensemble = fitted.ensemble
+    if fitted.n_groups < 2 or (ensemble is not None and ensemble.together):
         return None
-    if pool is not None:  # columns add up in complete rows; with missing cells those that are there count for more
-        fitted = replace(fitted, pool=replace(pool, sparse=None))
+    if ensemble is not None:  # columns add up in complete rows; with missing cells those that are there count for more
+        fitted = replace(fitted, ensemble=replace(ensemble, sparse=None))
     leaves = fitted.model.leaves
-    alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or pool is not None]
+    alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or ensemble is not None]
     alone = [key for key in alone if fitted.schema[key].kind.numeric or fitted.schema[key].kind.coded]
     if not alone:
         return None
@@ -400,7 +400,7 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     """The log-odds of the first class against the second, of a model whose columns are all normal."""
     from scipy.linalg import block_diag
 
-    if model.pool is not None:
+    if model.ensemble is not None:
         raise DataError(
             "the classes are told by more than naive Bayes, whose boundary alone is a quadratic: NaiveBayes."
         )

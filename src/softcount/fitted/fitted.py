@@ -26,8 +26,8 @@ from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
-    from softcount.classify.aode import StarCounts
-    from softcount.classify.ensemble import Pool
+    from softcount.classify.aode import AodeCounts
+    from softcount.classify.ensemble import Ensemble
     from softcount.fitted.classes import Card
 
 METHODS = ("temperature", "isotonic")
@@ -188,14 +188,14 @@ class Fitted(Learned, frozen=True, eq=False):
     """What was learned, and what it says."""
 
     calibration: Calibration | None = None
-    pool: Pool | None = None
+    ensemble: Ensemble | None = None
     """What tells the classes in place of the model, where there is one; the model says everything else."""
     weights: ColumnWeights | None = None
     """A weight for every leaf where classes are told, and a bias for every class in place of the shares."""
     linear: LinearWeights | None = None
     """Weights of all features where classes are told by logistic regression, and a bias in place of the shares."""
-    stars: StarCounts | None = None
-    """Counts of pairs, where the pool is averaged stars that follow from them."""
+    aode: AodeCounts | None = None
+    """Counts of pairs, where the ensemble is averaged stars that follow from them."""
     dependent: DependentPairs | None = None
     """Pairs that depend on each other strongly given the class, the most dependent first; None if not measured."""
 
@@ -316,22 +316,22 @@ class Fitted(Learned, frozen=True, eq=False):
 
     def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) log-probability of each group given the row, calibrated where the model is."""
-        if self.pool is not None:
+        if self.ensemble is not None:
             return self._pooled(table, threads)
         return self._each_row(table, threads, self._log_posterior)
 
     def proba(self, table: Table, threads: Threads) -> np.ndarray:
         """(rows x groups) probability of each group given the row, calibrated where the model is."""
-        if self.pool is not None:
+        if self.ensemble is not None:
             return np.asarray(np.exp(self._pooled(table, threads)))
         plain = self.calibration is None and self.learned_weights is None
         return self._each_row(table, threads, self._posterior, plain)
 
     def _pooled(self, table: Table, threads: Threads) -> np.ndarray:
-        from softcount.classify.ensemble import pooled
+        from softcount.classify.ensemble import score_table
 
-        assert self.pool is not None
-        return pooled(self.pool, self.schema, table, threads)
+        assert self.ensemble is not None
+        return score_table(self.ensemble, self.schema, table, threads)
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
         """Log-density of each row, summed over the groups."""
@@ -362,10 +362,10 @@ class Fitted(Learned, frozen=True, eq=False):
 
     def parts_of(self, chunk: Chunk, compiled: Any) -> tuple[dict[Key, np.ndarray], np.ndarray]:
         """What each column adds to the scores that tell the groups, and what no column does: the shares."""
-        if self.pool is not None:
-            from softcount.classify.ensemble import pooled_parts
+        if self.ensemble is not None:
+            from softcount.classify.ensemble import score_columns
 
-            return pooled_parts(self.pool, self.schema, self.texts, chunk)
+            return score_columns(self.ensemble, self.schema, self.texts, chunk)
         learned = self.learned_weights
         with np.errstate(divide="ignore"):
             shares = np.log(self.shares) if learned is None else learned.bias

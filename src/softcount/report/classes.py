@@ -48,7 +48,7 @@ def title_of(fitted: Fitted) -> str:
     groups = format_count(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
-    kind = "Naive Bayes" if fitted.pool is None else "Classifier" if fitted.stars is None else "Averaged stars"
+    kind = "Naive Bayes" if fitted.ensemble is None else "Classifier" if fitted.aode is None else "Averaged stars"
     return f"{kind}: {groups}" if fitted.target is None else f"{kind} for {key_text(fitted.target)}: {groups}"
 
 
@@ -487,7 +487,7 @@ def fit_page(report: FitReport) -> Page:
     if fitted.classes is None:
         _add_search(page, report)
     else:
-        evaluation.add_evaluation(page, report.evaluation, fitted.calibration, fitted.pool is None)
+        evaluation.add_evaluation(page, report.evaluation, fitted.calibration, fitted.ensemble is None)
         add_members(page, fitted)
     _add_classes(page, fitted)
     _add_columns_that_matter(page, fitted)
@@ -511,12 +511,12 @@ def add_saved(page: Page, saved: str, commands: Sequence[str]) -> None:
 
 def add_members(page: Page, fitted: Fitted) -> None:
     """Add the models that were tried for the ensemble, and the weights of its members."""
-    if fitted.pool is None or not fitted.pool.tried:
+    if fitted.ensemble is None or not fitted.ensemble.tried:
         return
     page.line("what was tried to tell the classes, each by itself, on rows held out:")
     rows = [
         (x.name, format_share(x.accuracy), format_number(x.log_loss), f"{x.weight:.2f}" if x.weight else "-")
-        for x in fitted.pool.tried
+        for x in fitted.ensemble.tried
     ]
     page.grid(("", "accuracy", "log-loss", "weight"), rows, right=None)
 

@@ -36,8 +36,8 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], told: Redact
     """Add what every value adds, the largest class against each of the next."""
     found = nomogram_of(fitted)
     if found is None or not found.columns:
-        if fitted.pool is not None and fitted.pool.together:
-            together = format_list(fitted.pool.together)
+        if fitted.ensemble is not None and fitted.ensemble.together:
+            together = format_list(fitted.ensemble.together)
             page.line(f"no nomogram: columns tell the classes together ({together}), not one by one")
         return
     reading = (

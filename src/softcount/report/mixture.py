@@ -136,7 +136,7 @@ def add_planes(page: Page, fitted: Fitted, names: Sequence[str], found: RowFindi
         numbers = [key for key in plain_columns(fitted) if fitted.schema[key].kind.numeric]
         numbers.sort(key=lambda key: known.get(key, len(known)))
         columns = (numbers[0], numbers[1]) if len(numbers) > 1 else None
-    if columns is not None and fitted.n_groups > 1 and fitted.pool is None:
+    if columns is not None and fitted.n_groups > 1 and fitted.ensemble is None:
         _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), told)
 
 
