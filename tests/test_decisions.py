@@ -160,7 +160,7 @@ def test_a_classifier_that_decides_for_itself_decides_by_costs_too():
     np.testing.assert_array_equal(said == "ill", 4 * proba[:, 0] > proba[:, 1])
     assert model.evaluate(X, y).accuracy == model.score(X, y)
     if model.ensemble_ is not None:
-        with pytest.raises(sc.DataError, match="told by more than naive Bayes"):
+        with pytest.raises(sc.DataError, match="needs naive Bayes"):
             model.to_quadratic()
 
 

@@ -26,7 +26,7 @@ def classes_document(model: Fitted) -> Document:
     """Describe shares, and for every column the log-probabilities of its categories or bars in each class."""
     if model.linear is not None:
         raise DataError(
-            "the classes are told by weights of logistic regression, which say nothing of sets and ranges. "
+            "this model predicts by logistic regression, which gives sets and ranges no probability. "
             "Explore the naive Bayes that the weights were learned on."
         )
     if model.bag:

@@ -486,7 +486,7 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
     spread = [key for key in conditions if len(leaf_with(model, key).columns) > 1 and _levels(model, key) is not None]
     if model.linear is not None or (spread and model.weights is not None):
         raise DataError(
-            "the classes are told by learned weights, under which what is given has no probability. Give single values."
+            "this model predicts with learned weights, which give ranges and sets no probability. Give single values."
         )
     chunk = model.single(sure, _ways(model, {key: conditions[key] for key in spread}))
     ranges = {key: condition for key, condition in conditions.items() if key not in spread}

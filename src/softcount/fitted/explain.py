@@ -402,7 +402,7 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
 
     if model.ensemble is not None:
         raise DataError(
-            "the classes are told by more than naive Bayes, whose boundary alone is a quadratic: NaiveBayes."
+            "a quadratic boundary needs naive Bayes, but this model predicts with an ensemble: use NaiveBayes."
         )
     one, other = model.group_of(first), model.group_of(second)
     public, columns = model.params, tuple(column for leaf in model.model.leaves for column in leaf.columns)
