@@ -39,17 +39,17 @@ def plan_of(model: Any) -> ScoringPlan:
 
 def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tuple[str, ExportCheck]:
     """The scoring query of a model, and what came of its check."""
-    from softcount.export.sql_query import checked_query, scoring_query
+    from softcount.export.sql_query import check_query, scoring_query
 
     plan = model._export_plan()
     written = scoring_query(plan, dialect, table, keep)
-    return written, checked_query(plan, model._export_rows(), dialect)
+    return written, check_query(plan, model._export_rows(), dialect)
 
 
 def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
     """The graph of a model, and what came of its check."""
-    from softcount.export.onnx_graph import checked_graph, scoring_graph
+    from softcount.export.onnx_graph import check_graph, scoring_graph
 
     plan = model._export_plan()
     graph = scoring_graph(plan)
-    return graph, checked_graph(plan, model._export_rows(), graph)
+    return graph, check_graph(plan, model._export_rows(), graph)

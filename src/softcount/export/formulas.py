@@ -232,7 +232,7 @@ def gathered(terms: Sequence[Formula]) -> list[Formula]:
     return [formula(sum(numbers, np.zeros(1))), *looked, *others]
 
 
-def walked(of: Formula | Test) -> Iterator[Formula | Test]:
+def walk(of: Formula | Test) -> Iterator[Formula | Test]:
     """A formula and all it is made of; what is computed once by its name alone."""
     yield of
     inside: tuple[Formula | Test, ...] = ()
@@ -245,7 +245,7 @@ def walked(of: Formula | Test) -> Iterator[Formula | Test]:
     elif isinstance(of, Whole):
         inside = (of.out,)
     for part in inside:
-        yield from walked(part)
+        yield from walk(part)
 
 
 def stages(terms: Sequence[Formula]) -> list[list[Once]]:
@@ -254,7 +254,7 @@ def stages(terms: Sequence[Formula]) -> list[list[Once]]:
     found: list[list[Once]] = []
 
     def place(of: Formula) -> int:
-        below = (visit(part) for part in walked(of) if isinstance(part, Once))
+        below = (visit(part) for part in walk(of) if isinstance(part, Once))
         return max(below, default=0)
 
     def visit(one: Once) -> int:

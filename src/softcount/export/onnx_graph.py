@@ -42,7 +42,7 @@ from softcount.export.scoring_plan import (
     ExportCheck,
     InputColumn,
     ScoringPlan,
-    compared,
+    compare,
     plain_names,
     spellings,
 )
@@ -520,7 +520,7 @@ def _curve(graph: OnnxGraph, odds: str, curve: Curve) -> str:
     return graph.node("Add", graph.node("Mul", slope, off), share)
 
 
-def checked_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck:
+def check_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck:
     """A graph run by onnxruntime on rows drawn from the model."""
     try:
         import onnxruntime
@@ -536,7 +536,7 @@ def checked_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck
     told, *proba = session.run(None, fed)
     places = {value: place for place, value in enumerate(_labels(plan)[1])}
     found = np.array([places.get(value.item() if isinstance(value, np.generic) else value, -1) for value in told])
-    check = compared(plan, rows, "onnxruntime", found, proba[0] if proba else None)
+    check = compare(plan, rows, "onnxruntime", found, proba[0] if proba else None)
     formed = [column for column in plan.columns if column.form is not None]
     return replace(check, notes=tuple(f"column {column.key!r} goes in as {column.expected}" for column in formed))
 

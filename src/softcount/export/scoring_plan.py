@@ -279,7 +279,7 @@ def rows_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]
     return {key: own[:, place].tolist() for place, key in enumerate(keys)}
 
 
-def compared(
+def compare(
     plan: ScoringPlan, rows: DrawnRows, where: str, places: np.ndarray, proba: np.ndarray | None
 ) -> ExportCheck:
     """What an export says of rows beside what the model says; refused where the two differ by more than rounding.
