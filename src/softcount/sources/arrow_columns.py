@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy import arrow_compute, pa
+
 
 def call(name: str, *columns: Any, options: Any = None) -> Any:
     """What a function of Arrow makes of columns.
@@ -22,37 +24,27 @@ def call(name: str, *columns: Any, options: Any = None) -> Any:
     >>> call("binary_length", pa.array(["one", "three"])).to_pylist()
     [3, 5]
     """
-    from pyarrow._compute import call_function
-
-    return call_function(name, list(columns), options)
+    return arrow_compute.call_function(name, list(columns), options)
 
 
 def matches(column: Any, pattern: str) -> Any:
     """Which cells of text hold what a regular expression describes; null where a cell is."""
-    from pyarrow._compute import MatchSubstringOptions
-
-    return call("match_substring_regex", column, options=MatchSubstringOptions(pattern))
+    return call("match_substring_regex", column, options=arrow_compute.MatchSubstringOptions(pattern))
 
 
 def as_type(column: Any, kind: Any) -> Any:
     """The cells as another type; an error where one has no such value."""
-    from pyarrow._compute import CastOptions
-
-    return call("cast", column, options=CastOptions.safe(kind))
+    return call("cast", column, options=arrow_compute.CastOptions.safe(kind))
 
 
 def with_levels(column: Any) -> Any:
     """The column as places in a list of its different values."""
-    from pyarrow._compute import DictionaryEncodeOptions
-
-    return call("dictionary_encode", column, options=DictionaryEncodeOptions())
+    return call("dictionary_encode", column, options=arrow_compute.DictionaryEncodeOptions())
 
 
 def are_all(truths: Any) -> bool:
     """Whether every known truth is true; of none it is false."""
-    from pyarrow._compute import ScalarAggregateOptions
-
-    return bool(call("all", truths, options=ScalarAggregateOptions(min_count=1)).as_py())
+    return bool(call("all", truths, options=arrow_compute.ScalarAggregateOptions(min_count=1)).as_py())
 
 
 # Arrow columns: what their cells are, and their memory as NumPy arrays and back, through the buffers both share.
@@ -72,17 +64,15 @@ class CellType(StrEnum):
 
 def cell_type(kind: Any) -> CellType:
     """What the cells of an Arrow type are."""
-    import pyarrow.types as types
-
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return cell_type(kind.value_type)
     for cells, tests in (
-        (CellType.TEXT, (types.is_string, types.is_large_string, types.is_string_view)),
-        (CellType.TRUTH, (types.is_boolean,)),
-        (CellType.WHOLE, (types.is_integer,)),
-        (CellType.FLOAT, (types.is_floating, types.is_decimal)),
-        (CellType.TIME, (types.is_date, types.is_time, types.is_timestamp, types.is_duration)),
-        (CellType.EMPTY, (types.is_null,)),
+        (CellType.TEXT, (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)),
+        (CellType.TRUTH, (pa.types.is_boolean,)),
+        (CellType.WHOLE, (pa.types.is_integer,)),
+        (CellType.FLOAT, (pa.types.is_floating, pa.types.is_decimal)),
+        (CellType.TIME, (pa.types.is_date, pa.types.is_time, pa.types.is_timestamp, pa.types.is_duration)),
+        (CellType.EMPTY, (pa.types.is_null,)),
     ):
         if any(test(kind) for test in tests):
             return cells
@@ -91,8 +81,6 @@ def cell_type(kind: Any) -> CellType:
 
 def flat(column: Any) -> Any:
     """One Arrow array in place of a chunked one, of the types that all of Arrow's functions know."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # text beyond 2 GB stays in chunks
@@ -106,8 +94,6 @@ def flat(column: Any) -> Any:
 
 def numpy_of(array: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """The values of an Arrow array of numbers or truth values, and which of them are known (None: all)."""
-    import pyarrow as pa
-
     validity, data = array.buffers()
     known = None if array.null_count == 0 else _bits(validity, array.offset, len(array))
     if pa.types.is_boolean(array.type):
@@ -135,16 +121,12 @@ def filled(array: Any, null: float | bool = np.nan) -> np.ndarray:
 
 def arrow_of(values: np.ndarray) -> Any:
     """An Arrow array of numbers or truth values, in the same memory where it is contiguous."""
-    import pyarrow as pa
-
     kept = np.packbits(values, bitorder="little") if values.dtype.kind == "b" else np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(kept)])
 
 
 def text_of(cells: Sequence[str | None]) -> Any:
     """An Arrow array of text, None as null."""
-    import pyarrow as pa
-
     letters = [b"" if cell is None else cell.encode() for cell in cells]
     ends = np.cumsum([0, *map(len, letters)], dtype=np.int64)
     known = np.array([cell is not None for cell in cells], dtype=bool)
@@ -193,8 +175,6 @@ def level_of(value: Any) -> Any:
 
 def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np.ndarray]:
     """What cells of text spell as float64, blanks around them apart, and which of them are no number (NaN there)."""
-    import pyarrow as pa
-
     values = text_of([None if cell is None else cell.strip() for cell in cells])
     good = matches(values, pattern)
     floats = as_type(call("if_else", good, values, pa.nulls(len(values), values.type)), pa.float64())
@@ -209,7 +189,5 @@ def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:
 
 def text_bytes(table: Any) -> int:
     """Bytes of the columns of a table or batch that hold text cell by cell."""
-    import pyarrow.types as types
-
-    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))

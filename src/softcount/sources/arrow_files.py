@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
+from softcount.core.lazy import pa
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source
 from softcount.sources.arrow_columns import CellType, cell_type, text_bytes
@@ -60,8 +61,6 @@ class ArrowSpool:
         self.remove = self._copy.remove_with(self)
 
     def _written(self, batches: Iterable[Any]) -> Iterator[bytes]:
-        import pyarrow as pa
-
         out, writer = _Collected(), None
         for batch in batches:
             if writer is None or batch.schema != self.schemas[-1]:
@@ -80,8 +79,6 @@ class ArrowSpool:
 
     def batches(self) -> Iterator[Any]:
         """All batches in their order."""
-        import pyarrow as pa
-
         with pa.memory_map(self._copy.path) as file:
             for start in self._starts:
                 file.seek(start)
@@ -146,7 +143,6 @@ class ParquetSource(Source):
         return found
 
     def _opened(self, coded: tuple[str, ...] = ()) -> Any:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         how = {"read_dictionary": list(coded), "page_checksum_verification": True}
@@ -162,8 +158,6 @@ class ParquetSource(Source):
 
     def _batches(self, keys: list[str], rows: int, plain: Container[Key] = ()) -> Iterator[Any]:
         """The columns batch by batch; text is coded by its distinct cells, save where it is wanted `plain`."""
-        import pyarrow as pa
-
         coded = tuple(key for key in keys if cell_type(self._types[key]) is CellType.TEXT and key not in plain)
         with self.file.unchanged(), self._opened(coded) as file:
             try:
@@ -177,8 +171,6 @@ class ParquetSource(Source):
         if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
             yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(sizes), use_threads=False)
             return
-        import pyarrow as pa
-
         kept = []
         for block in _column_blocks(sizes):
             batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=block, use_threads=False)
@@ -190,8 +182,6 @@ class ParquetSource(Source):
             part.remove()
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
-        import pyarrow as pa
-
         flat = [key for key in keys if cell_type(self._types[key]) is not CellType.NESTED]
         columns: dict[Key, Any] = {key: pa.nulls(0, self._types[key]) for key in keys}
         most = min(look_rows_for(len(self.keys)), self.n_rows or 1)
@@ -264,8 +254,6 @@ def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
 
 def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
     """The same rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
-    import pyarrow as pa
-
     held: list[Any] = []
     count = 0
     for batch in batches:
@@ -317,8 +305,6 @@ class BatchSource(Source):
         raise NotImplementedError
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
-        import pyarrow as pa
-
         flat = [key for key in keys if self.types[key] is not CellType.NESTED]
         found: dict[Key, Any] = {key: pa.nulls(0, self._types[key]) for key in keys}
         if flat:
@@ -347,8 +333,6 @@ class SpooledSource(BatchSource):
         self._sized(self.spool.n_rows, self.spool.text_bytes, known=True)
 
     def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        import pyarrow as pa
-
         schema = pa.schema([self._schema.field(key) for key in keys])
         for batch in self.spool.batches():
             own = batch.select(list(keys))
@@ -357,8 +341,6 @@ class SpooledSource(BatchSource):
 
 def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
     """The rows of a stream, which can be read only once."""
-    import pyarrow as pa
-
     if type(data).__name__ == "DuckDBPyRelation":  # its own stream makes the whole table first
         data = duckdb_reader(data)
     reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
@@ -374,8 +356,6 @@ def duckdb_reader(answer: Any) -> Any:
 
 def one_schema(schemas: Sequence[Any]) -> Any:
     """The types that hold all that batches hold: numbers before words, anything before nothing."""
-    import pyarrow as pa
-
     fields = []
     for name in schemas[0].names:
         kinds = {schema.field(name).type for schema in schemas}
@@ -401,8 +381,6 @@ class ArrowFileSource(BatchSource):
 
     def _looked_at(self) -> tuple[Any, int, int, bool]:
         """The columns, how many rows there are and the bytes of their text, as far as the size of chunks asks for."""
-        import pyarrow as pa
-
         rows = size = place = 0
         with pa.OSFile(self.file.path) as opened, pa.ipc.open_file(opened) as reader:
             for place in range(reader.num_record_batches):
@@ -416,8 +394,6 @@ class ArrowFileSource(BatchSource):
         return _Broken(self.file.name)
 
     def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        import pyarrow as pa
-
         with self.file.unchanged(), self._broken_or(), pa.OSFile(self.file.path) as opened:
             with pa.ipc.open_file(opened) as reader:
                 places = [reader.schema.get_field_index(key) for key in keys]
@@ -437,8 +413,6 @@ class _Broken:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        import pyarrow as pa
-
         damaged = isinstance(error, (pa.ArrowException, OSError, ValueError)) and not isinstance(error, DataError)
         if damaged and error is not None and not is_shortage(error):
             said = (str(error).strip() or type(error).__name__).splitlines()[0]

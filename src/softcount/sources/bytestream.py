@@ -11,6 +11,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from typing import IO, Any, NamedTuple
 
 from softcount.core import remedies
@@ -62,8 +63,6 @@ def unreadable(path: str, error: Exception) -> DataError:
 
 
 def _similar(path: str) -> str:
-    from difflib import get_close_matches
-
     folder, name = os.path.split(path)
     try:
         near = get_close_matches(name, set(os.listdir(folder or ".")) - {name}, n=1)

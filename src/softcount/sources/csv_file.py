@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import filled, flat
@@ -162,15 +164,11 @@ def _kind(want: Wanted | None) -> int:
 
 
 def _numbers(values: np.ndarray) -> Any:
-    import pyarrow as pa
-
     return pa.Array.from_buffers(pa.float64(), len(values), [_validity(~np.isnan(values)), pa.py_buffer(values)])
 
 
 def _levels(codes: np.ndarray, texts: list[str], missing: Sequence[str]) -> Any:
     """A dictionary array; levels that mean missing are null."""
-    import pyarrow as pa
-
     there = np.array([text not in missing for text in texts], dtype=bool)
     places = (np.cumsum(there) - there).astype(np.int32)[codes]
     kept = [text for text in texts if text not in missing]
@@ -179,8 +177,6 @@ def _levels(codes: np.ndarray, texts: list[str], missing: Sequence[str]) -> Any:
 
 
 def _validity(known: np.ndarray) -> Any:
-    import pyarrow as pa
-
     return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
 
 
@@ -296,8 +292,6 @@ class CsvSource(Source):
         return self._long and "numba" in sys.modules
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        import pyarrow as pa
-
         wanted = dict.fromkeys(keys, ANY)
         parts = [self._parse(run, wanted, as_read=True) for run in self._first_runs()]
         return {key: pa.chunked_array([chunk for part in parts for chunk in part[key].chunks]) for key in keys}
@@ -311,8 +305,6 @@ class CsvSource(Source):
 
     def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
         """The wanted columns of a run: parsed at once where its numbers are plain, else as text for us to judge."""
-        import pyarrow as pa
-
         if self._compiled and self._nothing is None:
             found = plain_columns(PlainRows(run, self.keys, self.dialect.delimiter), wanted, self.missing)
             if found is not None:
@@ -335,8 +327,6 @@ class CsvSource(Source):
 
     def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], as_read: bool = False) -> dict[Key, Any]:
         """The wanted columns of a run; `as_read`: as text in which only empty cells are null."""
-        import pyarrow as pa
-
         try:
             table = self._arrow(run.data, wanted, as_read)
         except pa.ArrowInvalid as error:
@@ -350,7 +340,6 @@ class CsvSource(Source):
         return {key: table.column(key) for key in wanted}
 
     def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], as_read: bool) -> Any:
-        import pyarrow as pa
         from pyarrow import csv
 
         levels = pa.string() if as_read else pa.dictionary(pa.int32(), pa.string())
@@ -423,8 +412,6 @@ def _after(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
 
 
 def _offset_of_bad_byte(blocks: Iterator[bytes]) -> int:
-    import codecs
-
     decoder = codecs.getincrementaldecoder("utf-8")()
     done = 0
     for block in blocks:

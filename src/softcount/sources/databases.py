@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from softcount.core import remedies
+from softcount.core.lazy import pa
 from softcount.core.remedies import POSTGRES, Address, address_of, discreet, secrets_in, without_password
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source, wording
@@ -213,8 +214,6 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
             raise DataError(NO_TABLE)
         yield from _plain_batches(duckdb_reader(answer))
         return
-    import pyarrow as pa
-
     with _close_after(_cursor(connection)) as cursor:
         cursor.execute(query)
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
@@ -235,8 +234,6 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
 
 def _plain_batches(reader: Any) -> Iterator[Any]:
     """The batches of a reader that hold rows, their columns of types that reading knows."""
-    import pyarrow as pa
-
     source.refuse_repeated(reader.schema.names)
     batches = iter(reader)
     while True:
@@ -253,8 +250,6 @@ def _plain_batches(reader: Any) -> Iterator[Any]:
 
 def _plain_column(column: Any) -> Any:
     """Intervals as durations, UUIDs as text and decimals of any length as doubles; other columns unchanged."""
-    import pyarrow as pa
-
     if pa.types.is_interval(column.type):
         cells = column.to_pylist()
         if any(cell is not None and cell.months for cell in cells):  # months have no fixed length
@@ -351,8 +346,6 @@ def _cursor(connection: Any) -> Any:
 
 def _column(name: str, cells: Sequence[Any]) -> Any:
     """Cells as they come from a database: of one type each, and otherwise as text."""
-    import pyarrow as pa
-
     cells = [_plain(cell) for cell in cells]
     kinds = {type(cell) for cell in cells if cell is not None}
     if kinds <= {str}:

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import accumulate
 from typing import IO, Any, NamedTuple
 
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources.bytestream import (
     BLOCK,
@@ -434,8 +435,6 @@ class DocumentsSource(Source):
         return self._columns(wanted, range(start, stop), held)
 
     def _columns(self, keys: Iterable[Key], rows: range, held: Any = None) -> dict[Key, Any]:
-        import pyarrow as pa
-
         columns: dict[Key, Any] = {}
         for key in keys:
             if key == self.text:
@@ -552,8 +551,6 @@ def lines_of(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 def one_document(file: TextFile, text: str = TEXT) -> ArrowSource:
     """The whole of a file as a table of one document; an empty file is an empty document."""
-    import pyarrow as pa
-
     raw = file.whole()
     if b"\0" in raw:
         raise DataError(f"{file.name} holds NUL bytes: it is binary, and no document. Name a file of text.")

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import source, wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, text_bytes, text_of
@@ -43,8 +44,6 @@ class ColumnRows(Struct, frozen=True):
 
 def _packed(columns: Sequence[Any]) -> bytes | None:
     """Columns as an Arrow stream: unlike Arrow's own pickles it leaves out the rows around a slice."""
-    import pyarrow as pa
-
     if not columns:
         return None
     table = pa.table(columns, names=[str(place) for place in range(len(columns))])
@@ -56,8 +55,6 @@ def _packed(columns: Sequence[Any]) -> bytes | None:
 
 
 def _unpacked(keys: Sequence[Key], packed: bytes | None) -> ColumnRows:
-    import pyarrow as pa
-
     if packed is None:
         return ColumnRows({}, 0, 0)
     table = pa.ipc.open_stream(packed).read_all()
@@ -228,8 +225,6 @@ def _is_odd(kind: Any) -> bool:
 
 def frame_source(data: Any) -> ArrowSource:
     """The columns of a frame; nothing is copied where its memory is Arrow's already."""
-    import pyarrow as pa
-
     if hasattr(data, "iloc") and hasattr(data, "dtypes"):
         data = _plain_pandas(data)
     names = getattr(data, "columns", None)
@@ -282,8 +277,6 @@ def _plain_key(name: Any) -> Key:
 
 def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSource:
     """A mapping of names to columns: arrays, lists or series of one length."""
-    import pyarrow as pa
-
     keys = plain_keys(columns)
     refuse_repeated(keys)
     arrays = {key: arrow_column(key, column) for key, column in zip(keys, columns.values(), strict=True)}
@@ -297,8 +290,6 @@ def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSo
 
 def arrow_column(key: Key, column: Any) -> Any:
     """One column as an Arrow array, NaN as missing; numbers mixed with words become text."""
-    import pyarrow as pa
-
     if (found := _arrow_itself(column)) is not None:
         return found
     if not hasattr(column, "__len__") or isinstance(column, (str, bytes)):
@@ -327,8 +318,6 @@ def arrow_column(key: Key, column: Any) -> Any:
 
 def _arrow_itself(column: Any) -> Any:
     """A column that can say itself what it is to Arrow; an array of pandas too, whose gaps make floats of integers."""
-    import pyarrow as pa
-
     make = pa.chunked_array if is_frame(column) else pa.array if hasattr(column, "__arrow_array__") else None
     if make is None or isinstance(column, np.ndarray):
         return None
@@ -352,8 +341,6 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 
 
 def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
-    import pyarrow as pa
-
     cells = [
         cell.decode("utf-8") if isinstance(cell, bytes) and not isinstance(cell, np.generic) else cell for cell in cells
     ]
@@ -415,8 +402,6 @@ def text_column(data: Any) -> Mapping[Key, Any] | None:
 
 
 def _arrow_series(data: Any) -> Any:
-    import pyarrow as pa
-
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return data
     try:
@@ -427,8 +412,6 @@ def _arrow_series(data: Any) -> Any:
 
 def _strings(cells: Any) -> Any:
     """Strings as Arrow text; None where a cell is anything else, missing ones apart."""
-    import pyarrow as pa
-
     first = next((cell for cell in cells if not is_missing(cell)), None)
     if not isinstance(first, str):
         return None

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType
@@ -45,16 +46,12 @@ class NamedRows(Struct, frozen=True):
 
 
 def _repeated(value: Constant, count: int) -> Any:
-    import pyarrow as pa
-
     if not isinstance(value, str):
         return pa.repeat(pa.scalar(value, pa.int64()), count) if value is not None else pa.nulls(count)
     return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([value]))
 
 
 def _in_column(value: Constant, count: int) -> Any:
-    import pyarrow as pa
-
     cells = _repeated(value, count)
     return cells.cast(pa.string()) if isinstance(value, str) else cells
 
@@ -150,8 +147,6 @@ def _whole(values: Sequence[str | None]) -> Sequence[Constant]:
 
 def _joined(key: Key, columns: Sequence[Any]) -> Any:
     """The first cells of a column in all files, of one type."""
-    import pyarrow as pa
-
     parts = [pa.chunked_array([column]) if isinstance(column, pa.Array) else column for column in columns]
     kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
     if len(kinds) == 1:

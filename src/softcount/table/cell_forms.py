@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from softcount.core.lazy import pa, pc
 from softcount.sources.arrow_columns import filled, number_of, text_of
 
 Read = tuple[np.ndarray, np.ndarray]
@@ -117,9 +118,6 @@ class NumberForm(CellForm, frozen=True, dict=True, tag_field="form", tag="number
         return rf"^(\(?){core}\)?$" if self.parentheses else f"^(){core}$"
 
     def read(self, cells: Sequence[str | None]) -> Read:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         values = text_of([None if cell is None else cell.strip() for cell in cells])
         signs = pc.match_substring_regex(values, "[+-].*[+-]")  # before the unit or after it, not both
         good = pc.and_not(pc.match_substring_regex(values, self.pattern), signs)
@@ -240,8 +238,6 @@ class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
         return found, bad
 
     def _read_as(self, pattern: str, cells: Sequence[str | None]) -> Read:
-        import pyarrow.compute as pc
-
         there = np.array([cell is not None for cell in cells], dtype=bool)
         if not there.any():
             return np.full(len(cells), np.nan), there
@@ -291,14 +287,12 @@ def time_spread(value: float) -> str:
 
 def typed_form(kind: Any) -> TimeForm:
     """The form of a column of dates, times or durations that is no text, by its Arrow type."""
-    import pyarrow.types as types
-
     digits = {"s": 0, "ms": 3}.get(getattr(kind, "unit", "s"), 6)
-    if types.is_date32(kind):
+    if pa.types.is_date32(kind):
         return TimeForm(typed=str(kind))
-    if types.is_duration(kind):
+    if pa.types.is_duration(kind):
         return TimeForm("%D days %H:%M:%S", digits=0, typed=str(kind))
-    if types.is_time(kind):
+    if pa.types.is_time(kind):
         return TimeForm("%H:%M:%S", digits=min(digits, 3), typed=str(kind))
     return TimeForm("%Y-%m-%d %H:%M:%S", digits=0, typed=str(kind))
 
@@ -309,8 +303,6 @@ _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 def typed_times(values: np.ndarray, typed: str) -> Any:
     """Seconds as an Arrow array of such a type, null where they are NaN."""
-    import pyarrow as pa
-
     found = _TYPED.fullmatch(typed)
     assert found is not None
     name, unit, zone = found.groups()
@@ -336,8 +328,6 @@ def time_pattern(pattern: str) -> str:
 
 def _part(name: str, column: Any) -> np.ndarray:
     """A part of dates as float64, NaN where it is none."""
-    import pyarrow as pa
-
     if name == "b":
         return np.array([np.nan if x is None else 1.0 + SHORT_MONTHS.index(x.lower()) for x in column.to_pylist()])
     if name == "sign":
@@ -476,12 +466,10 @@ _NAMED = re.compile(
 
 def named_type(kind: Any) -> str:
     """The name of an Arrow type that values can be given back in; empty for any other (decimal, time zones)."""
-    import pyarrow.types as types
-
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         name = named_type(kind.value_type)
         return name and CATEGORY + name
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     name = "string" if text else str(kind)
     return name if is_named_type(name) else ""
 
@@ -499,8 +487,6 @@ def as_named_type(values: Any, name: str, decimals: int = 0, levels: Sequence[ob
     >>> as_named_type([1, 2], "string", 1).to_pylist(), as_named_type([1, 2], "double").to_pylist()
     (['1.0', '2.0'], [1.0, 2.0])
     """
-    import pyarrow as pa
-
     plain = name.removeprefix(CATEGORY)
     try:
         if plain == "string":

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.lazy import arrow_compute, pa
 from softcount.errors import DataError
 from softcount.sources import arrow_columns, wording
 from softcount.sources.arrow_columns import (
@@ -204,8 +205,6 @@ class MissingWords(Struct, frozen=True):
 
 def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
     """The distinct values of a column, missing ones as None, and for each row the place of its value (-1: null)."""
-    import pyarrow as pa
-
     column = flat(column)
     if cell_type(column.type) is CellType.EMPTY:
         return [], np.full(len(column), -1, dtype=np.int32)
@@ -233,8 +232,6 @@ def mask_words(
     Words with a blank before or after them are found too; the empty cell is no word. In the columns `spelt` a dash is a
     category; in others the note counts it.
     """
-    import pyarrow as pa
-
     if not words.dashes:
         return dict(columns), ()
     kept = {key: flat(column) for key, column in columns.items()}
@@ -263,11 +260,9 @@ def mask_words(
 
 def _lookup(words: MissingWords, kind: Any, more: Sequence[str] = DASHES) -> Any:
     """What finds cells that are one of the words, or a dash, with a blank before or after them or not."""
-    from pyarrow._compute import SetLookupOptions
-
     wanted = dict.fromkeys((*filter(None, words.missing), *more))
     spelt = [f"{before}{word}{after}" for word in wanted for before in ("", " ") for after in ("", " ")]
-    return SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
+    return arrow_compute.SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
 
 
 def _note_of_words(found: Mapping[str, Mapping[Key, int]], rows: int | None) -> str:
@@ -341,14 +336,10 @@ def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
 
 
 def _as_floats(column: Any) -> Any:
-    import pyarrow as pa
-
     return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
 
 
 def _typed_numbers(column: Any, cells: CellType) -> np.ndarray:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if cells is CellType.EMPTY:
@@ -365,8 +356,6 @@ _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 def _seconds(column: Any) -> np.ndarray:
     """Seconds since 1970 (dates, timestamps), since midnight (times) or of length (durations)."""
-    import pyarrow as pa
-
     days = pa.types.is_date32(column.type)
     unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
     ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from softcount.core.lazy import sparse
 from softcount.core.special import mixed
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.table.schema import FARTHEST, Becomes, Contradiction, Key, Kind, Schema
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 UNKNOWN = -1
 """The label code of a row whose class is not known."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import (
@@ -321,8 +322,6 @@ class Meant(Struct, frozen=True):
 
 def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
     """The facts of an Arrow column."""
-    import pyarrow as pa
-
     column = flat(column)
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
@@ -372,8 +371,6 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
 
     None of others, and where a number may be a word for missing.
     """
-    import pyarrow as pa
-
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not text or words.numbers or meant.habits.decimal == ",":
         return None
@@ -391,8 +388,6 @@ def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
 
     The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
     """
-    import pyarrow as pa
-
     some = column.slice(0, FEW_CELLS)
     coded = pa.types.is_dictionary(some.type)
     spelled = some.dictionary if coded else some

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.lazy import pa
 from softcount.errors import DataError, warn
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, filled, flat, numpy_of
@@ -101,8 +102,6 @@ def _float_labels(y: np.ndarray, decimals: bool) -> tuple[np.ndarray, np.ndarray
 
 def _spelt_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels of an array of strings: hashed as the bytes they are, so that only the distinct ones are decoded."""
-    import pyarrow as pa
-
     packed = np.ascontiguousarray(y)
     cells = pa.Array.from_buffers(pa.binary(y.dtype.itemsize), len(y), [None, pa.py_buffer(packed)])
     coded = cells.dictionary_encode()
@@ -164,8 +163,6 @@ def refuse_many_numbers(classes: Sequence[Any], key: object = None) -> None:
 
 def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
     """Labels from lists, series, strings and objects, by Arrow's dictionary."""
-    import pyarrow as pa
-
     if is_frame(y) and not hasattr(y, "dtype") and hasattr(y, "column_names"):
         raise DataError("labels must be one column. Pass the name of the column, or the column itself.")
     column = arrow_column("labels", y)

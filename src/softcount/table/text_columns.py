@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.lazy import pa, pc
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat
@@ -143,9 +144,6 @@ def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
     In a text file, and wherever words for a missing cell were asked for, a cell that is one of them is missing, and
     so is an empty one. Elsewhere only a null is: an empty string is a document without words.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = flat(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -171,9 +169,6 @@ def written(key: Key, cell: Any, missing: MissingWords) -> str | None:
 
 def without_marks(column: Any, marks: frozenset[str]) -> Any:
     """Cells of text with those that are one of the marks made null; blanks around a cell do not count."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     longest = max(SHORT, 2 * max((len(mark.encode()) for mark in marks), default=0))
     short = np.flatnonzero(filled(pc.less_equal(pc.binary_length(column), longest), False))
     cells = column.take(arrow_of(short)).to_pylist()

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.text.count_words import WordBlock
 from softcount.text.word_list import Words, worth_bytes, worth_words
 from softcount.text.words import Reading
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 TOO_MANY = 4
 """Where only so many words are asked for: when so many times as many are in memory, the rarer half is given up."""
@@ -263,8 +261,6 @@ def matrix_of(block: WordBlock, columns: np.ndarray, width: int, dtype: Any = np
 
     The columns rise within each row; counts of words in one column are added up.
     """
-    from scipy import sparse
-
     if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
         from softcount.text import compiled
 
@@ -301,8 +297,6 @@ def emptied(items: deque[Item]) -> Iterator[Item]:
 
 def stacked(made: Iterable[sparse.csr_matrix], width: int, dtype: Any) -> sparse.csr_matrix:
     """The rows of all parts, in their order, as cells of one type; a part is let go once it is copied."""
-    from scipy import sparse
-
     parts = deque(made)
     if len(parts) == 1:
         return parts[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy import pa
 from softcount.text.words import encoded, joined
 
 WORTH_BYTES = 1_000_000
@@ -63,8 +64,6 @@ class Words(Sequence[str]):
 
     def to_arrow(self) -> Any:
         """The words as an Arrow array of `large_string`, which shares their bytes."""
-        import pyarrow as pa
-
         return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 
 Analyzer = Literal["word", "char", "char_wb", "steps"]
@@ -216,8 +217,6 @@ def spelled_list(texts: Sequence[str | None]) -> Spelled:
 
 def spelled_arrow(array: Any) -> Spelled:
     """An Arrow array of text, whole or in chunks, sliced or not; dictionaries and views are written out first."""
-    import pyarrow as pa
-
     if isinstance(array, pa.ChunkedArray):
         # Wide offsets first: put together, chunks may hold more than 2 GB.
         array = array.chunk(0) if array.num_chunks == 1 else array.cast(pa.large_string()).combine_chunks()
