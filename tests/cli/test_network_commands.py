@@ -22,7 +22,7 @@ from networks.drawn_networks import HOSTILE, hostile_network
 from small_networks import marginal, random_network
 from softcount.cli import main
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.files.network_file import write_network
+from softcount.files.bif import write_network
 from softcount.networks.network import Network
 
 CANDY = ("flavor", "wrapper", "holes", "weight", "kind")

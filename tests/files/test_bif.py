@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from networks.drawn_networks import HOSTILE, hostile_network, plain_network, same
 from softcount.errors import DataError, SoftcountError
-from softcount.files.bif import bif_text, read_bif
-from softcount.files.network_file import read_network, write_network
+from softcount.files.bif import bif_text, read_bif, read_network, write_network
 
 RAIN = """\
 network rain {
@@ -256,7 +255,7 @@ def test_a_pipe_is_read_and_what_unpacks_to_too_much_is_not(tmp_path: Path, monk
     writer.start()
     assert same(read_network(tmp_path / "pipe"), read_bif(RAIN))
     writer.join()
-    monkeypatch.setattr("softcount.files.network_file.LONGEST_NETWORK", 1 << 20)
+    monkeypatch.setattr("softcount.files.bif.LONGEST_NETWORK", 1 << 20)
     (tmp_path / "bomb.bif.gz").write_bytes(gzip.compress(RAIN.encode() + bytes(5 << 20)))
     with pytest.raises(DataError, match="longer than 1 MB"):
         read_network(tmp_path / "bomb.bif.gz")

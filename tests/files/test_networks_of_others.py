@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from networks.drawn_networks import drawn_tables, plain_network, same
-from softcount.files.bif import bif_text, read_bif
-from softcount.files.network_file import read_network, write_network
+from softcount.files.bif import bif_text, read_bif, read_network, write_network
 from softcount.networks.network import Network
 
 SIZES = {

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from networks.drawn_networks import HOSTILE, drawn_network
-from softcount.files.network_file import read_network
+from softcount.files.bif import read_network
 from softcount.networks.network import Graph
 from softcount.pictures.text import cell_width
 from softcount.report.graph import DRAWN_NODES, NetworkPicture, graph_dot, graph_lines

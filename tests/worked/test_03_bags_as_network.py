@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.files.network_file import write_network
+from softcount.files.bif import write_network
 from softcount.networks.network import Graph, Network
 
 KINDS = ["h1", "h2", "h3", "h4", "h5"]

@@ -292,7 +292,7 @@ def text_kinds(settings: Mapping[str, Any], table: Table) -> dict[Any, Any]:
 
 def network_request(request: FitRequest, asked: Declared, table: Table, tell: Tell) -> NetworkRequest:
     """What to learn of a network; names that are neither columns nor hidden nodes are refused."""
-    from softcount.files.network_file import read_network
+    from softcount.files.bif import read_network
     from softcount.fit.network import FOLDS, NetworkRequest
     from softcount.fit.network_structure import SearchSettings, graph_of_text
     from softcount.learn.networks import GraphStarts

@@ -53,7 +53,7 @@ def load_any(path: str) -> Fitted | FittedNet:
 
 def _from_network_file(path: str) -> FittedNet:
     from softcount.estimators.net_files import fitted_from
-    from softcount.files.network_file import read_network
+    from softcount.files.bif import read_network
 
     try:
         return fitted_from(read_network(path))

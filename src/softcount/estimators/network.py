@@ -25,7 +25,7 @@ from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import explore_model, report_network
 from softcount.estimators.result_frames import arrow_table, families_of, filled
 from softcount.estimators.saving import save_estimator
-from softcount.files.network_file import read_network, write_network
+from softcount.files.bif import read_network, write_network
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
 from softcount.fit.network_structure import WORDS, SearchSettings, Structure, graph_of, learner, pairs_of, structure_of

@@ -72,7 +72,7 @@ def graph_of(edges: Any) -> Graph:
             edges,
         )
     if isinstance(edges, Path) or (isinstance(edges, str) and edges.lower().endswith(SUFFIXES)):
-        from softcount.files.network_file import read_network
+        from softcount.files.bif import read_network
 
         return read_network(edges).graph
     if isinstance(edges, str):
