@@ -1,20 +1,11 @@
-"""Lazy imports: functions and modules that are loaded on first use. Loading SciPy takes longer than a small fit."""
+"""Functions and modules that are imported on first use. Loading SciPy takes longer than a small fit."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-FEW = 256
-"""Numbers up to which plain Python is quick enough."""
-FEW_STEPS = 500.0
-"""Rates up to which the terms of a Poisson distribution are added up."""
-HALF_ROOT = math.sqrt(0.5)
 
 
 def lazy_function(module: str, name: str) -> Callable[..., Any]:
@@ -43,8 +34,6 @@ gammaincc = lazy_function("scipy.special", "gammaincc")
 gammaln = lazy_function("scipy.special", "gammaln")
 logit = lazy_function("scipy.special", "logit")
 logsumexp = lazy_function("scipy.special", "logsumexp")
-_many_ndtr = lazy_function("scipy.special", "ndtr")
-_many_pdtr = lazy_function("scipy.special", "pdtr")
 pdtrc = lazy_function("scipy.special", "pdtrc")
 polygamma = lazy_function("scipy.special", "polygamma")
 psi = lazy_function("scipy.special", "psi")
@@ -53,36 +42,6 @@ stdtr = lazy_function("scipy.special", "stdtr")
 stdtrit = lazy_function("scipy.special", "stdtrit")
 xlog1py = lazy_function("scipy.special", "xlog1py")
 xlogy = lazy_function("scipy.special", "xlogy")
-
-
-def ndtr(z: Any) -> Any:
-    """The standard normal distribution function; of a few numbers without SciPy, which takes 0.15 s to load.
-
-    >>> ndtr(0.0), ndtr(np.array([-1.0, 30.0])).round(4).tolist()
-    (0.5, [0.1587, 1.0])
-    """
-    values = np.asarray(z, dtype=np.float64)
-    if values.size > FEW:
-        return _many_ndtr(z)
-    found = [0.5 * math.erfc(-value * HALF_ROOT) for value in values.ravel().tolist()]
-    return np.array(found).reshape(values.shape) if values.ndim else found[0]
-
-
-def pdtr(k: float, rate: np.ndarray) -> np.ndarray:
-    """The probability of at most k, a whole number, under Poisson distributions; of a few rates without SciPy.
-
-    >>> pdtr(2.0, np.array([1.0, 4.0])).round(4)
-    array([0.9197, 0.2381])
-    """
-    most = float(np.max(rate, initial=0.0))
-    if np.size(rate) > FEW or not most <= FEW_STEPS:
-        return np.asarray(_many_pdtr(k, rate))
-    if k > most + 40.0 * math.sqrt(most) + 100.0:
-        return np.ones(np.shape(rate))
-    steps = np.arange(1.0, k + 1.0)
-    with np.errstate(divide="ignore"):
-        logs = np.cumsum(np.log(rate)[..., None] - np.log(steps), axis=-1)
-    return np.asarray(np.minimum((np.exp(logs).sum(axis=-1) + 1.0) * np.exp(-rate), 1.0))
 
 
 class LazyModule:

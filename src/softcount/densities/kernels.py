@@ -9,7 +9,8 @@ from math import ceil, inf, pi, sqrt
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy import expit, ndtr
+from softcount.core.lazy import expit
+from softcount.core.special import ndtr
 from softcount.errors import DataError
 
 Shape = Callable[[np.ndarray], np.ndarray]

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy import ndtr
-from softcount.core.special import NARROW, least_share, softmax_rows
+from softcount.core.special import NARROW, least_share, ndtr, softmax_rows
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.answers import draw_block, fill_one_by_one

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy import betaln, gammaln, ndtr, psi, stdtr, xlog1py
-from softcount.core.special import log_rising
+from softcount.core.lazy import betaln, gammaln, psi, stdtr, xlog1py
+from softcount.core.special import log_rising, ndtr
 from softcount.core.twofold import Twofold, stack, two_sum
 from softcount.errors import DataError
 from softcount.families.base import Family, register, said, said_spread, scalar_prior, spoken

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
-from softcount.core.lazy import betainc, betaln, gammaln, pdtr, pdtrc, xlog1py
-from softcount.core.special import log_rising
+from softcount.core.lazy import betainc, betaln, gammaln, pdtrc, xlog1py
+from softcount.core.special import log_rising, pdtr
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
