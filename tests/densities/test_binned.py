@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from densities.plain_densities import plain_cdf, plain_density, plain_log_gaussian
-from softcount.densities.binned import BLOCK, DENSE, BinnedDensity, bins_of, level_for
+from softcount.densities.density import BLOCK, DENSE, BinnedDensity, bins_of, level_for
 from softcount.densities.kernels import KERNELS, WeightedPoints, near_cdf, near_log_density
 from softcount.errors import DataError
 
@@ -64,17 +64,16 @@ def test_halves_add_to_the_whole_in_any_order_bit_for_bit(values, level, up, ran
     random.shuffle(values)
     cut = random.randint(1, len(values) - 1)
     parts = [bins_of(WeightedPoints(np.array(part)), level) for part in (values[:cut], values[cut:])]
-    same(parts[0].plus(parts[1]), whole)
-    same(parts[0].coarser(level + up).plus(parts[1]), whole.coarser(level + up))
+    both = parts[0].points().plus(parts[1].points())
+    same(bins_of(both, level), whole)
+    same(bins_of(both, level + up), bins_of(whole.points(), level + up))
 
 
 def test_a_coarser_grid_is_what_the_rows_would_have_made_there():
     values = np.random.default_rng(0).integers(-5000, 5000, 500) / 64
     fine = bins_of(WeightedPoints(values), -8)
     for level in (-8, -7, -3, 0, 4):
-        same(fine.coarser(level), bins_of(WeightedPoints(values), level))
-    with pytest.raises(ValueError, match="cannot be made finer"):
-        fine.coarser(-9)
+        same(bins_of(fine.points(), level), bins_of(WeightedPoints(values), level))
 
 
 def test_values_far_apart_are_binned_block_by_block():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import gamma, pi, sqrt
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core.special import brent_root, crossing
-from softcount.densities.binned import BinnedDensity, bins_of, level_for
+from softcount.densities.density import BinnedDensity, bins_of, level_for
 from softcount.densities.kernels import DIGITS, KERNELS, SmoothingKernel, WeightedPoints
 from softcount.errors import DataError
 
@@ -65,6 +65,7 @@ MOST_BINS = 1 << 20
 ISJ_BINS = 1 << 14
 SMALLEST, LARGEST = 1e-290, 1e290
 """Deviations between which no square of a ratio is too small or too large for a number."""
+UNSOLVED = "the values are too few or too rounded for the rule of Sheather and Jones: use bandwidth='isj'."
 
 
 def bandwidth_of(rule: object, points: WeightedPoints, kernel: SmoothingKernel, columns: int = 1) -> float:
@@ -176,7 +177,7 @@ def sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
         if difference(low) * difference(high) <= 0:
             return brent_root(difference, low, high, 0.1 * low)
         low, high = low / 1.2, high * 1.2
-    raise _unsolved()
+    raise DataError(UNSOLVED)
 
 
 def direct_plug_in(points: WeightedPoints, columns: int = 1) -> float:
@@ -196,12 +197,8 @@ def _jones_pairs(points: WeightedPoints) -> tuple[Pairs, float, float]:
 def _positive(estimate: float) -> float:
     """An estimate that cannot be negative: where it is, the values are too few or too rounded for these rules."""
     if not estimate > 0:
-        raise _unsolved()
+        raise DataError(UNSOLVED)
     return estimate
-
-
-def _unsolved() -> DataError:
-    return DataError("the values are too few or too rounded for the rule of Sheather and Jones: use bandwidth='isj'.")
 
 
 def unbiased(points: WeightedPoints, columns: int = 1) -> float:
@@ -277,7 +274,6 @@ def _excess(time: float, rows: float, squares: np.ndarray) -> float:
 
 
 def likeliest(points: WeightedPoints, columns: int = 1) -> float:
-    """The width under which the rows, each left out in turn, are the most probable."""
     from scipy.optimize import minimize_scalar
 
     reference = np.log(silverman(points))
@@ -292,36 +288,3 @@ RULES: dict[str, Callable[[WeightedPoints, int], float]] = {
     "scott": scott, "silverman": silverman, "isj": improved_sheather_jones, "sj": sheather_jones,
     "sj-dpi": direct_plug_in, "ucv": unbiased, "cv": likeliest,
 }  # fmt: skip
-
-# Bias and variance of a kernel density at a bandwidth.
-
-GRID = np.linspace(-6.0, 6.0, 241)
-"""Where densities are compared: beyond, a standard normal has 2e-9 of its mass."""
-
-Trade = dict[str, np.ndarray]
-
-
-def bias_variance(widths: Sequence[float], rows: int = 100, samples: int = 200, seed: int = 0) -> Trade:
-    """Squared bias, variance and their sum, integrated, of Gaussian kernel densities of standard normal samples.
-
-    A narrow kernel follows the sample (much variance, little bias), a wide one forgets it (the other way round).
-
-    >>> trade = bias_variance([0.05, 0.337, 2.0])
-    >>> for figures in zip(*trade.values()):
-    ...     print(*(f"{x:.4f}" for x in figures))
-    0.0500 0.0001 0.0544 0.0544
-    0.3370 0.0006 0.0061 0.0067
-    2.0000 0.0824 0.0002 0.0826
-    """
-    kernel, rng = KERNELS["gaussian"], np.random.default_rng(seed)
-    truth = kernel.pdf(GRID)
-    step = GRID[1] - GRID[0]
-    mean, square = np.zeros((2, len(widths), len(GRID)))
-    for _ in range(samples):
-        away = GRID[:, None] - rng.standard_normal(rows)
-        density = np.array([kernel.pdf(away / h).mean(axis=1) / h for h in widths])
-        mean += density / samples
-        square += density**2 / samples
-    variance = (square - mean**2).sum(axis=1) * step * samples / (samples - 1)
-    bias = ((mean - truth) ** 2).sum(axis=1) * step - variance / samples  # what the mean's own noise adds
-    return {"width": np.array(widths, dtype=np.float64), "bias": bias, "variance": variance, "error": bias + variance}

@@ -1,4 +1,4 @@
-"""Kernel densities of one column or of several."""
+"""Kernel densities of one column or of several, summed one by one or on a grid of bins."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from softcount.densities.binned import LINEAR, BinnedDensity, bins_of, level_for
 from softcount.densities.kernels import (
     DIGITS,
     OPEN,
+    UNREFLECTED,
     Images,
     Reflection,
     SmoothingKernel,
@@ -19,6 +19,239 @@ from softcount.densities.kernels import (
     near_cdf,
     near_log_density,
 )
+from softcount.errors import DataError
+
+# -- bins
+
+BLOCK = 1024
+"""Nodes that are kept or left out together."""
+FURTHEST = float(1 << 52)
+"""Nodes further from 0 than this cannot be distinguished."""
+DENSE = 1 << 21
+"""Nodes from the least value to the greatest up to which none is left out."""
+CELLS_BETWEEN_QUARTILES = 16
+"""As a power of two."""
+
+
+class DyadicBins(Struct, frozen=True):
+    """Weights on the multiples of 2^level; a value between two of them is shared out, the nearer one getting more.
+
+    Node 0 is the number 0 whatever the data, and a cell of one level is two of the level below: bins of one level add
+    node by node, and the nodes of a finer level, shared out again, become those of a coarser one. `blocks` are the
+    numbers of the blocks of 1,024 nodes that hold any weight, `weights` (blocks x 1,024) what they hold.
+
+    >>> bins = bins_of(WeightedPoints(np.array([0.25, 2.0, 1.5])), 0)
+    >>> bins.points().ordered
+    (array([0., 1., 2.]), array([0.75, 0.75, 1.5 ]))
+    >>> bins_of(bins.points(), 1).points().ordered
+    (array([0., 2.]), array([1.125, 1.875]))
+    """
+
+    level: int
+    blocks: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def width(self) -> float:
+        return 2.0**self.level
+
+    def points(self) -> WeightedPoints:
+        """The nodes that hold anything, as points."""
+        block, node = np.nonzero(self.weights)
+        return WeightedPoints((self.blocks[block] * BLOCK + node) * self.width, self.weights[block, node], self.level)
+
+
+def compress(points: WeightedPoints) -> WeightedPoints:
+    """Many points as nodes of a grid of 65,536 cells or more between the quartiles, or of the coarser one they are on.
+
+    A power of two in the data's own units, so that parts compressed by themselves add up like the whole.
+    """
+    spread = points.middle_half or points.deviation
+    level = int(np.floor(np.log2(spread))) - CELLS_BETWEEN_QUARTILES
+    return bins_of(points, level if points.level is None else max(level, points.level)).points()
+
+
+def bins_of(points: WeightedPoints, level: int) -> DyadicBins:
+    """Points shared out among the nodes of a level.
+
+    Rows without weights add up to the same bits in any order: a value is taken at the nearest 2^-20 of its cell.
+    """
+    from softcount.densities.bin_loops import share_out  # compiled
+
+    scale, values = 2.0**-level, points.values
+    least, most = float(values.min()) * scale, float(values.max()) * scale
+    if max(abs(least), abs(most)) >= FURTHEST:
+        raise DataError("the values lie too far apart, or too far from 0, for cells this narrow: use exact=True.")
+    first, last = int(np.floor(least)) // BLOCK, (int(np.floor(most)) + 1) // BLOCK
+    weights = np.empty(0) if points.weights is None else points.weights
+    if (last - first + 1) * BLOCK <= DENSE:
+        blocks = np.arange(first, last + 1)
+        nodes = np.zeros((len(blocks), BLOCK))
+        share_out(values, weights, scale, first * BLOCK, nodes.reshape(-1))
+        return DyadicBins(level, blocks, nodes)
+    # The values are so far apart that most blocks between them are empty: each block by itself.
+    order = np.argsort(values, kind="stable")
+    values, weights = values[order], weights[order] if len(weights) else weights
+    block = np.floor_divide(np.floor(values * scale), BLOCK).astype(np.int64)
+    held, starts = np.unique(block, return_index=True)
+    blocks = np.union1d(held, held + 1)  # the last cell of a block shares with the first node of the next
+    nodes = np.zeros((len(blocks), BLOCK))
+    slots = np.searchsorted(blocks, held)
+    for at, start, stop in zip(slots, starts, [*starts[1:], len(values)], strict=True):
+        both = nodes[at : at + 2].reshape(-1)
+        share_out(values[start:stop], weights[start:stop], scale, blocks[at] * BLOCK, both)
+    return DyadicBins(level, blocks, nodes)
+
+
+# -- the density of bins: one convolution for all queries, with a known bound on the error
+
+FINE = 512
+"""Cells to a bandwidth, at least."""
+RATIO = 16
+"""Fine cells to a cell of the grid on which the convolution runs."""
+PER_BLOCK = BLOCK // RATIO
+LINEAR, CUBIC = 1 / 8, 3 / 128
+"""The error of a straight line between two nodes, and of a cubic through four, over the derivative next in order."""
+FAINT = 1e-6
+"""Below this share of the peak, queries are summed one by one: the convolution's own rounding would show."""
+FRACTION = np.arange(RATIO) / RATIO
+CUBIC_SHARES = np.stack(
+    [
+        -FRACTION * (FRACTION - 1) * (FRACTION - 2) / 6, (FRACTION + 1) * (FRACTION - 1) * (FRACTION - 2) / 2,
+        -(FRACTION + 1) * FRACTION * (FRACTION - 2) / 2, (FRACTION + 1) * FRACTION * (FRACTION - 1) / 6,
+    ],
+    axis=1,
+)  # fmt: skip
+"""(16 x 4) how much of a fine node goes to the four coarse nodes around its cell."""
+
+
+def level_for(h: float) -> int:
+    """The level of the bins that a bandwidth wants.
+
+    >>> level_for(1.0), level_for(0.99), level_for(1024.0)
+    (-9, -10, 1)
+    """
+    return int(np.floor(np.log2(h / FINE)))
+
+
+class BinnedDensity(Struct, frozen=True, dict=True):
+    """The density of bins under a smooth kernel; `points` are what the bins were made of, for the far tails.
+
+    >>> from softcount.densities.kernels import KERNELS
+    >>> points = WeightedPoints(np.array([0.0, 1.0]))
+    >>> density = BinnedDensity(bins_of(points, level_for(0.5)), KERNELS["gaussian"], 0.5, points)
+    >>> np.exp(density.log_density(np.array([0.0, 30.0]))).round(6), density.error < 1e-6
+    (array([0.452933, 0.      ]), True)
+    """
+
+    bins: DyadicBins
+    kernel: SmoothingKernel
+    h: float
+    points: WeightedPoints
+
+    @property
+    def error(self) -> float:
+        """The most by which a density can be wrong, as a share of the greatest density there is."""
+        second, fourth = self.kernel.bends or (np.inf, np.inf)
+        fine = self.bins.width / self.h
+        return LINEAR * second * fine**2 + 2 * CUBIC * fourth * (RATIO * fine) ** 4
+
+    @property
+    def width(self) -> float:
+        """The width of a cell of the curve."""
+        return self.bins.width * RATIO
+
+    @cached_property
+    def blocks(self) -> np.ndarray:
+        """The numbers of the blocks that the curve covers: those with weight, and as many around as kernels reach."""
+        reach = float(self.kernel.reach(np.zeros(1), DIGITS)[0]) * self.h
+        around = int(np.ceil(reach / (BLOCK * self.bins.width))) + 1
+        held = self.bins.blocks
+        if held[-1] - held[0] == len(held) - 1:
+            return np.arange(held[0] - around, held[-1] + around + 1)
+        return np.unique(held[:, None] + np.arange(-around, around + 1))
+
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """The weights on the coarser grid, each shared out among four nodes, so that cubics keep their values."""
+        from softcount.densities.bin_loops import pass_on  # compiled
+
+        shares = np.zeros((self.bins.weights.size // RATIO, 4))
+        pass_on(self.bins.weights.reshape(-1, RATIO), CUBIC_SHARES, shares)
+        spread = np.zeros((len(self.blocks), PER_BLOCK, 4))
+        spread[np.searchsorted(self.blocks, self.bins.blocks)] = shares.reshape(-1, PER_BLOCK, 4)
+        cells = spread.reshape(-1, 4)
+        mass = cells[:, 1].copy()
+        mass[:-1] += cells[1:, 0]
+        mass[1:] += cells[:-1, 2]
+        mass[2:] += cells[:-2, 3]
+        return mass
+
+    @cached_property
+    def curve(self) -> np.ndarray:
+        """The density at the nodes of the blocks, with two nodes of nothing at either end."""
+        curve = self._convolve(self.kernel.pdf(self._away)) / (self.total * self.h)
+        return np.concatenate([[0.0, 0.0], np.maximum(curve, 0.0), [0.0, 0.0]])
+
+    @cached_property
+    def total(self) -> float:
+        return float(self.bins.weights.sum())
+
+    @property
+    def _away(self) -> np.ndarray:
+        """Distances in bandwidths from a node to those after it, as far as a kernel reaches."""
+        reach = float(self.kernel.reach(np.zeros(1), DIGITS)[0])
+        return np.arange(int(np.ceil(reach * self.h / self.width)) + 1) * (self.width / self.h)
+
+    def _convolve(self, half: np.ndarray, sign: float = 1.0) -> np.ndarray:
+        """The mass under a kernel given by its right half, its left half being the same times `sign`."""
+        from scipy.fft import irfft, next_fast_len, rfft
+
+        size = next_fast_len(len(self.mass), real=True)
+        kernel = np.zeros(size)
+        kernel[: len(half)] = half
+        kernel[size - len(half) + 1 :] = sign * half[:0:-1]
+        return np.asarray(irfft(rfft(self.mass, size) * rfft(kernel), size)[: len(self.mass)])
+
+    def log_density(self, queries: np.ndarray, images: Images = UNREFLECTED) -> np.ndarray:
+        """The logarithm of the density at each query, or of the sum of those at its images."""
+        from softcount.densities.bin_loops import read_curve  # compiled
+
+        found, part = np.empty(len(queries)), np.empty(len(queries))
+        read_curve(queries, 1 / self.width, self.blocks, self.curve, found)
+        for sign, shift in images[1:]:
+            read_curve(sign * queries + shift, 1 / self.width, self.blocks, self.curve, part)
+            found += part
+        faint = found <= FAINT * self.curve.max()
+        if not faint.any():
+            return np.asarray(np.log(found, out=found))
+        np.log(found, out=found, where=~faint)
+        found[faint] = near_log_density(self.points, queries[faint], self.kernel, self.h, images)
+        return found
+
+    @cached_property
+    def cumulative(self) -> np.ndarray:
+        """The share of the density at or below each node."""
+        half = self.kernel.cdf(self._away) - 1.0
+        half[0] = 0.0
+        return np.asarray((np.cumsum(self.mass) - 0.5 * self.mass + self._convolve(half, -1.0)) / self.total)
+
+    def cdf(self, queries: np.ndarray) -> np.ndarray:
+        """The share of the density at or below each query: a cubic with the density as its slope."""
+        place = np.clip(queries / self.width, self.blocks[0] * PER_BLOCK, (self.blocks[-1] + 1) * PER_BLOCK - 1.5)
+        cell = np.floor(place)
+        block = np.floor_divide(cell, PER_BLOCK).astype(np.int64)
+        slot = np.searchsorted(self.blocks, block)
+        within = np.where(self.blocks[slot] == block, cell - block * PER_BLOCK, 0).astype(np.int64)
+        at = np.minimum(slot * PER_BLOCK + within, len(self.cumulative) - 2)
+        t = np.where(self.blocks[slot] == block, place - cell, 0.0)
+        low, high = self.cumulative[at], self.cumulative[at + 1]
+        slope = self.curve * self.width
+        bend = t * (1 - t) * ((1 - t) * (slope[at + 2] - high + low) - t * (slope[at + 3] - high + low))
+        return np.asarray(np.clip(low + t * (high - low) + bend, 0.0, 1.0))
+
+
+# -- one column
 
 SUMMED = 4096
 """Points up to which every sum is made one by one: less work than waking the compiled loops."""
@@ -41,7 +274,6 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def binned(self) -> BinnedDensity | None:
-        """The curve of the binned points, where there is one."""
         if self.exact or self.kernel.bends is None or len(self.points.values) <= SUMMED:
             return None
         level = level_for(self.h) if self.points.level is None else max(level_for(self.h), self.points.level)
@@ -49,7 +281,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
     @property
     def error(self) -> float:
-        """The most by which a density can be wrong, as a share of the peak; rounding apart."""
+        """The most by which a density can be wrong, as a share of the peak, not counting rounding."""
         binned = 0.0 if self.binned is None else self.binned.error
         if self.points.level is None:
             return binned
@@ -63,18 +295,23 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def images(self) -> Images:
-        """The images of a query behind the ends."""
         return self.ends.images(self.reach)
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:
-        """The logarithm of the density at each query: minus infinity beyond the ends."""
+        """The logarithm of the density at each query: minus infinity beyond the ends, 0 for a missing one."""
+        missing = np.isnan(queries) if np.isnan(queries.sum()) else None
+        known = queries if missing is None else queries[~missing]
         if self.binned is not None:
-            found = self.binned.log_density(queries, self.images)
+            found = self.binned.log_density(known, self.images)
         else:
-            found = near_log_density(self.points, queries, self.kernel, self.h, self.images)
+            found = near_log_density(self.points, known, self.kernel, self.h, self.images)
         if len(self.images) > 1:
-            found[~self.ends.inside(queries)] = -np.inf
-        return found
+            found[~self.ends.inside(known)] = -np.inf
+        if missing is None:
+            return found
+        whole = np.zeros(len(queries))
+        whole[~missing] = found
+        return whole
 
     def cdf(self, queries: np.ndarray) -> np.ndarray:
         """The probability of a value at or below each query; of a missing one, missing."""
@@ -84,24 +321,24 @@ class ColumnDensity(Struct, frozen=True, dict=True):
             found[missing] = np.nan
             return found
         if len(self.images) == 1:
-            return self._whole_cdf(queries)
+            return self._unreflected_cdf(queries)
         queries = np.clip(queries, self.ends.low, self.ends.high)
         found = np.zeros(len(queries))
         for sign, shift in self.images:
             start = sign * np.array([self.ends.low if self.ends.low > -np.inf else self.ends.high]) + shift
-            found += sign * (self._whole_cdf(sign * queries + shift) - self._whole_cdf(start))
+            found += sign * (self._unreflected_cdf(sign * queries + shift) - self._unreflected_cdf(start))
         return np.clip(found + (0.0 if self.ends.low > -np.inf else 1.0), 0.0, 1.0)
 
-    def _whole_cdf(self, queries: np.ndarray) -> np.ndarray:
-        """The cumulative density before anything is folded back."""
+    def _unreflected_cdf(self, queries: np.ndarray) -> np.ndarray:
         if self.binned is not None:
             return self.binned.cdf(queries)
         return near_cdf(self.points, queries, self.kernel, self.h)
 
     def quantile(self, shares: np.ndarray) -> np.ndarray:
-        """The value that has each share of the density at or below it, found by halving."""
-        low = np.full(len(shares), max(float(self.points.values.min()) - self.reach, self.ends.low))
-        high = np.full(len(shares), min(float(self.points.values.max()) + self.reach, self.ends.high))
+        """The value that has each share of the density at or below it, found by bisection."""
+        least, most = float(self.points.values.min()), float(self.points.values.max())
+        low = np.full(len(shares), max(least - self.reach, self.ends.low))
+        high = np.full(len(shares), min(most + self.reach, self.ends.high))
         for _ in range(HALVINGS):
             middle = 0.5 * low + 0.5 * high
             if not ((low < middle) & (middle < high)).any():
@@ -112,15 +349,9 @@ class ColumnDensity(Struct, frozen=True, dict=True):
                 high - low <= 1e-13 * self.h
             ).all():
                 break
-        return np.where(shares <= 0, self._first(), np.where(shares >= 1, self._last(), high))
-
-    def _first(self) -> float:
-        """Where the density begins."""
-        return max(float(self.points.values.min()) - self.h * self.kernel.support, self.ends.low)
-
-    def _last(self) -> float:
-        """Where the density ends."""
-        return min(float(self.points.values.max()) + self.h * self.kernel.support, self.ends.high)
+        support = self.h * self.kernel.support
+        first, last = max(least - support, self.ends.low), min(most + support, self.ends.high)
+        return np.where(shares <= 0, first, np.where(shares >= 1, last, high))
 
     def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
         """Values drawn: a point by its weight, a step by the kernel, folded back at the ends."""
@@ -130,7 +361,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
         return self.ends.folded(values[np.minimum(drawn, len(values) - 1)] + steps)
 
 
-# Kernel density of several columns: at every row a product of kernels, one per column.
+# -- several columns: at every row a product of kernels, one per column
 
 CELLS = 1 << 18
 
@@ -146,13 +377,13 @@ class ProductDensity(Struct, frozen=True):
     kernel: SmoothingKernel
     h: np.ndarray
     ends: tuple[Reflection, ...]
+    error = 0.0
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:
-        """The logarithm of the density of each row."""
         found = np.empty(len(queries))
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights / self.weights.sum())
-        for block in _blocks(len(queries), len(self.values)):
+        for block in self._blocks(len(queries)):
             logs = np.broadcast_to(log_weights, (len(queries[block]), len(self.values))).copy()
             for column in range(queries.shape[1]):
                 logs += self._log_kernels(queries[block, column], column)
@@ -176,10 +407,17 @@ class ProductDensity(Struct, frozen=True):
         found[np.isnan(cells)] = 0.0
         return found
 
+    def cdf(self, queries: np.ndarray) -> np.ndarray:
+        """The probability of all columns at or below theirs."""
+        return self.integral(np.full_like(queries, -np.inf), queries)
+
+    def quantile(self, shares: np.ndarray) -> np.ndarray:
+        raise DataError(f"quantile is for one column, and this density has {self.values.shape[1]}.")
+
     def integral(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """The probability of the box between each pair of corners."""
         found = np.empty(len(low))
-        for block in _blocks(len(low), len(self.values)):
+        for block in self._blocks(len(low)):
             shares = np.broadcast_to(self.weights / self.weights.sum(), (len(low[block]), len(self.values))).copy()
             for column in range(low.shape[1]):
                 shares *= self._share_between(low[block, column], high[block, column], column)
@@ -205,8 +443,7 @@ class ProductDensity(Struct, frozen=True):
             columns.append(ends.folded(self.values[drawn, column] + step))
         return np.stack(columns, axis=1)
 
-
-def _blocks(queries: int, rows: int) -> Iterator[slice]:
-    step = max(1, CELLS // max(rows, 1))
-    for start in range(0, queries, step):
-        yield slice(start, start + step)
+    def _blocks(self, queries: int) -> Iterator[slice]:
+        step = max(1, CELLS // max(len(self.values), 1))
+        for start in range(0, queries, step):
+            yield slice(start, start + step)

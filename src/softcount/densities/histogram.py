@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from math import pi, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.lazy import gammaln
 from softcount.densities.kernels import WeightedPoints
@@ -20,6 +22,42 @@ ENOUGH_BINS = 10
 """More bins that are tried after those that were best."""
 FALSE_ALARM = 0.05
 """The share of false cuts that Bayesian blocks accept in noise."""
+
+
+class HistogramDensity(Struct, frozen=True, dict=True):
+    """A density in steps; one prior row is spread evenly from the first edge to the last."""
+
+    edges: np.ndarray
+    counts: np.ndarray
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        widths = np.diff(self.edges)
+        return np.asarray((self.counts + widths / widths.sum()) / (self.counts.sum() + 1))
+
+    @cached_property
+    def below(self) -> np.ndarray:
+        """The probability below each edge."""
+        return np.concatenate([[0.0], np.cumsum(self.probabilities)[:-1], [1.0]])
+
+    def log_density(self, queries: np.ndarray) -> np.ndarray:
+        """Minus infinity outside the edges, 0 for a missing value."""
+        heights = np.log(self.probabilities / np.diff(self.edges))
+        with np.errstate(invalid="ignore"):
+            inside = (queries >= self.edges[0]) & (queries <= self.edges[-1])
+        found = np.where(np.isnan(queries), 0.0, -np.inf)
+        where = np.searchsorted(self.edges, queries[inside], side="right") - 1
+        found[inside] = heights[np.minimum(where, len(heights) - 1)]
+        return found
+
+    def cdf(self, queries: np.ndarray) -> np.ndarray:
+        return np.asarray(np.interp(queries, self.edges, self.below))
+
+    def quantile(self, shares: np.ndarray) -> np.ndarray:
+        return np.asarray(np.interp(shares, self.below, self.edges))
+
+    def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        return self.quantile(rng.random(number))
 
 
 def edges_of(bins: object, points: WeightedPoints) -> np.ndarray:

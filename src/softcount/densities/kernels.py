@@ -52,7 +52,10 @@ class SmoothingKernel(Struct, frozen=True):
         if self.support < inf:
             with np.errstate(divide="ignore"):
                 return np.log(self.pdf(u))
-        return -0.5 * u * u - LOG_ROOT_TWO_PI if self.name == "gaussian" else _log_logistic(u)
+        if self.name == "gaussian":
+            return np.asarray(-0.5 * u * u - LOG_ROOT_TWO_PI)
+        away = np.abs(u)
+        return np.asarray(-away - 2 * np.log1p(np.exp(-away)))
 
     def reach(self, nearest: np.ndarray, lost: float) -> np.ndarray:
         """How far away a point adds less than exp(-lost) of what one `nearest` away adds."""
@@ -63,15 +66,9 @@ class SmoothingKernel(Struct, frozen=True):
 
 
 def named_kernel(name: object) -> SmoothingKernel:
-    """The kernel of this name."""
     if not isinstance(name, str) or name not in KERNELS:
         raise DataError(f"there is no kernel {name!r}. There are: {', '.join(KERNELS)}.")
     return KERNELS[name]
-
-
-def _log_logistic(u: np.ndarray) -> np.ndarray:
-    away = np.abs(u)
-    return np.asarray(-away - 2 * np.log1p(np.exp(-away)))
 
 
 def _power(height: float, power: int) -> Shape:
@@ -87,11 +84,6 @@ def _power_cdf(*odd: float) -> Shape:
         return 0.5 + u * np.polyval(odd[::-1], u * u)
 
     return cdf
-
-
-def _between(shape: Shape) -> Shape:
-    """A shape that is 0 from 1 on."""
-    return lambda u: np.where(np.abs(u) < 1, shape(np.clip(u, -1.0, 1.0)), 0.0)
 
 
 def _triangular_cdf(u: np.ndarray) -> np.ndarray:
@@ -126,7 +118,7 @@ _EVERY = (
         350 / 429, 1 / 9,
     ),
     SmoothingKernel(
-        "cosine", _between(lambda u: pi / 4 * np.cos(0.5 * pi * u)),
+        "cosine", lambda u: np.where(np.abs(u) < 1, pi / 4 * np.cos(0.5 * pi * np.clip(u, -1.0, 1.0)), 0.0),
         lambda u: np.asarray(0.5 + 0.5 * np.sin(0.5 * pi * np.clip(u, -1.0, 1.0))),
         lambda rng, n: 2 / pi * np.arcsin(rng.uniform(-1.0, 1.0, n)), pi**2 / 16, 1 - 8 / pi**2,
     ),
@@ -155,7 +147,6 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 
     @cached_property
     def total(self) -> float:
-        """How many rows the points stand for."""
         return float(len(self.values) if self.weights is None else self.weights.sum())
 
     @cached_property
@@ -174,7 +165,6 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 
     @cached_property
     def mean(self) -> float:
-        """The mean, from sums around one of the values."""
         anchor = float(self.values[0])
         with np.errstate(over="ignore", invalid="ignore"):
             return anchor + float(np.average(self.values - anchor, weights=self.weights))
@@ -200,16 +190,15 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 
     @cached_property
     def middle_half(self) -> float:
-        """The distance between the quartiles."""
         return self.quantile(0.75) - self.quantile(0.25)
 
     def plus(self, other: WeightedPoints) -> WeightedPoints:
-        """Both sets of points as one."""
         values = np.concatenate([self.values, other.values])
         level = max((x.level for x in (self, other) if x.level is not None), default=None)
         if self.weights is None and other.weights is None:
             return WeightedPoints(values, None, level)
-        return WeightedPoints(values, np.concatenate([_filled(self), _filled(other)]), level)
+        weights = [np.ones(len(x.values)) if x.weights is None else x.weights for x in (self, other)]
+        return WeightedPoints(values, np.concatenate(weights), level)
 
     def refuse_no_spread(self, remedy: str) -> None:
         """Raise where nothing can be learned about how far apart the values lie."""
@@ -224,10 +213,6 @@ class WeightedPoints(Struct, frozen=True, dict=True):
                 f"the weights sum to {self.total:g}, but a weight says how many rows one stands for. "
                 f"Scale them to sum to the number of rows, or give the bandwidth as a number."
             )
-
-
-def _filled(points: WeightedPoints) -> np.ndarray:
-    return np.ones(len(points.values)) if points.weights is None else points.weights
 
 
 # Sums of kernels over the points near each query: exact, also in the far tails.
@@ -343,7 +328,6 @@ class Reflection(Struct, frozen=True):
         return (*((1.0, shift) for shift in shifts), *((-1.0, 2 * self.low + shift) for shift in shifts))
 
     def inside(self, values: np.ndarray) -> np.ndarray:
-        """Whether each value lies between the ends."""
         return np.asarray((values >= self.low) & (values <= self.high))
 
     def folded(self, values: np.ndarray) -> np.ndarray:
@@ -357,7 +341,6 @@ class Reflection(Struct, frozen=True):
         return np.clip(self.low + away, self.low, self.high)
 
     def refuse_wide(self, h: float) -> None:
-        """Raise where the bandwidth is far wider than the column can be."""
         if h > WIDEST * (self.high - self.low):
             raise DataError(
                 f"the bandwidth {h:g} is more than {WIDEST:g} times the distance between the bounds "
@@ -375,15 +358,10 @@ def reflection_of(bounds: object) -> Reflection:
         return OPEN
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise DataError(f"bounds must be a pair such as (0, None) or (0, 1), not {bounds!r}.")
-    low, high = (_end(end, usual) for end, usual in zip(bounds, (-inf, inf), strict=True))
+    for end in bounds:
+        if end is not None and (isinstance(end, bool) or not isinstance(end, (int, float, np.number))):
+            raise DataError(f"an end of bounds must be a number or None, not {end!r}.")
+    low, high = (usual if end is None else float(end) for end, usual in zip(bounds, (-inf, inf), strict=True))
     if not low < high:
         raise DataError(f"bounds must be a lower and a higher number, not {bounds!r}.")
     return Reflection(low, high)
-
-
-def _end(end: object, usual: float) -> float:
-    if end is None:
-        return usual
-    if isinstance(end, bool) or not isinstance(end, (int, float, np.number)):
-        raise DataError(f"an end of bounds must be a number or None, not {end!r}.")
-    return float(end)
