@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import softcount as sc
 from sequences import chain_oracle as oracle
 from softcount import DataError, MarkovChain, ModelFileError
+from softcount.chains.chain import hitting_times, shape_of, stationary
 from softcount.chains.counts import level_discounts, shared_levels
-from softcount.chains.order import StepBlocks, hitting_times, shape_of, stationary
+from softcount.chains.order import StepBlocks
 
 ALPHABET = ["a", "b", "c"]
 steps = st.sampled_from([*ALPHABET, None])

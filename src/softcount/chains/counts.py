@@ -42,7 +42,6 @@ class Alphabet(Struct, frozen=True, eq=False):
         return int(62 / np.log2(self.base)) - 1
 
     def check_order(self, order: int) -> None:
-        """Raise where contexts of so many steps do not fit."""
         if order > self.most_order:
             raise DataError(
                 f"order={order} is too long for {self.symbols:,} symbols: {self.most_order} is the most. Choose a "
@@ -130,7 +129,6 @@ class ContextLevel(Struct, frozen=True, eq=False):
 
     @classmethod
     def dense(cls, table: np.ndarray) -> ContextLevel:
-        """From a table of counts, place by place."""
         found = np.flatnonzero(table)
         return cls(found.astype(np.int64), np.asarray(table[found], dtype=np.float64))
 
@@ -168,21 +166,16 @@ class ContextCounts(Struct, frozen=True, eq=False):
 
     @property
     def steps(self) -> float:
-        """How many steps were counted, as they weigh."""
         return float(self.levels[0].counts.sum())
 
-    def __add__(self, other: ContextCounts) -> ContextCounts:
-        return self._with(other, 1.0)
-
-    def __sub__(self, other: ContextCounts) -> ContextCounts:
-        return self._with(other, -1.0)
-
-    def _with(self, other: ContextCounts, sign: float) -> ContextCounts:
+    def __add__(self, other: ContextCounts, sign: float = 1.0) -> ContextCounts:
         levels = (mine.plus(theirs, sign) for mine, theirs in zip(self.levels, other.levels, strict=True))
         return replace(self, levels=tuple(levels))
 
+    def __sub__(self, other: ContextCounts) -> ContextCounts:
+        return self.__add__(other, -1.0)
+
     def shorter(self, order: int) -> ContextCounts:
-        """The same with contexts up to this order only."""
         return replace(self, levels=self.levels[: order + 1])
 
     def renamed(self, places: np.ndarray, symbols: int) -> ContextCounts:
@@ -194,8 +187,8 @@ class ContextCounts(Struct, frozen=True, eq=False):
             return self
         levels = []
         for back, level in enumerate(self.levels):
-            digits = _digits(level.keys, self.alphabet.base, back + 1)
-            keys = (moved[digits] * new.base ** np.arange(back + 1)).sum(axis=1)
+            digits = digits_of(level.keys, self.alphabet.base, back + 1)
+            keys = (moved[digits] * new.base ** np.arange(back, -1, -1)).sum(axis=1)
             order = np.argsort(keys)
             levels.append(ContextLevel(keys[order], level.counts[order]))
         return ContextCounts(new, tuple(levels))
@@ -208,14 +201,9 @@ class ContextCounts(Struct, frozen=True, eq=False):
         return self.levels[back].plus(longer, -1.0)
 
 
-def _digits(keys: np.ndarray, base: int, count: int) -> np.ndarray:
-    """(keys x digits) the last digit first."""
-    return np.asarray(keys[:, None] // base ** np.arange(count) % base)
-
-
 def digits_of(keys: np.ndarray, base: int, count: int) -> np.ndarray:
     """(keys x digits) of contexts, the oldest step first."""
-    return _digits(keys, base, count)[:, ::-1]
+    return np.asarray(keys[:, None] // base ** np.arange(count) % base)[:, ::-1]
 
 
 def count_contexts(
@@ -227,7 +215,10 @@ def count_contexts(
     """
     alphabet.check_order(order)
     if order <= 1 and not alphabet.ends and alphabet.base**2 <= MOST_CELLS:
-        return _plain(codes, starts, alphabet, order, weights)
+        from softcount.kernels.transitions import count_pairs  # compiled
+
+        alone, pairs = count_pairs(codes, starts, weights, alphabet.base)
+        return ContextCounts(alphabet, (ContextLevel.dense(alone), ContextLevel.dense(pairs.ravel()))[: order + 1])
     digits, begins = alphabet.digits(codes, starts)
     found = steps_of(digits, begins, alphabet, order)
     each = None if weights is None else np.repeat(weights, np.diff(begins))[found.rows]
@@ -237,17 +228,6 @@ def count_contexts(
         size = alphabet.base ** (back + 1)
         levels.append(ContextLevel.of(keys[has], None if each is None else each[has], size))
     return ContextCounts(alphabet, tuple(levels))
-
-
-def _plain(
-    codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None
-) -> ContextCounts:
-    """Symbols and pairs of them in one pass over the codes."""
-    from softcount.kernels.transitions import count_pairs  # compiled
-
-    alone, pairs = count_pairs(codes, starts, weights, alphabet.base)
-    levels = (ContextLevel.dense(alone), ContextLevel.dense(pairs.ravel()))
-    return ContextCounts(alphabet, levels[: order + 1])
 
 
 # Predictions after a context, from its counts and from shorter contexts.
@@ -279,10 +259,6 @@ class ContextShares(Struct, frozen=True, eq=False):
         shares = kept / np.repeat(total, np.diff(ends))
         return cls(level.keys, shares, contexts, ends, np.where(known, given / total, 1.0))
 
-    def looked_up(self, keys: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:
-        """The share of each key's symbol after its context, and the rest of the context, NaN for one never met."""
-        return _looked_up(self.keys, self.shares, keys, 0.0), _looked_up(self.contexts, self.rest, keys // base, np.nan)
-
     def after(self, context: int, base: int, others: np.ndarray) -> np.ndarray | None:
         """The probability of every symbol after a context, others dividing the rest; None for a context never met."""
         at = int(np.searchsorted(self.contexts, context))
@@ -294,7 +270,7 @@ class ContextShares(Struct, frozen=True, eq=False):
         return out
 
 
-def _looked_up(known: np.ndarray, values: np.ndarray, keys: np.ndarray, default: float) -> np.ndarray:
+def _look_up(known: np.ndarray, values: np.ndarray, keys: np.ndarray, default: float) -> np.ndarray:
     if not len(known):
         return np.full(len(keys), default)
     at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
@@ -307,10 +283,9 @@ class Predictions(Struct, frozen=True, eq=False):
     Where contexts are `alone`, each divides its rest by the measure; else by what the shorter context predicts. A
     context never met predicts as the next shorter one.
 
-    >>> from softcount.chains.counts import count_contexts
     >>> pair = Alphabet(2)
     >>> counts = count_contexts(np.array([1, 2, 2, 1, 2]), np.array([0, 5]), pair, 1)
-    >>> flat_predictions(counts.levels, pair, np.ones(2)).after([1]).tolist()
+    >>> flat_predictions(counts, np.ones(2)).after([1]).tolist()
     [0.25, 0.75]
     """
 
@@ -329,7 +304,9 @@ class Predictions(Struct, frozen=True, eq=False):
         found = nothing.copy()
         for back, level in enumerate(self.levels[: len(steps.keys)]):
             has = np.flatnonzero(steps.known >= back)
-            share, rest = level.looked_up(steps.keys[back][has], self.alphabet.base)
+            keys = steps.keys[back][has]
+            share = _look_up(level.keys, level.shares, keys, 0.0)
+            rest = _look_up(level.contexts, level.rest, keys // self.alphabet.base, np.nan)
             met = ~np.isnan(rest)
             has, share, rest = has[met], share[met], rest[met]
             found[has] = share + rest * (nothing if self.alone else found)[has]
@@ -359,12 +336,12 @@ class Predictions(Struct, frozen=True, eq=False):
         return found
 
 
-def flat_predictions(levels: Sequence[ContextLevel], alphabet: Alphabet, alpha: np.ndarray) -> Predictions:
-    """From `alpha` imagined steps to each symbol after every context; where none are, shares are those counted."""
-    imagined = float(alpha.sum())
-    measure = alpha / imagined if imagined > 0 else np.full(len(alpha), 1.0 / len(alpha))
-    shares = tuple(ContextShares.of(level, alphabet.base, np.zeros(len(level.keys)), imagined) for level in levels)
-    return Predictions(alphabet, shares, measure, imagined > 0)
+def flat_predictions(counts: ContextCounts, alpha: np.ndarray) -> Predictions:
+    """From `alpha` prior counts of each symbol after every context; if they are 0, shares are those counted."""
+    prior, base = float(alpha.sum()), counts.alphabet.base
+    measure = alpha / prior if prior > 0 else np.full(len(alpha), 1.0 / len(alpha))
+    shares = tuple(ContextShares.of(level, base, np.zeros(len(level.keys)), prior) for level in counts.levels)
+    return Predictions(counts.alphabet, shares, measure, prior > 0)
 
 
 # Kneser-Ney discounting: each context leaves part of its counts to the next shorter context.
@@ -378,7 +355,7 @@ LARGEST = 3
 
 
 class LevelDiscounts(Struct, frozen=True):
-    """What is taken from counts of 1, of 2, and of 3 or more, and the strength of what is imagined besides."""
+    """What is taken from counts of 1, of 2, and of 3 or more, and the strength of the prior counts."""
 
     discounts: tuple[float, float, float]
     strength: float = 0.0
@@ -423,52 +400,39 @@ def level_discounts(level: ContextLevel, base: int) -> LevelDiscounts:
     return LevelDiscounts((first, second, third))
 
 
-class LevelEvidence:
-    """The logarithm of the evidence of one length of context, as a function of discount and strength.
-
-    Equal counts give equal terms, so each distinct one is looked at once, with how often it occurs.
-    """
-
-    def __init__(self, level: ContextLevel, base: int) -> None:
-        counts = np.maximum(level.counts, 1.0)
-        _, firsts = np.unique(level.keys // base, return_index=True)
-        totals = np.add.reduceat(counts, firsts) if len(firsts) else np.zeros(0)
-        kinds = np.diff(np.append(firsts, len(counts)))
-        self.counts, self.times = np.unique(counts, return_counts=True)
-        self.totals, self.total_times = np.unique(totals, return_counts=True)
-        self.kinds, self.kind_times = np.unique(kinds, return_counts=True)
-
-    def __call__(self, discount: float, strength: float) -> float:
-        ratio = strength / discount
-        tables = (self.kinds - 1) * np.log(discount) + gammaln(ratio + self.kinds) - gammaln(ratio + 1)
-        seats = gammaln(strength + self.totals) - gammaln(strength + 1)
-        inside = gammaln(self.counts - discount) - gammaln(1 - discount)
-        return float(self.kind_times @ tables - self.total_times @ seats + self.times @ inside)
-
-
 def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
     """The discount and strength under which the counts of one length of context are most probable."""
-    evidence = LevelEvidence(level, base)
+    from scipy.optimize import minimize
+
+    counts = np.maximum(level.counts, 1.0)
+    _, firsts = np.unique(level.keys // base, return_index=True)
+    totals = np.add.reduceat(counts, firsts) if len(firsts) else np.zeros(0)
+    kinds = np.diff(np.append(firsts, len(counts)))
+    # Equal counts give equal terms: each distinct one is computed once, with how often it occurs.
+    (counts, times), (totals, total_times), (kinds, kind_times) = (
+        np.unique(values, return_counts=True) for values in (counts, totals, kinds)
+    )
     low = np.array([_logit(LEAST_DISCOUNT), np.log(LEAST_STRENGTH)])
     high = np.array([_logit(MOST_DISCOUNT), np.log(MOST_STRENGTH)])
 
+    def read(point: np.ndarray) -> tuple[float, float]:
+        logit, log = np.clip(point, low, high)
+        return float(1 / (1 + np.exp(-logit))), float(np.exp(log))
+
     def loss(point: np.ndarray) -> float:
-        return -evidence(*_read(np.clip(point, low, high)))
+        discount, strength = read(point)
+        ratio = strength / discount
+        tables = (kinds - 1) * np.log(discount) + gammaln(ratio + kinds) - gammaln(ratio + 1)
+        seats = gammaln(strength + totals) - gammaln(strength + 1)
+        inside = gammaln(counts - discount) - gammaln(1 - discount)
+        return -float(kind_times @ tables - total_times @ seats + times @ inside)
 
-    from scipy.optimize import minimize
-
-    ends = []
-    for discount, strength in STARTS:
-        start = np.array([_logit(discount), np.log(strength)])
-        found = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7, "maxiter": 300})
-        ends.append((float(found.fun), np.clip(found.x, low, high)))
-    discount, strength = _read(min(ends, key=lambda end: end[0])[1])
+    options = {"xatol": 1e-4, "fatol": 1e-7, "maxiter": 300}
+    starts = [np.array([_logit(discount), np.log(strength)]) for discount, strength in STARTS]
+    ends = [minimize(loss, start, method="Nelder-Mead", options=options) for start in starts]
+    discount, strength = read(min(ends, key=lambda end: float(end.fun)).x)
     return LevelDiscounts((discount, discount, discount), strength)
 
 
 def _logit(share: float) -> float:
     return float(np.log(share) - np.log1p(-share))
-
-
-def _read(point: np.ndarray) -> tuple[float, float]:
-    return float(1 / (1 + np.exp(-point[0]))), float(np.exp(point[1]))

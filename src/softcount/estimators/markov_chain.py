@@ -1,20 +1,17 @@
-"""Sequences of symbols as codes: in the alphabet they have, or in that of a chain."""
+"""Markov chains of symbols: the next step, from how often it followed the same steps before it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import product
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.chains import order as long_run
+from softcount.chains.chain import Chain, ChainShape, Context, hitting_times, stationary
 from softcount.chains.counts import (
     GAP,
     Alphabet,
@@ -22,20 +19,9 @@ from softcount.chains.counts import (
     Predictions,
     back_off,
     count_contexts,
-    digits_of,
     flat_predictions,
-    steps_of,
 )
-from softcount.chains.order import (
-    LONGEST,
-    ChainShape,
-    GapPaths,
-    StepBlocks,
-    best_order,
-    context_tree,
-    flat_evidence,
-    gap_log_probabilities,
-)
+from softcount.chains.order import LONGEST, best_alpha, best_order, context_tree
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.estimators import inputs
@@ -53,9 +39,15 @@ from softcount.table import NARROW_LEVELS, Chunk, Schema, Table
 from softcount.table.levels import in_order
 from softcount.table.schema import apart
 
+KNESER_NEY = "kneser-ney"
+LONGEST_DRAWN = 100_000
+"""Steps after which a drawn sequence is cut if its end does not come."""
+CHARACTER = "character"
+"""The column of steps that are characters of a text."""
+
 
 class CodedSequences(Struct, frozen=True, eq=False):
-    """Codes of all steps end to end (0 is a gap, symbols from 1), what they stand for, and the sequences they are."""
+    """Codes of all steps end to end (0 is missing, symbols from 1), and the schema with the symbols."""
 
     sequences: Sequences
     codes: np.ndarray
@@ -65,98 +57,59 @@ class CodedSequences(Struct, frozen=True, eq=False):
     def symbols(self) -> list[Any]:
         return list(self.schema.used[0].levels)
 
-    @property
-    def weights(self) -> np.ndarray | None:
-        return self.sequences.weights
+    @classmethod
+    def of_any(cls, X: Any, weights: Any, ends: bool, symbols: Sequence[Any] | None) -> CodedSequences:
+        """Sequences in the alphabet that they have, in order; `symbols` are in it whether they occur or not."""
+        sequences = _open_symbols(X, weights, empty=ends)
+        levels = None if symbols is None else {sequences.source.keys[0]: list(symbols)}
 
-    @property
-    def starts(self) -> np.ndarray:
-        return self.sequences.starts
+        def read(table: Table) -> CodedSequences:
+            chunks = list(table.chunks())
+            settled = table.settle()
+            return cls(sequences, _codes([settled.recoded(chunk) for chunk in chunks]), settled.schema)
 
+        found = retyping(sequences.table(kinds="categorical", levels=levels), read, AtOnce())
+        if not found.symbols:
+            raise DataError("every step is missing. A chain needs at least one symbol.")
+        if symbols is not None:
+            known = set(symbols)
+            other = [place for place, symbol in enumerate(found.symbols, start=1) if symbol not in known]
+            found._refuse_codes(np.isin(found.codes, other), "is none of the `symbols` given")
+        return found
 
-def coded(X: Any, weights: Any, ends: bool, symbols: Sequence[Any] | None) -> CodedSequences:
-    """Sequences in the alphabet that they have, in order; `symbols` are in it whether met or not."""
-    sequences = open_sequences(X, weights=weights, empty=ends)
-    _refuse_wide(sequences)
-    key = sequences.source.keys[0]
-    table = sequences.table(kinds="categorical", levels={key: list(symbols)} if symbols is not None else None)
+    @classmethod
+    def of_alphabet(cls, X: Any, weights: Any, schema: Schema) -> CodedSequences:
+        """Sequences in the alphabet of a chain; another symbol raises an error."""
+        sequences = _open_symbols(X, weights, empty=True)
+        own = Schema((replace(schema.used[0], key=sequences.source.keys[0]),), schema.missing)
+        found = cls(sequences, _codes(list(sequences.table(schema=own).chunks())), schema)
+        found._refuse_codes(found.codes > len(found.symbols), "was never met when the chain was fitted")
+        return found
 
-    def read(table: Table) -> CodedSequences:
-        chunks = list(table.chunks())
-        settled = table.settle()
-        return CodedSequences(sequences, _codes([settled.recoded(chunk) for chunk in chunks]), settled.schema)
-
-    found = retyping(table, read, AtOnce())
-    if not len(found.symbols):
-        raise DataError("every step is missing. A chain needs at least one symbol.")
-    if symbols is not None:
-        _refuse_other(found, set(symbols))
-    return found
-
-
-def coded_as(X: Any, weights: Any, schema: Schema) -> CodedSequences:
-    """Sequences in the alphabet of a chain; a symbol that it does not have is refused by its place."""
-    sequences = open_sequences(X, weights=weights, empty=True)
-    _refuse_wide(sequences)
-    table = sequences.table(schema=_as_named(schema, sequences))
-    found = CodedSequences(sequences, _codes(list(table.chunks())), schema)
-    beyond = np.flatnonzero(found.codes > len(found.symbols))
-    if len(beyond):
-        raise _never_seen(sequences, int(beyond[0]), "was never met when the chain was fitted")
-    return found
+    def _refuse_codes(self, wrong: np.ndarray, what: str) -> None:
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            cell = self.sequences.source.table.column(0)[row].as_py()
+            raise DataError(
+                f"{self.sequences.place(row)}: {wording.cell(cell)} {what}. Give None for a step that is not known, "
+                "or fit with symbols=[...], all that may come."
+            )
 
 
-def _as_named(schema: Schema, sequences: Sequences) -> Schema:
-    """The chain's one column under the name that it has here: there is no other it could be."""
-    (spec,) = schema.used
-    return Schema((replace(spec, key=sequences.source.keys[0]),), schema.missing)
-
-
-def _codes(chunks: list[Chunk]) -> np.ndarray:
-    parts = [chunk.codes if chunk.codes.shape[1] else chunk.wide for chunk in chunks]
-    return np.concatenate([part[:, 0] for part in parts]) if parts else np.zeros(0, dtype=np.uint8)
-
-
-def _refuse_wide(sequences: Sequences) -> None:
+def _open_symbols(X: Any, weights: Any, empty: bool) -> Sequences:
+    sequences = open_sequences(X, weights=weights, empty=empty)
     keys = sequences.source.keys
     if len(keys) > 1:
         raise DataError(
             f"a chain is of one column, but a step has {len(keys)}: {wording.and_others(keys)}. Name one: "
             f"{remedies.either('read_sequences(..., columns=[...])', '--symbols COL')}."
         )
+    return sequences
 
 
-def _refuse_other(found: CodedSequences, symbols: set[Any]) -> None:
-    other = [place for place, symbol in enumerate(found.symbols, start=1) if symbol not in symbols]
-    if other:
-        row = int(np.argmax(np.isin(found.codes, other)))
-        raise _never_seen(found.sequences, row, "is none of the `symbols` given")
-
-
-def _never_seen(sequences: Sequences, row: int, what: str) -> DataError:
-    cell = sequences.source.table.column(0)[row].as_py()
-    return DataError(
-        f"{sequences.place(row)}: {wording.cell(cell)} {what}. Give None for a step that is not known, or fit with "
-        "symbols=[...], all that may come."
-    )
-
-
-# What a fitted chain says of itself: transitions, its long run, new sequences, and why a step surprises.
-
-MOST_STATES = 3_000
-"""Contexts of a chain whose long run is worked out: it takes the cube of their number."""
-LONGEST_DRAWN = 100_000
-"""Steps after which a drawn sequence is cut where its end does not come."""
-CHARACTER = "character"
-"""The column of steps that are characters of a text."""
-
-Context = tuple[int, ...]
-
-
-# Markov chains: what comes next, from how often it came after the same steps.
-
-BACK_OFF = "kneser-ney"
-"""The prior of contexts that leave a part to what shorter ones predict."""
+def _codes(chunks: list[Chunk]) -> np.ndarray:
+    parts = [chunk.codes if chunk.codes.shape[1] else chunk.wide for chunk in chunks]
+    return np.concatenate([part[:, 0] for part in parts]) if parts else np.zeros(0, dtype=np.uint8)
 
 
 def _check_prior(name: str, value: Any) -> None:
@@ -182,6 +135,7 @@ class MarkovChain(SequencePages, Estimator):
     """
 
     counts_: ContextCounts
+    predictions_: Predictions
     schema_: Schema
     order_: int
     evidence_: dict[int, float]
@@ -192,11 +146,11 @@ class MarkovChain(SequencePages, Estimator):
             "float or Dirichlet",
             "'kneser-ney' leaves a part of the counts of a context to the next shorter. A number is the prior count "
             "of each symbol after every context; 'auto' chooses that number by marginal likelihood.",
-            (BACK_OFF, "auto"), checked=_check_prior,
+            (KNESER_NEY, "auto"), checked=_check_prior,
         ),
     }  # fmt: skip
 
-    def __init__(self, order: Any = 1, prior: Any = BACK_OFF, ends: bool = False, symbols: Any = None) -> None:
+    def __init__(self, order: Any = 1, prior: Any = KNESER_NEY, ends: bool = False, symbols: Any = None) -> None:
         self._keep_parameters(locals())
 
     # -- learning
@@ -204,51 +158,30 @@ class MarkovChain(SequencePages, Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
         """Count the steps of sequences. `sample_weight` is one weight for each sequence; `y` is not used."""
         self._check_settings()
-        found = coded(X, sample_weight, self.ends, self.symbols)
-        alphabet = Alphabet(len(found.symbols), self.ends)
+        found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
         self.schema_, self.evidence_, self.input_notes_ = found.schema, {}, list(found.sequences.notes)
-        self.order_ = self._settle_order(found, alphabet)
-        self._keep(self._counted(found, alphabet))
-        return self
-
-    def _settle_order(self, found: CodedSequences, alphabet: Alphabet) -> int:
-        """The order as given, by evidence, or the longest that a context may be told apart by."""
-        longest = int(found.sequences.lengths.max()) - 1 + 2 * self.ends
+        alphabet, lengths = Alphabet(len(found.symbols), self.ends), found.sequences.lengths
+        longest = int(lengths.max()) - 1 + 2 * self.ends
         most = min(longest, alphabet.most_order, LONGEST)
-        if self.order == "variable":
-            return int(most)
         if self.order == "auto":
-            if self.prior == BACK_OFF:
-                blocks = StepBlocks.of(found.codes, found.starts, alphabet, most, found.weights)
-                best, self.evidence_ = best_order(partial(blocks.evidence, learn=back_off), most)
-                return best
-            counts = count_contexts(found.codes, found.starts, alphabet, most, found.weights)
-            best, self.evidence_ = best_order(lambda order: self._flat_evidence(counts.shorter(order)), most)
-            return best
-        if self.order > max(longest, 0):
-            at = int(found.sequences.lengths.argmax())
+            rows = found.codes, found.sequences.starts, found.sequences.weights
+            prior = None if self._backs_off else self._alpha
+            self.order_, self.evidence_ = best_order(*rows, alphabet, most, prior)
+        else:
+            self.order_ = int(most if self.order == "variable" else self.order)
+        if self.order_ > max(longest, 0):
             raise DataError(
-                f"order={self.order}, but no sequence is as long: {found.sequences.called(at)}, the longest, has "
-                f"{longest - 2 * self.ends + 1} steps. Choose an order of {max(longest, 0)} or less."
+                f"order={self.order}, but no sequence is as long: {found.sequences.called(int(lengths.argmax()))}, the "
+                f"longest, has {longest - 2 * self.ends + 1} steps. Choose an order of {max(longest, 0)} or less."
             )
-        return int(self.order)
-
-    def _flat_evidence(self, counts: ContextCounts) -> float:
-        return flat_evidence(counts, np.maximum(self._alpha(counts), 1e-300))
-
-    def _counted(self, found: CodedSequences, alphabet: Alphabet) -> ContextCounts:
-        return count_contexts(found.codes, found.starts, alphabet, self.order_, found.weights)
+        return self._set_counts(self._count(found))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
         """Add sequences to what was counted; new symbols become part of the alphabet. The order stays as it is."""
         if not hasattr(self, "counts_"):
             return self.fit(X, y, sample_weight)
-        more = self._like(self)
-        found = coded(X, sample_weight, self.ends, self.symbols)
-        more.schema_ = found.schema
-        more.counts_ = more._counted(found, Alphabet(len(found.symbols), self.ends))
-        self._join(more)
-        return self
+        found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
+        return self._add(found.schema, self._count(found))
 
     def merge(self, other: MarkovChain) -> MarkovChain:
         """A new chain of both: their counts, added."""
@@ -256,141 +189,98 @@ class MarkovChain(SequencePages, Estimator):
         for name, mine, theirs in (("order", self.order_, other.order_), ("ends", self.ends, other.ends)):
             if mine != theirs:
                 raise DataError(f"the chains differ in {name}: {mine!r} and {theirs!r}. Fit both with the same.")
-        merged = self._like(self)
-        merged.schema_, merged.counts_ = self.schema_, self.counts_
-        merged._join(other)
-        return merged
+        merged = type(self)(**self.get_params(deep=False))
+        for name in ("order_", "evidence_", "input_notes_", "schema_", "counts_"):
+            setattr(merged, name, getattr(self, name))
+        return merged._add(other.schema_, other.counts_)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
         """Take sequences that were learned from back out of the counts."""
-        check_is_fitted(self, "counts_")
-        found = coded_as(X, sample_weight, self.schema_)
-        gone = self._counted(found, self.counts_.alphabet)
-        left = self.counts_ - gone
+        left = self.counts_ - self._count(self._read(X, sample_weight))
         if any((level.counts < 0).any() for level in left.levels):
             raise DataError("these sequences hold steps that were never counted, so they cannot be forgotten.")
         if not left.steps:
             raise DataError("nothing would be left of the chain: forgetting takes all that was counted.")
-        self._keep(left)
+        return self._set_counts(left)
+
+    def _count(self, found: CodedSequences) -> ContextCounts:
+        alphabet, rows = Alphabet(len(found.symbols), self.ends), found.sequences
+        return count_contexts(found.codes, rows.starts, alphabet, self.order_, rows.weights)
+
+    def _add(self, schema: Schema, counts: ContextCounts) -> MarkovChain:
+        """Add counts, in the alphabet of both."""
+        (mine,), (theirs,) = self.schema_.used, schema.used
+        symbols = in_order(list(dict.fromkeys([*mine.levels, *theirs.levels])))
+        digit = {symbol: at for at, symbol in enumerate(symbols, start=1)}
+        first, second = (
+            part.renamed(np.array([digit[symbol] for symbol in spec.levels]), len(symbols))
+            for part, spec in ((self.counts_, mine), (counts, theirs))
+        )
+        self.schema_ = self.schema_.with_field(replace(mine, levels=tuple(symbols), wide=len(symbols) > NARROW_LEVELS))
+        return self._set_counts(first + second)
+
+    def _set_counts(self, counts: ContextCounts) -> MarkovChain:
+        """Keep counts, and the predictions that follow from them."""
+        self.counts_, size = counts, counts.alphabet.predicted
+        if self.order == "variable":
+            # Kneser-Ney: one prior step in all after a context that may be split.
+            alpha = np.full(size, 1.0 / size) if self._backs_off else np.maximum(self._alpha(counts), 1e-3)
+            counts = context_tree(counts, alpha)
+        self.predictions_ = back_off(counts) if self._backs_off else flat_predictions(counts, self._alpha(counts))
         return self
 
-    @staticmethod
-    def _like(chain: MarkovChain) -> MarkovChain:
-        made = type(chain)(**chain.get_params(deep=False))
-        made.order_, made.evidence_, made.input_notes_ = chain.order_, chain.evidence_, chain.input_notes_
-        return made
-
-    def _join(self, other: MarkovChain) -> None:
-        """Add another's counts, both in the alphabet of the two."""
-        (mine,), (theirs,) = self.schema_.used, other.schema_.used
-        schema = joined_alphabet(self.schema_, other.schema_)
-        place = {symbol: at for at, symbol in enumerate(schema.used[0].levels, start=1)}
-        parts = (
-            counts.renamed(np.array([place[symbol] for symbol in spec.levels]), len(place))
-            for counts, spec in ((self.counts_, mine), (other.counts_, theirs))
-        )
-        first, second = parts
-        self.schema_ = schema
-        self._keep(first + second)
-
-    def _keep(self, counts: ContextCounts) -> None:
-        """Take counts, and what follows from them."""
-        self.counts_ = counts
-        used = context_tree(counts, self._tree_alpha(counts)) if self.order == "variable" else counts
-        self.predictions_: Predictions = self._learn(used)
-
-    def _learn(self, counts: ContextCounts) -> Predictions:
-        if isinstance(self.prior, str) and self.prior == BACK_OFF:
-            return back_off(counts)
-        return flat_predictions(counts.levels, counts.alphabet, self._alpha(counts))
-
-    def _tree_alpha(self, counts: ContextCounts) -> np.ndarray:
-        """One imagined step in all after a context that may be told apart, unless the prior says how many."""
-        if isinstance(self.prior, str) and self.prior == BACK_OFF:
-            return np.full(counts.alphabet.predicted, 1.0 / counts.alphabet.predicted)
-        return np.asarray(np.maximum(self._alpha(counts), 1e-3))
+    @property
+    def _backs_off(self) -> bool:
+        return isinstance(self.prior, str) and self.prior == KNESER_NEY
 
     def _alpha(self, counts: ContextCounts) -> np.ndarray:
-        """The imagined steps to everything that may come next."""
+        """The prior counts of everything that may come next."""
         size = counts.alphabet.predicted
-        if isinstance(self.prior, Dirichlet):
-            given = dict(zip(self.prior.levels or self.next_symbols_, np.atleast_1d(self.prior.alpha), strict=False))
-            if self.prior.levels is None and len(np.atleast_1d(self.prior.alpha)) != size:
-                raise DataError(
-                    f"the Dirichlet prior has {len(np.atleast_1d(self.prior.alpha))} numbers, but {size} things may "
-                    "come next. Give one for each, or name their levels."
-                )
-            return np.array([float(given.get(symbol, 0.0)) for symbol in self.next_symbols_], dtype=np.float64)
-        if self.prior == "auto":
-            return np.full(size, _best_alpha(counts))
-        return np.full(size, float(self.prior))
+        if not isinstance(self.prior, Dirichlet):
+            return np.full(size, best_alpha(counts) if self.prior == "auto" else float(self.prior))
+        alpha = np.atleast_1d(self.prior.alpha)
+        if self.prior.levels is None and len(alpha) != size:
+            raise DataError(
+                f"the Dirichlet prior has {len(alpha)} numbers, but {size} things may come next. Give one for each, or "
+                "name their levels."
+            )
+        given = dict(zip(self.prior.levels or self.next_symbols_, alpha, strict=False))
+        return np.array([float(given.get(symbol, 0.0)) for symbol in self.next_symbols_], dtype=np.float64)
 
-    # -- what it says
+    # -- answers on sequences
 
-    def _asked(self, X: Any, weights: Any = None) -> CodedSequences:
+    @property
+    def _chain(self) -> Chain:
         check_is_fitted(self, "counts_")
-        return coded_as(X, weights, self.schema_)
+        return Chain(self.counts_, self.predictions_)
+
+    def _read(self, X: Any, weights: Any = None) -> CodedSequences:
+        check_is_fitted(self, "counts_")
+        return CodedSequences.of_alphabet(X, weights, self.schema_)
 
     def log_prob(self, X: Any) -> np.ndarray:
         """The log-probability of each sequence; a missing step is summed over all it may have been."""
-        return self._scored(self._asked(X))[0]
-
-    def _scored(self, found: CodedSequences) -> tuple[np.ndarray, np.ndarray]:
-        """The log-probability of each sequence, and of how many steps it is one."""
-        alphabet, order = self.counts_.alphabet, self.predictions_.order
-        digits, starts = alphabet.digits(found.codes, found.starts)
-        steps = steps_of(digits, starts, alphabet, order)
-        of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        age = steps.rows - starts[of[steps.rows]]
-        whole = steps.known >= np.minimum(age, order)
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.predictions_.of_steps(steps))
-        out = np.bincount(of[steps.rows[whole]], logs[whole], minlength=len(starts) - 1).astype(np.float64)
-        for first, height in gap_log_probabilities(self.predictions_, digits, starts):
-            out[of[first]] += height
-        return out, np.bincount(of[steps.rows], minlength=len(starts) - 1)
+        found = self._read(X)
+        return self._chain.log_probabilities(found.codes, found.sequences.starts)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The log-probability of all sequences together."""
-        found = self._asked(X, sample_weight)
-        logs = self._scored(found)[0]
-        return float(logs.sum() if found.weights is None else logs @ found.weights)
+        found = self._read(X, sample_weight)
+        logs, weights = self._chain.log_probabilities(found.codes, found.sequences.starts)[0], found.sequences.weights
+        return float(logs.sum() if weights is None else logs @ weights)
 
     def perplexity(self, X: Any) -> float:
         """How many equally likely symbols each known step would be as hard to guess as: exp of minus their mean log."""
-        logs, steps = self._scored(self._asked(X))
+        found = self._read(X)
+        logs, steps = self._chain.log_probabilities(found.codes, found.sequences.starts)
         if not steps.sum():
             raise DataError("no step of these sequences is known, so there is nothing to be perplexed by.")
         return float(np.exp(-logs.sum() / steps.sum()))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """(sequences x `next_symbols_`) the probability of what comes after each sequence."""
-        found = self._asked(X)
-        order, begin = self.predictions_.order, [0] if self.ends else []
-        out = np.empty((len(found.sequences), self.counts_.alphabet.predicted))
-        known: dict[tuple[int, ...], np.ndarray] = {}
-        for at in range(len(found.sequences)):
-            digits = found.codes[found.starts[at] : found.starts[at + 1]].astype(np.int64)
-            recent = [*begin, *np.where(digits == 0, GAP, digits).tolist()]
-            context = tuple(recent[len(recent) - min(order, len(recent)) :])
-            if GAP in context:
-                out[at] = self._after_gaps(recent).next()
-                continue
-            if context not in known:
-                known[context] = self.predictions_.after(context)
-            out[at] = known[context]
-        return out
-
-    def _after_gaps(self, digits: list[int]) -> GapPaths:
-        """Where the chain may be after digits with gaps."""
-        order = self.predictions_.order
-        first = len(digits)
-        while GAP in digits[max(0, first - order) : first]:
-            first -= 1
-        paths = GapPaths(self.predictions_, digits[max(0, first - order) : first])
-        for digit in digits[first:]:
-            paths.go(digit)
-        return paths
+        found = self._read(X)
+        return self._chain.next_probabilities(found.codes, found.sequences.starts)
 
     def predict(self, X: Any) -> np.ndarray:
         """What most probably comes after each sequence."""
@@ -398,25 +288,51 @@ class MarkovChain(SequencePages, Estimator):
         names[:] = self.next_symbols_
         return np.asarray(names[self.predict_proba(X).argmax(axis=1)])
 
-    def save(self, path: Any) -> None:
-        """Write the counts and settings to a file that `softcount.load` reads."""
-        check_is_fitted(self, "counts_")
-        save_chain(self, path)
+    def explain(self, X: Any) -> Any:
+        """A frame with a line for each known step: what came, after what, how probable, and what was likeliest.
+
+        `bits` is the surprise, minus the logarithm of the probability to base 2; a step after a gap is judged by what
+        is known since the gap. `gain` is how many bits fewer that is than without any context.
+        """
+        coded, chain = self._read(X), self._chain
+        found = chain.score_steps(coded.codes, coded.sequences.starts)
+        rows, digits = found.steps.rows, found.digits
+        contexts = [
+            tuple(digits[row - back : row].tolist())
+            for row, back in zip(rows.tolist(), found.steps.known.tolist(), strict=True)
+        ]
+        best = {context: int(self.predictions_.after(context).argmax()) for context in set(contexts)}
+        with np.errstate(divide="ignore"):
+            bits, plain = -np.log2(found.probabilities), -np.log2(self.predictions_.after(())[digits[rows] - 1])
+        names, between = self.next_symbols_, "" if self._is_text else " "
+        before = [self.begin_, *map(str, self.symbols_)]
+        table = arrow_table(
+            {
+                "sequence": [str(coded.sequences.names[at]) for at in found.of.tolist()],
+                "step": rows - found.starts[found.of] + 1 - self.ends,
+                "symbol": [str(names[digit - 1]) for digit in digits[rows].tolist()],
+                "after": [between.join(before[digit] for digit in context if digit != GAP) for context in contexts],
+                "probability": found.probabilities,
+                "bits": bits,
+                "gain": plain - bits,
+                "likeliest": [str(names[best[context]]) for context in contexts],
+            }
+        )
+        return as_frame(table, sequences_library(X))
+
+    # -- what was learned
 
     @property
     def notes_(self) -> list[str]:
         """What was chosen and why, and whether the chain gets everywhere."""
-        shape: ChainShape = self.shape_
-        return [*self.input_notes_, *self._chosen(), f"transitions that were met: {shape.described()}"]
-
-    def _chosen(self) -> list[str]:
+        notes = list(self.input_notes_)
         if self.order == "auto":
             tried = ", ".join(f"{order}: {height:,.1f}" for order, height in self.evidence_.items())
-            return [f"order {self.order_} has the most evidence (log-evidence by order, {tried})"]
+            notes.append(f"order {self.order_} has the most evidence (log-evidence by order, {tried})")
         if self.order == "variable":
             kept = sum(len(level.contexts) for level in self.predictions_.levels)
-            return [f"{kept:,} contexts are told apart, of up to {self.predictions_.order} steps"]
-        return []
+            notes.append(f"{kept:,} contexts are told apart, of up to {self.predictions_.order} steps")
+        return [*notes, f"transitions that were met: {self.shape_.described()}"]
 
     @property
     def symbols_(self) -> list[Any]:
@@ -444,25 +360,17 @@ class MarkovChain(SequencePages, Estimator):
 
         Of a longer order they are those that were met; of order 1 all symbols, the beginning first where it is a state.
         """
-        return [self._named(context) for context in self._contexts()]
+        return [self._name(context) for context in self._chain.contexts()]
 
-    def _contexts(self) -> list[Context]:
-        order, symbols = self.predictions_.order, len(self.symbols_)
-        if order == 0:
-            return [()]
-        if order == 1:
-            return [*([(0,)] if self.ends else []), *((digit,) for digit in range(1, symbols + 1))]
-        found = digits_of(self.predictions_.levels[order].contexts, self.counts_.alphabet.base, order)
-        return [tuple(context) for context in found.tolist()]
-
-    def _named(self, context: Context) -> Any:
-        names = [self.begin_ if digit == 0 else self.symbols_[digit - 1] for digit in context]
-        return names[0] if len(names) == 1 and self.predictions_.order == 1 else tuple(names)
+    def _name(self, context: Context) -> Any:
+        before = [self.begin_, *self.symbols_]
+        names = tuple(before[digit] for digit in context)
+        return names[0] if len(names) == 1 and self.predictions_.order == 1 else names
 
     @property
     def transitions_(self) -> np.ndarray:
         """(`contexts_` x `next_symbols_`) the probability of what comes after each context."""
-        return np.array([self.predictions_.after(context) for context in self._contexts()])
+        return np.array([self.predictions_.after(context) for context in self._chain.contexts()])
 
     @property
     def shares_(self) -> dict[Any, float]:
@@ -477,15 +385,7 @@ class MarkovChain(SequencePages, Estimator):
 
         Where ends are states, another sequence starts after an end.
         """
-        size = len(self.symbols_) + self.ends
-        possible = np.zeros((size, size), dtype=bool)
-        if self.counts_.order == 0:
-            met = self.counts_.levels[0].keys - 1
-            possible[np.ix_(met, met)] = True
-        else:
-            before, after = digits_of(self.counts_.levels[1].keys, self.counts_.alphabet.base, 2).T
-            possible[np.where(before == 0, size, before) - 1, after - 1] = True
-        return long_run.shape_of(possible)
+        return self._chain.shape()
 
     @property
     def irreducible_(self) -> bool:
@@ -497,40 +397,11 @@ class MarkovChain(SequencePages, Estimator):
         """1 for a chain that may come back to a symbol at any time later on; else the step of its rhythm."""
         return self.shape_.period
 
-    def _square(self) -> tuple[list[Context], np.ndarray]:
-        """All contexts that the chain may be in, and (before x after) the probabilities of going from one to the next.
-
-        After an end another sequence starts.
-        """
-        check_is_fitted(self, "counts_")
-        order, symbols = max(self.predictions_.order, 1), len(self.symbols_)
-        if sum(symbols**length for length in range(1 if self.ends else order, order + 1)) > MOST_STATES:
-            raise DataError(
-                f"{symbols:,} symbols at order {order} are more than {MOST_STATES:,} states, too many to work out the "
-                "long run of. Fit a chain of a smaller order."
-            )
-        lengths = range(0, order + 1) if self.ends else (order,)
-        states: list[Context] = [
-            (*([0] if self.ends and length < order else []), *context)
-            for length in lengths
-            for context in product(range(1, symbols + 1), repeat=length)
-        ]
-        place = {state: at for at, state in enumerate(states)}
-        square = np.zeros((len(states), len(states)))
-        for at, state in enumerate(states):
-            chances = self.predictions_.after(state)
-            for digit in range(1, symbols + 1):
-                square[at, place[(*state, digit)[-order:]]] += chances[digit - 1]
-            if self.ends:
-                square[at, place[(0,)]] += chances[symbols]
-        return states, square
-
     def stationary(self) -> dict[Any, float]:
         """The share of each symbol in the long run; where ends are states, of ends too, one sequence after another."""
-        states, square = self._square()
-        shares = long_run.stationary(square)
-        found = dict.fromkeys([*self.symbols_, *([self.end_] if self.ends else [])], 0.0)
-        for state, share in zip(states, shares, strict=True):
+        states, square = self._chain.transitions()
+        found = dict.fromkeys(self.next_symbols_, 0.0)
+        for state, share in zip(states, stationary(square), strict=True):
             found[self.end_ if state[-1] == 0 else self.symbols_[state[-1] - 1]] += float(share)
         return found
 
@@ -539,123 +410,47 @@ class MarkovChain(SequencePages, Estimator):
 
         `to` may be the end, `end_`, where that is a state: that is how long a sequence still goes on, the end as one.
         """
-        states, square = self._square()
-        if to == self.end_ and self.ends:
-            target = np.array([state == (0,) for state in states])
-        elif to in self.symbols_:
-            target = np.array([state[-1] == self.symbols_.index(to) + 1 for state in states])
-        else:
+        if to not in self.next_symbols_:
             raise DataError(f"{to!r} is no symbol of the chain. Its symbols are {self.next_symbols_[:8]}.")
-        times = long_run.hitting_times(square, target)
-        if to == self.end_ and self.ends:  # an end is where the next sequence begins, which has all of it before it
+        states, square = self._chain.transitions()
+        is_end = self.ends and to == self.end_
+        digit = 0 if is_end else self.symbols_.index(to) + 1
+        target = np.array([state[-1] == digit for state in states])
+        times = hitting_times(square, target)
+        if is_end:  # an end is where the next sequence begins, which has all of it before it
             times[target] = 1.0 + square[target] @ times
-        return {self._named(state): float(time) for state, time in zip(states, times, strict=True)}
+        return {self._name(state): float(time) for state, time in zip(states, times, strict=True)}
 
     def run_lengths(self) -> dict[Any, float]:
         """How long a run of each symbol is expected to be, once it has begun."""
-        states, square = self._square()
-        last = np.array([state[-1] for state in states])
-        if max(self.predictions_.order, 1) == 1:
-            lengths = long_run.run_lengths(square)
-            return {self.symbols_[digit - 1]: float(lengths[last == digit][0]) for digit in last if digit}
-        shares = long_run.stationary(square)
-        found = {}
-        for digit, symbol in enumerate(self.symbols_, start=1):
-            inside = last == digit
-            entered = float(shares[~inside] @ square[np.ix_(~inside, inside)].sum(axis=1))
-            found[symbol] = float(shares[inside].sum()) / entered if entered > 0 else np.inf
-        return found
+        return {self.symbols_[digit - 1]: length for digit, length in self._chain.run_lengths().items()}
 
     def sample(self, n: int = 1, start: Any = None, random_state: Any = None) -> Any:
         """A new sequence of n steps; where ends are states n new sequences, each to its end.
 
         `start` is how a sequence begins: symbols, or a string of them. Steps that were characters come as text.
         """
-        check_is_fitted(self, "counts_")
+        chain, symbols = self._chain, self.symbols_
         check_whole("n", n, 1)
         rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
-        place = {symbol: at for at, symbol in enumerate(self.symbols_, start=1)}
-        given = [] if start is None else list(start)
-        for step, symbol in enumerate(given, start=1):
-            if symbol not in place:
+        begin = []
+        for step, symbol in enumerate([] if start is None else list(start), start=1):
+            if symbol not in symbols:
                 raise DataError(f"start, step {step}: {symbol!r} is no symbol of the chain.")
-        begin = [place[symbol] for symbol in given]
-        if not self.ends:
-            return self._spelt(self._drawn(begin, int(n), rng, {}))
-        known: dict[Context, np.ndarray] = {}
-        return [self._spelt(self._drawn(begin, LONGEST_DRAWN, rng, known)) for _ in range(int(n))]
-
-    def _drawn(self, begin: list[int], n: int, rng: np.random.Generator, known: dict[Context, np.ndarray]) -> list[int]:
-        order, digits = self.predictions_.order, [*([0] if self.ends else []), *begin]
-        first, end = int(self.ends), len(self.symbols_) + 1
-        while len(digits) - first < n:
-            context = tuple(digits[len(digits) - min(order, len(digits)) :])
-            if context not in known:
-                known[context] = np.cumsum(self.predictions_.after(context))
-            chances = known[context]
-            digit = int(np.searchsorted(chances, rng.random() * chances[-1], "right")) + 1
-            if digit == end:
-                break
-            digits.append(digit)
-        return digits[first:]
-
-    def _spelt(self, digits: list[int]) -> Any:
-        symbols = [self.symbols_[digit - 1] for digit in digits]
-        return "".join(map(str, symbols)) if self.schema_.used[0].key == CHARACTER else symbols
-
-    def explain(self, X: Any) -> Any:
-        """A frame with a line for each known step: what came, after what, how probable, and what was likeliest.
-
-        `bits` is the surprise, minus the logarithm of the probability to base 2; a step after a gap is judged by what
-        is known since the gap. `gain` is how many bits fewer that is than without any context.
-        """
-        found = self._asked(X)
-        alphabet, order = self.counts_.alphabet, self.predictions_.order
-        digits, starts = alphabet.digits(found.codes, found.starts)
-        steps = steps_of(digits, starts, alphabet, order)
-        of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[steps.rows]
-        chances = self.predictions_.of_steps(steps)
-        alone = self.predictions_.after(())[digits[steps.rows] - 1]
-        contexts = [
-            tuple(digits[row - back : row].tolist())
-            for row, back in zip(steps.rows.tolist(), steps.known.tolist(), strict=True)
+            begin.append(symbols.index(symbol) + 1)
+        drawn: list[Any] = [
+            [symbols[digit - 1] for digit in digits]
+            for digits in chain.sample(begin, [LONGEST_DRAWN] * int(n) if self.ends else [int(n)], rng)
         ]
-        likeliest = {context: int(self.predictions_.after(context).argmax()) for context in set(contexts)}
-        with np.errstate(divide="ignore"):
-            bits, plain = -np.log2(chances), -np.log2(alone)
-        said = [self._text(self.next_symbols_[digit - 1]) for digit in digits[steps.rows].tolist()]
-        table = arrow_table(
-            {
-                "sequence": [str(found.sequences.names[at]) for at in of.tolist()],
-                "step": steps.rows - starts[of] + 1 - self.ends,
-                "symbol": said,
-                "after": [self._joined(context) for context in contexts],
-                "probability": chances,
-                "bits": bits,
-                "gain": plain - bits,
-                "likeliest": [self._text(self.next_symbols_[likeliest[context]]) for context in contexts],
-            }
-        )
-        return as_frame(table, sequences_library(X))
+        if self._is_text:
+            drawn = ["".join(map(str, sequence)) for sequence in drawn]
+        return drawn if self.ends else drawn[0]
 
-    @staticmethod
-    def _text(symbol: Any) -> str:
-        return str(symbol)
+    @property
+    def _is_text(self) -> bool:
+        return bool(self.schema_.used[0].key == CHARACTER)
 
-    def _joined(self, context: Context) -> str:
-        names = [self.begin_ if digit == 0 else str(self.symbols_[digit - 1]) for digit in context if digit != GAP]
-        return ("" if self.schema_.used[0].key == CHARACTER else " ").join(names)
-
-
-def joined_alphabet(first: Schema, second: Schema) -> Schema:
-    """The schema of the first with the symbols of both, in order."""
-    (mine,), (theirs,) = first.used, second.used
-    symbols = in_order(list(dict.fromkeys([*mine.levels, *theirs.levels])))
-    return first.with_field(replace(mine, levels=tuple(symbols), wide=len(symbols) > NARROW_LEVELS))
-
-
-def _best_alpha(counts: ContextCounts) -> float:
-    size = counts.alphabet.predicted
-    height: Callable[[float], float] = lambda log: -flat_evidence(counts, np.full(size, np.exp(log)))  # noqa: E731
-    found = minimize_scalar(height, bounds=(np.log(1e-6), np.log(1e4)), method="bounded", options={"xatol": 1e-6})
-    return float(np.exp(found.x))
+    def save(self, path: Any) -> None:
+        """Write the counts and parameters to a file that `softcount.load` reads."""
+        check_is_fitted(self, "counts_")
+        save_chain(self, path)

@@ -287,7 +287,7 @@ def load_chain(path: Any, document: Document, arrays: Arrays) -> Any:
         alphabet.check_order(order)
         for back, level in enumerate(about.levels):
             _check_level(level, alphabet, back)
-        chain._keep(ContextCounts(alphabet, about.levels))
+        chain._set_counts(ContextCounts(alphabet, about.levels))
         return chain
 
 
