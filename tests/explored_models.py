@@ -185,7 +185,7 @@ def all_ways() -> Explored:
     labels = np.array([model.names.index(name) for name in y])
     sizes, measured = level_sizes(model.schema), measured_count(model.schema)
     training = Training(rows, labels, np.ones(len(labels)), model.n_groups, sizes, measured)
-    members = [next(iter(recipe.learned(training, recipe.settings(training)[:1]))) for recipe in RECIPES.values()]
+    members = [next(iter(recipe.fit(training, recipe.settings(training)[:1]))) for recipe in RECIPES.values()]
     weights = np.linspace(0.1, 0.4, len(members))
     ensemble = Ensemble(tuple(RECIPES), tuple(members), weights, np.array([0.1, -0.2, 0.05]))
     fitted.model.fitted_ = replace(model, ensemble=ensemble)

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 from softcount.classify.encode import EncodedRows
-from softcount.classify.features import FEW, ApartFromMost, Features, Indicators, PairCounts, SparseFeatures, Terms
+from softcount.classify.features import FEW, ApartFromMost, Features, Indicators, MatrixFeatures, PairCounts, Terms
 from softcount.classify.logistic import Abreast, Conditional, lowest
 from softcount.classify.members import AodeTables, BlockMoments, Training
-from softcount.classify.recipes import RECIPES, learned_weights, left_out, telling_pairs
+from softcount.classify.recipes import RECIPES, choose_pairs, fit_weights, leave_one_out
 
 
 def drawn(rows=120, classes=3, seed=0):
@@ -34,7 +34,7 @@ def training(request):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_columns_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
-    for member in RECIPES[name].learned(training, RECIPES[name].settings(training)[:2]):
+    for member in RECIPES[name].fit(training, RECIPES[name].settings(training)[:2]):
         scores = member.scores(training.rows)
         parts, rest = member.parts(training.rows)
         assert np.abs(parts.sum(axis=1) + rest - scores).max() < 1e-10
@@ -51,7 +51,7 @@ def test_weight_two_is_the_row_twice(name, training):
         training.rows.take(twice), training.labels[twice], np.ones(len(twice)), training.classes, training.levels
     )
     settings = RECIPES[name].settings(training)[:1]
-    heavy, plain = (next(iter(RECIPES[name].learned(x, settings))).scores(training.rows) for x in (training, written))
+    heavy, plain = (next(iter(RECIPES[name].fit(x, settings))).scores(training.rows) for x in (training, written))
     np.testing.assert_allclose(heavy, plain, atol=1e-9)
 
 
@@ -97,7 +97,7 @@ def test_averaged_stars_are_the_mean_over_parents_of_products_of_shares():
     labels, weights = np.array([0, 0, 0, 1, 1]), np.ones(5)
     terms = Terms.single((2, 2))
     counts = PairCounts.of(terms, codes, labels, weights, 2)
-    stars = AodeTables.estimated(counts, np.array([3.0, 2.0]))
+    stars = AodeTables.estimate(counts, np.array([3.0, 2.0]))
     scores = stars.scores(np.array([[1, 2], [0, 0], [0, 1]], dtype=np.int32))
     shares = np.array([3.5, 2.5]) / 6
     # x0 = 1 in 2 of 3 rows of the first class, and 1 of these 2 has x1 = 2, and so on; one row is imagined.
@@ -131,7 +131,7 @@ def test_plain_columns_are_normals_of_numbers_or_their_logarithms_and_shares_of_
     numbers = np.stack([rng.normal(size=80) + labels, np.exp(1.5 * rng.normal(size=80) + labels)], axis=1)
     codes = 1 + rng.integers(0, 3, (80, 1)).astype(np.int32)
     training = Training(EncodedRows(numbers, codes), labels, np.ones(80), 2, (3,))
-    member = next(RECIPES["naive Bayes"].learned(training, (1.0,)))
+    member = next(RECIPES["naive Bayes"].fit(training, (1.0,)))
     expected = np.log([np.mean(labels == k) for k in (0, 1)]) + np.zeros((80, 2))
     for label in (0, 1):
         own = labels == label
@@ -192,7 +192,7 @@ def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monke
     problems, penalties = [], []
     for seed, rows in ((0, 60), (1, 75), (2, 50)):
         training = drawn(rows=rows, classes=classes, seed=seed)
-        terms = training.terms.with_pairs([(3, 4)])
+        terms = Terms((*training.terms.columns, (3, 4)), training.terms.sizes)
         features = Features(
             terms.indicators(training.codes), np.nan_to_num(training.rows.numbers), training.terms.width
         )
@@ -208,9 +208,9 @@ def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monke
 def test_a_row_doubted_a_little_is_a_row_and_a_little_of_every_other_class():
     rng = np.random.default_rng(8)
     parts, labels = rng.normal(size=(50, 2, 3)), rng.integers(0, 3, 50)
-    doubted = learned_weights(parts, labels, np.ones(50), np.full(2, 0.5), 3.0, doubt=0.1)
+    doubted = fit_weights(parts, labels, np.ones(50), np.full(2, 0.5), 3.0, doubt=0.1)
     every, weights = np.tile(np.arange(3), 50), np.where(np.tile(np.arange(3), 50) == np.repeat(labels, 3), 0.9, 0.05)
-    written = learned_weights(np.repeat(parts, 3, axis=0), every, weights, np.full(2, 0.5), 3.0)
+    written = fit_weights(np.repeat(parts, 3, axis=0), every, weights, np.full(2, 0.5), 3.0)
     np.testing.assert_allclose(doubted.weights, written.weights, atol=1e-6)
     np.testing.assert_allclose(doubted.bias, written.bias, atol=1e-6)
 
@@ -255,7 +255,7 @@ def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows, mon
     np.add.at(ones, (np.arange(rows), places), 1.0)
     tables, columns, weights = rng.normal(size=(7, 2)), rng.normal(size=(rows, 2)), rng.random(rows)
     pointing, some = Indicators(places, 7), rng.permutation(rows)[:5]
-    for form in (pointing, pointing.to_learn_from(), ApartFromMost(pointing), SparseFeatures(sparse.csr_matrix(ones))):
+    for form in (pointing, pointing.for_fitting(), ApartFromMost(pointing), MatrixFeatures(sparse.csr_matrix(ones))):
         assert len(form) == rows and form.width == 7
         np.testing.assert_allclose(form.product(tables), ones @ tables, atol=1e-12)
         np.testing.assert_allclose(form.turned(columns), ones.T @ columns, atol=1e-9)
@@ -281,7 +281,7 @@ def test_copies_are_found_at_a_glance_as_by_all_rows(monkeypatch):
 
 
 def test_left_out_is_what_counts_without_the_row_say(training):
-    found = left_out(training, np.arange(len(training.labels)))
+    found = leave_one_out(training, np.arange(len(training.labels)))
     for row in (0, 17, 44):
         rest = np.delete(np.arange(len(training.labels)), row)
         without = np.zeros_like(training.tables)
@@ -306,7 +306,7 @@ def test_columns_of_many_categories_and_few_rows_have_no_tables_of_pairs():
     few = Training(
         EncodedRows(np.zeros((358, 0)), 1 + codes[:, :8] % sizes), labels, np.ones(358), 6, tuple(sizes.tolist())
     )
-    cells = [few.cuts.sizes[one] * few.cuts.sizes[other] for one, other in telling_pairs(few)]
+    cells = [few.cuts.sizes[one] * few.cuts.sizes[other] for one, other in choose_pairs(few)]
     assert cells and max(cells) <= 358
 
 
@@ -314,8 +314,8 @@ def test_parts_that_repeat_each_other_share_a_weight():
     rng = np.random.default_rng(5)
     labels = rng.integers(0, 2, 400)
     told = np.stack([np.zeros(400), rng.normal(size=400) + 2 * labels - 1], axis=1)
-    alone = learned_weights(told[:, None], labels, np.ones(400), np.zeros(1), 1e-6)
-    twice = learned_weights(np.stack([told, told], axis=1), labels, np.ones(400), np.zeros(2), 1e-6)
+    alone = fit_weights(told[:, None], labels, np.ones(400), np.zeros(1), 1e-6)
+    twice = fit_weights(np.stack([told, told], axis=1), labels, np.ones(400), np.zeros(2), 1e-6)
     assert twice.weights.sum() == pytest.approx(alone.weights[0], rel=1e-3)
     assert twice.weights[0] == pytest.approx(twice.weights[1], rel=1e-3)
 
@@ -343,6 +343,6 @@ def test_weights_are_where_scipys_minimiser_ends(rows, number, classes, penalty)
 
     bounds = [(0, 3)] * number + [(None, None)] * classes
     theirs = minimize(loss, np.concatenate([centre, np.zeros(classes)]), bounds=bounds, options={"maxfun": 100_000})
-    ours = learned_weights(parts, labels, heavy, centre, penalty)
+    ours = fit_weights(parts, labels, heavy, centre, penalty)
     assert loss(np.concatenate([ours.weights, ours.bias])) <= theirs.fun + 1e-6
     np.testing.assert_allclose(ours.weights, theirs.x[:number], atol=5e-3)

@@ -91,7 +91,7 @@ def test_words_weigh_by_how_rare_they_are_and_documents_are_of_length_one(traini
 
 @pytest.mark.parametrize(("name", "prior"), [("multinomial naive Bayes", 1.0), ("tf-idf naive Bayes", 0.1)])
 def test_counted_words_are_naive_bayes_of_what_they_weigh(name, prior, training):
-    (member,) = WORD_RECIPES[name].learned(training, (prior,))
+    (member,) = WORD_RECIPES[name].fit(training, (prior,))
     labels, weights = training.labels, training.weights
     expected = np.tile(training.shares, (len(labels), 1))
     for text, bag in enumerate(training.rows.bags):
@@ -105,7 +105,7 @@ def test_counted_words_are_naive_bayes_of_what_they_weigh(name, prior, training)
 
 
 def test_weighted_words_have_the_least_penalised_loss(training):
-    (member,) = WORD_RECIPES["logistic regression on words"].learned(training, (0.3,))
+    (member,) = WORD_RECIPES["logistic regression on words"].fit(training, (0.3,))
     scale, labels = training.rarity, training.labels
     features = np.hstack([scale.words(training.rows).toarray(), scale.own_lengths(training.rows, training.weights)])
 
@@ -156,7 +156,7 @@ def test_one_weight_for_all_is_the_likeliest():
 
 @pytest.mark.parametrize("name", WORD_RECIPES)
 def test_texts_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
-    for member in WORD_RECIPES[name].learned(training, WORD_RECIPES[name].settings(training)[:2]):
+    for member in WORD_RECIPES[name].fit(training, WORD_RECIPES[name].settings(training)[:2]):
         parts, rest = member.parts(training.rows)
         assert np.abs(parts.sum(axis=1) + rest - member.scores(training.rows)).max() < 1e-10
         missing = np.column_stack([bag[:, :1].toarray() == 0 for bag in training.rows.bags])
@@ -169,9 +169,7 @@ def test_weight_two_is_the_row_twice(name, training):
     twice = np.repeat(np.arange(len(training.labels)), training.weights.astype(int))
     written = replace(training.take(twice), weights=np.ones(len(twice)))
     settings = WORD_RECIPES[name].settings(training)[-1:]
-    heavy, plain = (
-        next(iter(WORD_RECIPES[name].learned(x, settings))).scores(training.rows) for x in (training, written)
-    )
+    heavy, plain = (next(iter(WORD_RECIPES[name].fit(x, settings))).scores(training.rows) for x in (training, written))
     assert np.abs((heavy - heavy[:, :1]) - (plain - plain[:, :1])).max() < 1e-10
 
 

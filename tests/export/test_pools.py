@@ -64,7 +64,7 @@ def members() -> tuple[Any, dict[str, Any]]:
         known = known_rows(fitted, fitted.table(pa.table(cells), labels=codes), threads, ["x", "y", "z"])
     sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
     training = Training(known.rows, known.labels, known.weights, 3, sizes, measured)
-    made = {name: RECIPES[name].learned(training, RECIPES[name].settings(training)[:1]) for name in RECIPES}
+    made = {name: RECIPES[name].fit(training, RECIPES[name].settings(training)[:1]) for name in RECIPES}
     return model, {name: next(iter(found)) for name, found in made.items()}
 
 

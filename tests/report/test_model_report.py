@@ -68,7 +68,7 @@ def classifier_of(*names: str) -> Any:
     labels = labels[labels >= 0]
     sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
     training = Training(rows, labels, np.ones(len(labels)), fitted.n_groups, sizes, measured)
-    members = tuple(next(iter(RECIPES[x].learned(training, RECIPES[x].settings(training)[-1:]))) for x in names)
+    members = tuple(next(iter(RECIPES[x].fit(training, RECIPES[x].settings(training)[-1:]))) for x in names)
     ensemble = Ensemble(names, members, np.linspace(0.3, 0.9, len(names)), np.array([0.1, -0.2, 0.3]))
     model.fitted_ = replace(fitted, ensemble=ensemble)
     return model

@@ -1,4 +1,4 @@
-"""What averaged stars are estimated from: how often every two cells of a row come together, added and taken away."""
+"""Counts of AODE: how often every two cells occur together, which can be added and subtracted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from softcount.core.lazy import xlogy
 from softcount.table.schema import Key, Schema
 
 MOST_BYTES = 1 << 26
-"""Bytes that the counts of pairs may take; columns of most levels stand under the class alone where they would."""
+"""Bytes of the counts of pairs; beyond, the columns of most categories depend on the class alone."""
 
 
 class AodeSetting(Struct, frozen=True):
@@ -47,7 +47,7 @@ class AodeCounts(Struct, frozen=True, eq=False):
 
     @classmethod
     def none(cls, cuts: Binning, classes: int, setting: AodeSetting) -> AodeCounts:
-        """No row yet: of which columns pairs will be counted is decided here."""
+        """No row yet; decides which columns are counted in pairs."""
         cells, kept = 1, []
         for column in sorted(range(len(cuts.sizes)), key=lambda column: cuts.sizes[column]):
             if bytes_of(cells + cuts.sizes[column], classes) > MOST_BYTES:
@@ -59,7 +59,6 @@ class AodeCounts(Struct, frozen=True, eq=False):
         return cls(cuts, pairs, np.zeros((whole(cuts.sizes).width, classes)), np.zeros(classes), setting)
 
     def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
-        """The same with some rows of known class more."""
         classes, codes, every = len(self.sizes), self.cuts.codes(rows), whole(self.cuts.sizes)
         pairs = PairCounts.of(self.pairs.terms, codes, labels, weights, classes)
         places = every.places(codes)
@@ -79,23 +78,23 @@ class AodeCounts(Struct, frozen=True, eq=False):
 
     @property
     def alone(self) -> tuple[int, ...]:
-        """Columns that stand under the class alone, because their pairs would take too much memory."""
+        """Columns that depend on the class alone, because their pairs would take too much memory."""
         paired = {column for (column,) in self.pairs.terms.columns}
         return tuple(column for column, size in enumerate(self.cuts.sizes) if column not in paired and size > 1)
 
     def ensemble(self) -> Ensemble:
-        """What tells classes by these counts."""
-        told = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
-        pairs = self.pairs.some(told)
-        stars = AodeTables.estimated(pairs, self.sizes, self.setting.concentration)
+        """The ensemble of AODE and, of columns not counted in pairs, naive Bayes."""
+        several = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
+        pairs = self.pairs.some(several)
+        aode = AodeTables.estimate(pairs, self.sizes, self.setting.concentration)
         if self.setting.informed:
             own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
-            starts = pairs.starts
+            starts = pairs.terms.offsets
             totals = np.add.reduceat(own, starts, axis=0)
             rows = np.maximum(totals.sum(axis=1), 1e-300)
             cells = np.add.reduceat(xlogy(own, own).sum(axis=1) - xlogy(*(own.sum(axis=1),) * 2), starts)
-            stars = stars.weighed(np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows))
-        members: list[Any] = [Aode(self.cuts, stars)]
+            aode = aode.weighed(np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows))
+        members: list[Any] = [Aode(self.cuts, aode)]
         names = ["AODE"]
         if self.alone:
             every, terms = whole(self.cuts.sizes), Terms(tuple((column,) for column in self.alone), self.cuts.sizes)

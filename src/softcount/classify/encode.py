@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from softcount.core.lazy import sparse
 from softcount.core.special import mixed
@@ -19,18 +18,19 @@ from softcount.table.schema import Field, Key, Schema
 
 Made = TypeVar("Made")
 FEW_VALUES = 12
-"""Different values up to which each number is an interval of its own."""
+"""Distinct values up to which each number is a bin of its own."""
 REFINED = 2
-"""Rounds of refinement: each distinguishes rows by the rows that they share cells with."""
+"""Rounds of colour refinement."""
 GLANCED_AT = 1024
 """Rows by which most columns are seen to be no copies."""
 
 
 class EncodedRows(Struct, frozen=True, eq=False):
-    """`numbers` are NaN where missing; `codes` are 1..m for the levels of a column, 0 where nothing is known of it.
+    """Columns as numbers (NaN if missing), codes (1..m for the categories of a column, 0 if missing or unseen) and bags
+    of words.
 
-    Columns come in that order wherever they are numbered: numbers first, then levels, then texts. A text's bag has 1
-    for a document that is there before how often it holds each word; a sparse table is one such text.
+    Columns are numbered in this order: numbers, categories, texts. The first column of a bag is 1 if there is a
+    document.
     """
 
     numbers: np.ndarray  # (rows x numbers) float64
@@ -40,46 +40,50 @@ class EncodedRows(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, schema: Schema, chunks: Sequence[Chunk]) -> EncodedRows:
-        """The rows of some chunks; a level that the schema does not have is nothing known."""
+        """Encode the rows of some chunks; categories that the schema does not have count as missing."""
         valued, coded = _as_numbers(schema)
         sizes = [len(spec.levels) for spec in coded]
+        values_of = [np.array([np.nan, *map(float, spec.levels), np.nan]) for spec in valued]  # type: ignore[arg-type]
         numbers, codes = [], []
         for chunk in chunks:
             levels = [_codes(chunk, schema, spec) for spec in coded]
-            own = [_values(spec)[_codes(chunk, schema, spec)] for spec in valued]
+            own = [values[_codes(chunk, schema, spec)] for spec, values in zip(valued, values_of, strict=True)]
             numbers.append(np.hstack([chunk.reals, *(column[:, None] for column in own)]))
             codes.append(np.array(levels, dtype=np.int32).reshape(len(coded), chunk.n_rows).T)
         width = len(schema.stored("reals")) + len(valued)
         whole = np.vstack(codes) if codes else np.zeros((0, len(coded)), dtype=np.int32)
         known = np.where(whole > np.array(sizes, dtype=np.int32), 0, whole)
-        return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), known, _bags(schema, chunks))
+        texts = len(schema.stored("bags"))
+        if texts and chunks:
+            bags = tuple(sparse.vstack([chunk.bags[k] for chunk in chunks], format="csr") for k in range(texts))
+        else:  # a sparse table is one text that every row has
+            marked = [_marked(chunk.bags[0]) for chunk in chunks if chunk.bags]
+            bags = (sparse.vstack(marked, format="csr"),) if marked else ()
+        return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), known, bags)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
     def plain_columns(self) -> int:
-        """How many columns there are besides texts."""
+        """How many columns are not text."""
         return int(self.numbers.shape[1] + self.codes.shape[1])
 
     @property
     def cells(self) -> int:
-        """How many cells they have, and words."""
         return len(self) * self.plain_columns + sum(int(bag.nnz) for bag in self.bags)
 
     @classmethod
     def together(cls, parts: Sequence[EncodedRows]) -> EncodedRows:
-        """The rows of one part after those of the other; there is one part at least."""
         numbers, codes = (np.vstack([getattr(part, name) for part in parts]) for name in ("numbers", "codes"))
         texts = zip(*(part.bags for part in parts), strict=True)
         return cls(numbers, codes, tuple(sparse.vstack(bags, format="csr") for bags in texts))
 
     def take(self, rows: np.ndarray) -> EncodedRows:
-        """Some of the rows."""
         return EncodedRows(self.numbers[rows], self.codes[rows], tuple(bag[rows] for bag in self.bags))
 
-    def remembered(self, owners: tuple[object, ...], make: Callable[[], Made]) -> Made:
-        """What these owners make of the rows, made once for as long as the rows are kept."""
+    def cached(self, owners: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """The result of `make`, computed once for these owners as long as the rows are kept."""
         key = tuple(map(id, owners))
         if key not in self.made:
             self.made[key] = (owners, make())
@@ -87,10 +91,11 @@ class EncodedRows(Struct, frozen=True, eq=False):
         return found
 
     def copies(self) -> dict[int, int]:
-        """Columns that say nothing but what an earlier one says in every row, by number, and which one that is.
+        """Columns that repeat an earlier one in every row, by number, and the number of that one.
 
-        A number repeats another that puts all rows in the same order, or in the opposite one; levels repeat a column of
-        few different cells that divides the rows as they do. Where no two cells are alike any two columns would.
+        A number repeats another if it puts all rows in the same or in the opposite order. A category repeats a column
+        of few distinct values that divides the rows in the same way: if all cells were different, any two columns
+        would.
         """
         first: dict[bytes, int] = {}
         found = {}
@@ -107,7 +112,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
         return self.numbers[:, place] if place < numbers else self.codes[:, place - numbers]
 
     def _perhaps_copies(self) -> list[int]:
-        """Columns that look like another's copy by some of the rows, or the same in all of these."""
+        """Columns that look like copies of another, or constant, in a sample of the rows."""
         columns = range(self.numbers.shape[1] + self.codes.shape[1])
         if len(self) <= GLANCED_AT:
             return list(columns)
@@ -117,14 +122,14 @@ class EncodedRows(Struct, frozen=True, eq=False):
         return [place for place in columns if glances[place] is None or times[glances[place]] > 1]
 
     def without(self, columns: Collection[int]) -> EncodedRows:
-        """The same with nothing known of some columns."""
+        """The same rows with some columns missing."""
         numbers, codes, width = self.numbers.copy(), self.codes.copy(), self.numbers.shape[1]
         numbers[:, [column for column in columns if column < width]] = np.nan
         codes[:, [column - width for column in columns if column >= width]] = 0
         return EncodedRows(numbers, codes, self.bags)
 
     def in_order(self, labels: np.ndarray) -> np.ndarray:
-        """Places of the rows in an order that the table decides: by class, then by how each row is like the others.
+        """Places of the rows in a canonical order: by class, then by the cells that they share with others.
 
         Neither the order of rows and columns, the names of categories, the sign of a number nor repeated rows change
         it. Rows that all of this leaves equal are in the order of their cells; identical rows are neighbours.
@@ -140,10 +145,10 @@ class EncodedRows(Struct, frozen=True, eq=False):
         return order[np.lexsort((marks, labels[order]))]
 
     def _structure(self, labels: np.ndarray) -> np.ndarray:
-        """A mark for every row by which cells it shares with which other rows (colour refinement), no two rows alike.
+        """A hash for every row of the cells that it shares with other rows (colour refinement).
 
-        The mark of a cell is at first that of the classes of the rows on either side of a number, or nothing; then the
-        sum of the marks of all rows that hold it. Sums of whole numbers do not depend on an order.
+        The hash of a cell is at first that of the classes of the rows on either side of a number, or nothing; then the
+        sum of the hashes of all rows that hold it. Sums of whole numbers do not depend on an order.
         """
         start = mixed(labels.astype(np.uint64) + np.uint64(1))
         words = [mixed(_marks(bag).view(np.uint64)) for bag in self.bags]
@@ -167,32 +172,23 @@ class EncodedRows(Struct, frozen=True, eq=False):
 
 
 def _sides(values: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """A mark for every value by the marks on its two sides, 0 if it is missing: the sign does not matter."""
+    """A hash for every value of the hashes on its two sides, 0 if it is missing: the sign does not matter."""
     there = ~np.isnan(values)
     upto = np.cumsum(np.where(there, marks, np.uint64(0)))
     return np.where(there, mixed(upto - marks) + mixed(upto[-1] - upto), np.uint64(0))
 
 
 def _sums(marks: np.ndarray, groups: np.ndarray, size: int) -> np.ndarray:
-    """The sum of the marks of every group, each of which has one at least; in whole numbers, which wrap around."""
+    """The sum of the hashes of every group, modulo 2^64."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(size))
     return np.add.reduceat(marks[order], starts) if size else marks[:0]
 
 
 def _marks(bag: sparse.csr_matrix) -> np.ndarray:
-    """A number for every row by the words that it holds, whatever other rows hold."""
+    """A number for every row that depends on its words alone."""
     each = mixed(np.arange(1, 1 + bag.shape[1], dtype=np.uint64)).astype(np.float64) / 2.0**64
     return np.asarray(bag @ each)
-
-
-def _bags(schema: Schema, chunks: Sequence[Chunk]) -> tuple[sparse.csr_matrix, ...]:
-    """The words of every text; of a sparse table all columns, each row being there."""
-    texts = len(schema.stored("bags"))
-    if texts and chunks:
-        return tuple(sparse.vstack([chunk.bags[k] for chunk in chunks], format="csr") for k in range(texts))
-    marked = [_marked(chunk.bags[0]) for chunk in chunks if chunk.bags]
-    return (sparse.vstack(marked, format="csr"),) if marked else ()
 
 
 def _marked(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -200,7 +196,7 @@ def _marked(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def signatures(column: np.ndarray, number: bool) -> list[bytes]:
-    """What copies of a column have in common: the order of its rows, forwards or backwards, and which are alike."""
+    """What copies of a column have in common: the order of its rows, and which rows are equal."""
     known = ~np.isnan(column) if number else column > 0
     distinct, ranks = np.unique(column[known], return_inverse=True)
     if len(distinct) < 2:
@@ -214,7 +210,7 @@ def signatures(column: np.ndarray, number: bool) -> list[bytes]:
 
 
 def _glance(column: np.ndarray, number: bool) -> bytes | None:
-    """What some rows of a column have in common with those of any copy; None where they are all the same."""
+    """The signature of a sample of a column; None if it is constant there."""
     known = ~np.isnan(column) if number else column > 0
     distinct, ranks = np.unique(column[known], return_inverse=True)
     if len(distinct) < 2:
@@ -223,14 +219,14 @@ def _glance(column: np.ndarray, number: bool) -> bytes | None:
 
 
 def _order(known: np.ndarray, ranks: np.ndarray) -> bytes:
-    """The order of the rows; the same backwards."""
+    """The order of the rows, the same for the reversed order."""
     back = int(ranks.max()) - ranks
     apart = np.flatnonzero(ranks != back)  # there are two ranks at least
     return _spread(known, ranks if ranks[apart[0]] < back[apart[0]] else back)
 
 
 def _alike(known: np.ndarray, ranks: np.ndarray) -> bytes:
-    """The first row with the same cell, for every row: names do not matter."""
+    """The first row with the same cell, for every row."""
     lead = np.full(int(ranks.max()) + 1, len(known))
     np.minimum.at(lead, ranks, np.flatnonzero(known))
     return _spread(known, lead[ranks])
@@ -249,7 +245,7 @@ def column_keys(schema: Schema) -> tuple[Key, ...]:
 
 
 def level_sizes(schema: Schema) -> tuple[int, ...]:
-    """How many levels each column of levels has."""
+    """The number of categories of each categorical column."""
     return tuple(len(spec.levels) for spec in _as_numbers(schema)[1])
 
 
@@ -259,118 +255,109 @@ def number_count(schema: Schema) -> int:
 
 
 def measured_count(schema: Schema) -> int:
-    """How many columns are numbers and not levels; they come first."""
+    """How many columns are numbers and not categories; they come first."""
     return len(schema.stored("reals"))
 
 
 def _as_numbers(schema: Schema) -> tuple[list[Field], list[Field]]:
-    """Columns of levels that are taken as numbers, unless somebody said that they are levels, and all others."""
+    """Categorical columns that are taken as numbers, unless the user declared them, and all others."""
     coded = [*schema.stored("codes"), *schema.stored("wide")]
-    valued = [spec for spec in coded if not spec.declared and len(spec.levels) > 2 and _numeric(spec.levels)]
+    valued = [
+        spec
+        for spec in coded
+        if not spec.declared
+        and len(spec.levels) > 2
+        and all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in spec.levels)
+    ]
     keys = {spec.key for spec in valued}
     return valued, [spec for spec in coded if spec.key not in keys]
 
 
-def _numeric(levels: Sequence[object]) -> bool:
-    return all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in levels)
-
-
-def _values(spec: Field) -> np.ndarray:
-    """The number that each code stands for; NaN for a missing cell and a level never seen."""
-    return np.array([np.nan, *map(float, spec.levels), np.nan])  # type: ignore[arg-type]
-
-
-def _codes(chunk: Chunk, schema: Schema, spec: Field) -> np.ndarray:
+def _codes(chunk: Chunk, schema: Schema, spec: Field) -> Any:
     place = schema.places[spec.key]
-    codes: np.ndarray = getattr(chunk, place.store)[:, place.slot]
-    return codes
+    return getattr(chunk, place.store)[:, place.slot]
 
 
 # All columns as codes: categories as they are, numbers discretised where the class shares change.
 
 ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
-"""How finely numbers are cut that are looked at in pairs."""
+"""Bins of numbers that are looked at in pairs."""
 
 
 class Binning(Struct, frozen=True, eq=False):
-    """Cuts of every number, and how many intervals or levels each column has."""
+    """Bin edges of every number, and the number of bins or categories of every column."""
 
     edges: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]
 
     @classmethod
     def learned(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> Binning:
-        """Cuts by Fayyad and Irani's rule from rows of known class; a number that no cut divides has one interval."""
+        """Bins by Fayyad and Irani's rule; a number that no edge divides has one bin."""
         classes = int(labels.max(initial=0)) + 1
-        columns = [_points(column, labels, weights, classes) for column in rows.numbers.T]
+        columns = []
+        for column in rows.numbers.T:
+            known = np.flatnonzero(~np.isnan(column))
+            columns.append(PointTable.of(column[known], labels[known], weights[known], classes))
         many = iter(by_class_each([own for own in columns if len(own.distinct) > FEW_VALUES]))
         edges = tuple(next(many) if len(own.distinct) > FEW_VALUES else between(own.distinct) for own in columns)
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def finer(self, rows: EncodedRows, weights: np.ndarray) -> Binning:
-        """The same with numbers of few intervals in parts of equal weight: alone they say little, together perhaps not.
-
-        The number itself where no number gains by it.
-        """
+        """Numbers of few bins get bins of equal weight, for pairwise interactions; `self` if none gains by it."""
         wanted = min(int(weights.sum()) // ROWS_AN_INTERVAL, MOST_INTERVALS)
         if wanted < LEAST_INTERVALS:
             return self
-        edges = tuple(
-            _finer(column, weights, own, wanted) for column, own in zip(rows.numbers.T, self.edges, strict=True)
-        )
+        edges = list(self.edges)
+        for place, (column, own) in enumerate(zip(rows.numbers.T, self.edges, strict=True)):
+            known = ~np.isnan(column)
+            if len(own) + 1 < wanted and known.any():
+                found = equal_count(column[known], weights[known], wanted)
+                edges[place] = found if len(found) > len(own) else own
         if all(new is old for new, old in zip(edges, self.edges, strict=True)):
             return self
-        return replace(self, edges=edges, sizes=(*(len(cuts) + 1 for cuts in edges), *self.sizes[len(edges) :]))
+        return self.with_edges(tuple(edges))
+
+    def with_edges(self, edges: tuple[np.ndarray, ...]) -> Binning:
+        return Binning(edges, (*(len(cuts) + 1 for cuts in edges), *self.sizes[len(edges) :]))
 
     @classmethod
     def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> Binning:
-        """No cut through the first so many numbers, and between any two values of the others."""
+        """No bins for the first `measured` numbers, and a bin for every value of the others."""
         values = [np.unique(column[~np.isnan(column)]) for column in rows.numbers.T[measured:]]
         edges = (*(np.zeros(0) for _ in range(measured)), *(between(own) for own in values))
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def codes(self, rows: EncodedRows) -> np.ndarray:
-        """(rows x columns) code of each cell from 1, 0 where nothing is known."""
-        return rows.remembered((self,), lambda: self._coded(rows))
+        """(rows x columns) code of each cell from 1, 0 if missing."""
 
-    def _coded(self, rows: EncodedRows) -> np.ndarray:
-        cut = [
-            np.where(np.isnan(column), 0, np.searchsorted(edges, column, side="left") + 1)
-            for edges, column in zip(self.edges, rows.numbers.T, strict=True)
-        ]
-        return np.hstack([np.array(cut, dtype=np.int32).T, rows.codes]) if cut else rows.codes
+        def encode() -> np.ndarray:
+            bins = [
+                np.where(np.isnan(column), 0, np.searchsorted(edges, column, side="left") + 1)
+                for edges, column in zip(self.edges, rows.numbers.T, strict=True)
+            ]
+            return np.hstack([np.array(bins, dtype=np.int32).T, rows.codes]) if bins else rows.codes
 
-
-def _points(column: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PointTable:
-    known = np.flatnonzero(~np.isnan(column))
-    return PointTable.of(column[known], labels[known], weights[known], classes)
-
-
-def _finer(column: np.ndarray, weights: np.ndarray, edges: np.ndarray, wanted: int) -> np.ndarray:
-    known = ~np.isnan(column)
-    if len(edges) + 1 >= wanted or not known.any():
-        return edges
-    found = equal_count(column[known], weights[known], wanted)
-    return found if len(found) > len(edges) else edges
+        return rows.cached((self,), encode)
 
 
 def between(values: np.ndarray) -> np.ndarray:
-    """Half-way between neighbours."""
+    """Midpoints of neighbours."""
     return np.asarray(values[:-1] + np.diff(values) / 2)
 
 
 # Standardised numbers, of the logarithm where that is closer to a normal distribution.
 
 LARGEST = 1e6
-"""Deviations from the mean that a number is taken to have at most: squares of 1e155 are too large for a float."""
+"""Largest deviation from the mean: squares of 1e155 overflow."""
 CLEARLY = 0.1
-"""Nats a row by which bells over logarithms must be likelier than bells over the numbers themselves."""
+"""Nats per row by which normals of the logarithm must be likelier than normals of the number."""
 
 
 class NumberScale(Struct, frozen=True, eq=False):
-    """`floor` is 0 for a number as it is; of others the logarithm is taken, of what is below the floor that of it.
+    """Standardisation of numbers. `floor` is 0 for a number as it is; of others the logarithm of at least the floor is
+    taken.
 
-    A floor below 0 is that of numbers below 0: they are what their opposites are, with the other sign.
+    A negative floor is that of negative numbers, which are treated as their opposites.
     """
 
     floor: np.ndarray
@@ -379,26 +366,24 @@ class NumberScale(Struct, frozen=True, eq=False):
 
     @classmethod
     def learned(cls, numbers: np.ndarray, weights: np.ndarray) -> NumberScale:
-        """Mean and deviation of every number as it is."""
         return cls(np.zeros(numbers.shape[1]), *standards(numbers, weights))
 
     @classmethod
     def by_class(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> NumberScale:
-        """The same; of numbers above zero the logarithm where bells of every class are likelier over it."""
+        """Takes the logarithm of positive numbers if normals of every class fit it better."""
         floor = _floors(numbers, labels, weights, classes)
         return cls(floor, *standards(_logged(numbers, floor), weights))
 
     def of(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN where missing."""
+        """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN if missing."""
         return np.asarray(np.clip((_logged(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST))
 
     def some(self, columns: np.ndarray) -> NumberScale:
-        """The scale of some of the numbers."""
         return NumberScale(self.floor[columns], self.middle[columns], self.spread[columns])
 
 
 def standards(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of every column over the rows that have it; 0 and 1 where there is none."""
+    """Mean and standard deviation of every column over its known rows; 0 and 1 if there is none."""
     there = ~np.isnan(numbers)
     filled = np.where(there, numbers, 0.0)
     unit = np.abs(filled).max(axis=0, initial=0.0)
@@ -420,7 +405,7 @@ def _logged(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
 
 
 def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-    """The least value of every number whose logarithm is clearly closer to bells; 0 for any other."""
+    """The least value of every number whose logarithm is clearly closer to normals; 0 for others."""
     found = np.zeros(numbers.shape[1])
     there = ~np.isnan(numbers)
     sign = np.where(np.where(there, numbers, -1.0).max(axis=0, initial=-1.0) < 0, -1.0, 1.0)
@@ -445,7 +430,7 @@ def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
 
 
 def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Log-likelihood of a bell in every class by column, up to what any two sets of values have in common."""
+    """Log-likelihood of a normal in every class by column, up to a constant."""
     sizes = own @ there
     rows = np.maximum(sizes, 1e-300)
     apart = np.where(there, values - (own @ values / rows)[labels], 0.0)
@@ -460,10 +445,10 @@ def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.nda
 
 
 class WordScale(Struct, frozen=True, eq=False):
-    """A factor for every column of every text's bag, 0 where nothing is known of a word; and how long documents are.
+    """Weights of words: log(1 + count) times a factor per word (tf-idf), each document of Euclidean length 1.
 
-    Words weigh the logarithm of one more than their count, times the factor, a document's being 1 together (the root of
-    the sum of their squares). With `counts` they weigh as much as they are counted.
+    With `counts`, words weigh as much as they are counted. A factor of 0 stands for an unknown word. `middle` and
+    `spread` are of the logarithm of one more than the words of a document, for every text.
     """
 
     factors: tuple[np.ndarray, ...]
@@ -473,7 +458,7 @@ class WordScale(Struct, frozen=True, eq=False):
 
     @classmethod
     def learned(cls, rows: EncodedRows, weights: np.ndarray) -> WordScale:
-        """Factors are 1 for a word of every document, and more by the logarithm of how rare it is otherwise."""
+        """Factors are 1 for a word of every document, plus the logarithm of how rare it is."""
         held = [_holding(bag, weights) for bag in rows.bags]
         factors = tuple(map(_rarity, held))
         sizes = [_sizes(bag, own > 1) for bag, own in zip(rows.bags, held, strict=True)]
@@ -494,7 +479,6 @@ class WordScale(Struct, frozen=True, eq=False):
 
     @property
     def ends(self) -> np.ndarray:
-        """Where the bag of each text begins among the columns of all, and where the last one ends."""
         return np.cumsum([0, *map(len, self.factors)])
 
     @property
@@ -502,7 +486,6 @@ class WordScale(Struct, frozen=True, eq=False):
         return sum(map(len, self.factors))
 
     def weighed(self, text: int, bag: Any) -> Any:
-        """A bag by what its words weigh, cell by cell."""
         factors = self.factors[text][bag.indices]
         if self.counts:
             return sparse.csr_matrix((bag.data * factors, bag.indices, bag.indptr), shape=bag.shape)
@@ -513,34 +496,31 @@ class WordScale(Struct, frozen=True, eq=False):
         return found
 
     def words(self, rows: EncodedRows) -> Any:
-        """(rows x columns of all bags) what words weigh, made once for the same rows where that takes time."""
-        return self._words(rows) if self.counts else rows.remembered((self,), lambda: self._words(rows))
+        """(rows x columns of all bags) weights of the words."""
 
-    def _words(self, rows: EncodedRows) -> Any:
-        each = [self.weighed(text, bag) for text, bag in enumerate(rows.bags)]
-        return each[0] if len(each) == 1 else sparse.hstack(each, format="csr")
+        def weigh() -> Any:
+            each = [self.weighed(text, bag) for text, bag in enumerate(rows.bags)]
+            return each[0] if len(each) == 1 else sparse.hstack(each, format="csr")
+
+        return weigh() if self.counts else rows.cached((self,), weigh)
 
     def lengths(self, rows: EncodedRows) -> np.ndarray:
-        """(rows x texts) how much longer documents are than usual, in deviations; 0 where there is none.
-
-        Only words that are known count.
-        """
+        """(rows x texts) standardised lengths of documents in known words; 0 if there is none."""
         return self._deviations([_sizes(bag, own > 0) for bag, own in zip(rows.bags, self.factors, strict=True)])
 
     def own_lengths(self, rows: EncodedRows, weights: np.ndarray) -> np.ndarray:
-        """The same of the rows that it was learned from: words count that would be known without the row itself."""
+        """Lengths of the training rows: a word counts if it would be known without the row itself."""
         return self._deviations([_sizes(bag, _holding(bag, weights) > 1) for bag in rows.bags])
 
     def _deviations(self, sizes: Sequence[np.ndarray]) -> np.ndarray:
         return np.asarray(np.nan_to_num((np.stack(sizes, axis=1) - self.middle) / self.spread, nan=0.0))
 
     def by_class(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-        """(columns of all bags x classes) what words weigh in all documents of a class."""
+        """(columns of all bags x classes) sums of the weights over all documents of a class."""
         each = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(classes, len(labels)))
         return np.asarray((each @ self.words(rows)).toarray().T)
 
     def of_each(self, columns: np.ndarray) -> list[np.ndarray]:
-        """What is given for the columns of all bags, text by text."""
         return [columns[first:last] for first, last in pairwise(self.ends.tolist())]
 
 
@@ -557,7 +537,7 @@ def _rarity(held: np.ndarray) -> np.ndarray:
 
 
 def _sizes(bag: Any, known: np.ndarray) -> np.ndarray:
-    """The logarithm of one more than the known words of every document; NaN where there is none."""
+    """The logarithm of one more than the known words of every document; NaN if there is none."""
     counted = known.astype(np.float64)
     counted[0] = 0.0
     return np.where(bag[:, :1].toarray()[:, 0] > 0, np.log1p(bag @ counted), np.nan)

@@ -12,17 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify.encode import EncodedRows, column_keys
-from softcount.classify.logistic import folded
+from softcount.classify.logistic import contrast_classes
 from softcount.classify.members import Additive, Member, Training, WordModel, log_tables
 from softcount.classify.recipes import (
     ALL_RECIPES,
     Recipe,
     SharedWeights,
-    Weighing,
-    left_out,
+    fit_weights,
+    leave_one_out,
     recipes_for,
+    sample_rows,
     temper,
-    weighing_rows,
 )
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
@@ -33,46 +33,47 @@ from softcount.table.schema import Key, Schema
 
 FOLDS = 5
 SMALLEST = 1e-15
-"""A probability below this costs no more than this, as is the custom."""
+"""Log-losses count smaller probabilities as this."""
 PULL = 3.0
 """Rows' worth by which the members' weights are drawn to equal ones."""
 DOUBTED, MOST_DOUBTED, DOUBT = 0.05, 0.5, 10.0
-"""Rows that are taken to be of another class than they are, so that rows told without error do not make sure of all.
+"""Prior rows of the other classes, so that an ensemble without errors in cross-validation does not become certain.
 
-Of few rows it is more: DOUBT divided by their number, within these bounds.
+They are DOUBT divided by the number of rows, within these bounds.
 """
 LEAST_WEIGHT = 0.02
-"""A member of a smaller weight is left out."""
+"""Members of a smaller weight are dropped."""
 LEAST_GAIN = 0.001
-"""Nats a row that several members together must gain over the best one alone."""
+"""Nats per row that several members together must gain over the best one alone."""
 FEW_TO_CHOOSE = 100
-"""Rows below which members are not told apart so finely, and stay together: which is best alone is chance."""
+"""Rows below which all members are kept: which one is best alone is then chance."""
 ENOUGH = 0.0002
-"""Nats a row below which nothing more is tried."""
+"""Log-loss in nats per row below which nothing more is tried."""
 ENOUGH_ROWS = 500
-"""Rows of a fold below which that may be chance: of twenty rows of breast cancer naive Bayes has none wrong."""
+"""Rows of a fold below which such a log-loss may be chance: naive Bayes has no errors in twenty rows of breast cancer.
+"""
 FEW_CELLS = 20_000
-"""Rows times columns, and words, up to which all folds are learned side by side."""
+"""Rows times columns, plus words, up to which all folds are fitted side by side."""
 FEW_WORK = 1 << 18
-"""Rows times columns, and words, times classes up to which all folds are tested; of more work, two of them."""
+"""Rows times columns, plus words, times classes up to which all folds are tested; with more work, two of them."""
 MANY_ROWS = 20_000
-"""Rows from which one fold is enough to tell."""
+"""Rows from which one fold is enough."""
 USUALLY_GIVEN = 0.05
 """Share of the training rows that may have less evidence than a row that the ensemble scores alone."""
 FAR_WORSE, CONFIRMED_ROWS = 0.05, 4096
 """Nats per row by which a refit may be worse than its folds on the same rows, and rows that it is judged by."""
 LEAST_RANKED, MOST_RANKED, MOST_RANKED_CELLS = 50, 300, 1 << 21
-"""Held-out rows of a fold that columns are ranked by, and the numbers that they may take."""
+"""Held-out rows of a fold by which columns are ranked, and the numbers that they may take."""
 MOST_WRITTEN = 100_000
-"""Rows, each as often as it weighs, that are written out at most, unless there are 4 for each row given."""
+"""Rows, each repeated as often as it weighs, unless there are 4 for each row given."""
 PIECES = 100
-"""Rows that a very heavy row is written as, enough to be spread evenly over folds."""
+"""Repetitions of a very heavy row: enough to be spread evenly over folds."""
 MUCH_WORK = 1 << 25
 """Words times classes from which one fold is all there is time for."""
 
 
 class Tried(Struct, frozen=True, eq=False):
-    """A way that was tried: its best setting, what it did on rows held out, and its weight in the end."""
+    """A member that was tried: its best setting, its scores on held-out rows, and its weight in the end."""
 
     name: str
     setting: Any
@@ -82,11 +83,11 @@ class Tried(Struct, frozen=True, eq=False):
 
 
 class PartialRows(Struct, frozen=True, eq=False):
-    """The scores of rows with few cells: naive Bayes of single columns, exact if cells are missing.
+    """Scores of rows with few cells: naive Bayes of single columns, exact if cells are missing.
 
     `presence` is the share of each column in the evidence of a row, divided by the share that training rows have. A row
-    whose columns add up to 1 or more is scored by the ensemble alone; with less, by so much of the ensemble and the
-    rest of `member`. An empty row gets the class shares.
+    whose columns add up to 1 or more is scored by the ensemble alone, a row with less by that share of the ensemble and
+    the rest of `member`. An empty row gets the class shares.
     """
 
     member: Additive
@@ -104,9 +105,9 @@ def given_cells(rows: EncodedRows) -> np.ndarray:
 
 
 class Ensemble(Struct, frozen=True, eq=False):
-    """The log-posteriors of its members, each times its weight, and a bias for every class, added up.
+    """The weighted sum of the members' log-posteriors, plus a bias for every class.
 
-    With `sparse`, rows that lack cells are scored by less of that sum, but for the members of words.
+    With `sparse`, rows with missing cells are scored by a smaller share of that sum, except for members of words.
     """
 
     names: tuple[str, ...]
@@ -124,7 +125,7 @@ class Ensemble(Struct, frozen=True, eq=False):
         return [name for name, member in zip(self.names, self.members, strict=True) if not member.by_column]
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        """(rows x classes) log-posteriors up to what all classes share."""
+        """(rows x classes) log-posteriors up to a constant."""
         found, words = np.tile(self.bias, (len(rows), 1)), np.zeros((len(rows), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
             own = words if isinstance(member, WordModel) else found
@@ -134,7 +135,7 @@ class Ensemble(Struct, frozen=True, eq=False):
         return found + words
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what no column does."""
+        """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds."""
         columns = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
         shared = np.zeros((len(rows), len(self.bias)))
         share = np.ones((len(rows), 1)) if self.sparse is None else self.sparse.share(rows)
@@ -151,7 +152,7 @@ class Ensemble(Struct, frozen=True, eq=False):
         return columns, shared + share * self.bias
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
-        """(cells x classes) what each cell of a text's bag adds to the scores; its length may add more."""
+        """(cells x classes) contribution of each cell of a text's bag; its length may add more."""
         found = np.zeros((len(bag.data), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
             if isinstance(member, WordModel):
@@ -160,7 +161,7 @@ class Ensemble(Struct, frozen=True, eq=False):
 
 
 class HeldScores(Struct, frozen=True, eq=False):
-    """Rows held out: what an ensemble says of them whose members and weights had not seen them, and what they were."""
+    """Held-out rows, with their predictions by an ensemble whose members and weights have not seen them."""
 
     logs: np.ndarray  # (rows x classes) log-probabilities
     labels: np.ndarray
@@ -171,10 +172,10 @@ class HeldScores(Struct, frozen=True, eq=False):
 
 
 class Held(Struct, frozen=True, eq=False):
-    """What all settings of all recipes said of one fold's rows: log-posteriors, by name and setting.
+    """Log-posteriors of one fold's rows, by recipe and setting.
 
-    `members` are those of the best setting of each recipe, by its name. `some` of the rows are those that columns are
-    ranked by, and `alone` is the log-probability of their class given each column by itself.
+    `members` are those of the best setting of each recipe. `some` of the rows rank the columns, and `alone` is the log-
+    probability of their class given each column by itself.
     """
 
     rows: np.ndarray
@@ -184,33 +185,30 @@ class Held(Struct, frozen=True, eq=False):
     alone: np.ndarray  # (some rows x columns)
 
 
+@one_blas_thread()
 def fit_ensemble(
     whole: Training, runner: Runner, budget: float | None = None, folds: int | None = None
 ) -> tuple[Ensemble, HeldScores]:
-    """The ensemble that does best on rows held out, with all that was tried within so many seconds, and these rows.
+    """The ensemble of lowest cross-validated log-loss, and its predictions for the held-out rows.
 
-    Nothing depends on the order of the rows, and a row of whole weight n is n rows. Of `folds` all are tested.
+    After `budget` seconds no further member is tried. All of `folds` are tested. Nothing depends on the order of the
+    rows, and a row of whole weight n counts as n rows.
     """
-    with one_blas_thread():
-        return _learned(whole, runner, None if budget is None else perf_counter() + budget, folds)
-
-
-def _learned(whole: Training, runner: Runner, until: float | None, folds: int | None) -> tuple[Ensemble, HeldScores]:
+    until = None if budget is None else perf_counter() + budget
     training, repeats, units = _in_order(whole)
     split = deal(training.labels, units, folds or FOLDS)
-    tested = range(folds or _tested(training))
-    work = partial(_held_out, training, split, until)
-    held = [part for parts in runner.map(work, _together(training, tested)) for part in parts]
+    tested = range(folds or _count_tested(training))
+    # Of a small table all folds are fitted in one call: the calls would take longer than the work.
+    small = max(len(training.labels), training.rows.cells) <= FEW_CELLS
+    tasks = [tuple(tested)] if small else [(fold,) for fold in tested]
+    held = [part for parts in runner.map(partial(_score_folds, training, split, until), tasks) for part in parts]
     out = np.concatenate([part.rows for part in held])
     keys = [key for key in held[0].said if all(key in part.said for part in held)]
-    said, labels, weights = (
-        {key: np.concatenate([part.said[key] for part in held]) for key in keys},
-        training.labels[out],
-        training.weights[out],
-    )
-    settings = _settings(said, labels, weights)
+    said = {key: np.concatenate([part.said[key] for part in held]) for key in keys}
+    labels, weights = training.labels[out], training.weights[out]
+    settings = _best_settings(said, labels, weights)
     starts: dict[tuple[Any, ...], SharedWeights] = {}
-    chosen, found = _weighed({key: said[key] for key in settings.values()}, labels, weights, starts)
+    chosen, found = _choose_members({key: said[key] for key in settings.values()}, labels, weights, starts)
     refitted = runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen])
     members = [
         _confirm_refit(member, key, said[key], training, out) for key, member in zip(chosen, refitted, strict=True)
@@ -228,10 +226,10 @@ def _learned(whole: Training, runner: Runner, until: float | None, folds: int | 
     scored = HeldScores(logs, labels, weights, split[out], repeats, gains)
     loss = _loss(scored.logs, scored.labels, scored.weights)
     ensemble = Ensemble(names, tuple(members), found.weights, found.bias, tuple(tried), loss)
-    return replace(ensemble, sparse=_sparse_rows(ensemble, training)), scored
+    return replace(ensemble, sparse=_fit_partial_rows(ensemble, training)), scored
 
 
-def _sparse_rows(ensemble: Ensemble, training: Training) -> PartialRows:
+def _fit_partial_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     """Naive Bayes of the discretised columns, and the share of each column in the evidence.
 
     A column has the weight that suits it alone, by leave-one-out counts. Columns repeat each other: all are multiplied
@@ -242,8 +240,8 @@ def _sparse_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     columns = [column for (column,) in terms.columns]
     information, weights = np.zeros(training.rows.plain_columns + texts), np.ones(len(columns))
     if columns:
-        some = weighing_rows(training)
-        evidence, labels, heavy = left_out(training, some), training.labels[some], training.weights[some]
+        some = sample_rows(training)
+        evidence, labels, heavy = leave_one_out(training, some), training.labels[some], training.weights[some]
         weights = np.array([min(temper(own, labels, heavy, prior), 1.0) for own in evidence.transpose(1, 0, 2)])
         evidence *= weights[:, None]
         weights *= 0.5 + 0.5 * min(temper(evidence.sum(axis=1), labels, heavy, prior), 1.0)
@@ -257,28 +255,24 @@ def _sparse_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     given = given_cells(training.rows) @ information
     order = np.argsort(given)
     usual = given[order[np.searchsorted(np.cumsum(training.weights[order]), USUALLY_GIVEN * training.weights.sum())]]
-    each = np.concatenate([[0.0], np.repeat(weights, np.diff([*terms.offsets, terms.width]))])
-    start = prior.copy()
+    each = np.concatenate([[0.0], np.repeat(weights, terms.widths)])
+    row, start = training.rows.take(np.zeros(1, dtype=np.int64)), prior.copy()
+    bags = tuple(0 * bag for bag in row.bags)
+    empty = EncodedRows(np.full_like(row.numbers, np.nan), np.zeros_like(row.codes), bags)
     for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
         if isinstance(member, WordModel):
-            start -= weight * member.scores(_no_cells(training))[0]
+            start -= weight * member.scores(empty)[0]
     tables = log_tables(training.tables, terms) * each[:, None]
-    single = Additive(training.cuts, terms, training.scale, folded(np.vstack([start, tables])))
+    single = Additive(training.cuts, terms, training.scale, contrast_classes(np.vstack([start, tables])))
     return PartialRows(single, information / (usual or information.sum()))
-
-
-def _no_cells(training: Training) -> EncodedRows:
-    """One row without any cell."""
-    row = training.rows.take(np.zeros(1, dtype=np.int64))
-    return EncodedRows(np.full_like(row.numbers, np.nan), np.zeros_like(row.codes), tuple(0 * bag for bag in row.bags))
 
 
 def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) -> tuple[float, ...]:
     """Nats per held-out row by which each column lowers the log-loss: alone, or added to all others if that is more.
 
-    Alone, a column is compared with the class shares. Last of all, its part of the ensemble's scores is taken away. By
-    the latter only, two columns that say the same would both gain nothing; by the former only, columns that tell the
-    classes together would. Every gain is between 0 and the entropy of the classes.
+    Alone, a column is compared with the class shares. Added last, its part of the ensemble's scores is removed. By the
+    latter only, two copies of a column would both gain nothing; by the former only, columns that interact would. Every
+    gain is between 0 and the entropy of the classes.
     """
     columns, texts = training.rows.plain_columns, len(training.rows.bags)
     rows = np.concatenate([part.some for part in held])
@@ -298,9 +292,9 @@ def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) 
 
 
 def _fold_parts(training: Training, held: Sequence[Held], ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
-    """What columns add to the scores of some held-out rows, less its mean over rows, and the scores.
+    """Contributions of the columns to the scores of some held-out rows, less their mean over rows, and the scores.
 
-    The ensemble has names and weights; its members are those of each fold.
+    `ensemble` has the names and weights; its members are those of each fold.
     """
     each, totals = [], []
     for part in held:
@@ -331,22 +325,21 @@ def _score_nested(
 ) -> np.ndarray:
     """(rows x classes) log-posteriors of each group of rows under the ensemble that the other groups choose.
 
-    Settings, members and weights are chosen without the group: its log-loss is of rows that had no part in the choice.
-    `starts` are the weights that all rows suggest, by members.
+    Settings, members and weights are chosen without the group. `starts` are the weights for all rows, by members.
     """
     logs = np.empty(next(iter(said.values())).shape)
     for group in np.unique(groups):
         inside, others = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
         rest = {key: each[others] for key, each in said.items()}
-        settings = _settings(rest, labels[others], weights[others])
+        settings = _best_settings(rest, labels[others], weights[others])
         kept = {key: rest[key] for key in settings.values()}
-        chosen, found = _weighed(kept, labels[others], weights[others], dict(starts))
+        chosen, found = _choose_members(kept, labels[others], weights[others], dict(starts))
         logs[inside] = log_posteriors(found.scores(np.stack([said[key][inside] for key in chosen], axis=1)))
     return logs
 
 
 def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
-    """The rows in canonical order, a row of whole weight n written n times, what repeats there are, and fold units."""
+    """The rows in canonical order, a row of whole weight n written n times; the repeated rows; and the fold units."""
     order = given.rows.in_order(given.labels)
     blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
     keys = row_keys(blocks, bags)
@@ -360,7 +353,7 @@ def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
 
 
 def times_written(weights: np.ndarray, copies: bool = True) -> np.ndarray:
-    """How many times each row is written out: its weight, if all are whole numbers.
+    """How many times each row is written out: its weight, if all weights are whole numbers.
 
     Beyond MOST_WRITTEN rows in all, copies stay one row with a weight, and independent rows are written at most PIECES
     times, each with its part of the weight.
@@ -388,7 +381,7 @@ def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
     return np.asarray(found[units])
 
 
-def _tested(training: Training) -> int:
+def _count_tested(training: Training) -> int:
     """How many folds are tested: all of a small table, one of a large one."""
     work = max(len(training.labels), training.rows.cells) * training.classes
     if len(training.labels) >= MANY_ROWS or (training.rows.bags and work >= MUCH_WORK):
@@ -396,16 +389,7 @@ def _tested(training: Training) -> int:
     return FOLDS if work <= FEW_WORK else 2
 
 
-def _together(training: Training, tested: Sequence[int]) -> list[tuple[int, ...]]:
-    """Folds that are learned side by side: all where calls would take longer than the work, each by itself of more."""
-    if max(len(training.labels), training.rows.cells) <= FEW_CELLS:
-        return [tuple(tested)]
-    return [(fold,) for fold in tested]
-
-
 class _Fold(Struct, frozen=True, eq=False):
-    """Rows held out, and the others."""
-
     inside: Training
     out: np.ndarray
     rows: EncodedRows
@@ -417,8 +401,8 @@ class _Fold(Struct, frozen=True, eq=False):
         return cls(training.take(inside), out, training.rows.take(out), training.labels[out])
 
 
-def _held_out(training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]) -> list[Held]:
-    """What every recipe, learned from the other folds, says of some; those whose turn comes too late do not."""
+def _score_folds(training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]) -> list[Held]:
+    """Log-posteriors of some folds under every recipe fitted to the others; no recipe starts after the time `until`."""
     parts = [_Fold.of(training, split, fold) for fold in folds]
     labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
     said: dict[tuple[str, Any], list[np.ndarray]] = {}
@@ -448,16 +432,15 @@ def _held_out(training: Training, split: np.ndarray, until: float | None, folds:
 
 
 def _path(recipe: Recipe, folds: Sequence[_Fold]) -> Iterator[tuple[Any, Sequence[Member]]]:
-    """The members of every fold under one setting after the other."""
     trainings = [fold.inside for fold in folds]
     every = [recipe.settings(training) for training in trainings]
     settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
     if settings:
-        yield from zip(settings, recipe.abreast(trainings, settings), strict=True)
+        yield from zip(settings, recipe.fit_folds(trainings, settings), strict=True)
 
 
 def log_posteriors(scores: np.ndarray) -> np.ndarray:
-    """(rows x classes) logarithms of shares that sum to one."""
+    """(rows x classes) logarithms of probabilities that sum to one."""
     return np.asarray(scores - softmax_rows(scores)[1][:, None])
 
 
@@ -471,22 +454,22 @@ def _compared(recipe: Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.
     return _loss(log_posteriors(logs * temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights)
 
 
-def _settings(said: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+def _best_settings(said: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     """The best setting of every recipe."""
     losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in said.items()}
     names = dict.fromkeys(name for name, _ in said)
     return {name: min((key for key in said if key[0] == name), key=losses.__getitem__) for name in names}
 
 
-def _weighed(
+def _choose_members(
     said: dict[tuple[str, Any], np.ndarray],
     labels: np.ndarray,
     heavy: np.ndarray,
     starts: dict[tuple[Any, ...], SharedWeights],
 ) -> tuple[list[Any], SharedWeights]:
-    """The members that are kept and their weights: of rows enough, the best alone where others add next to nothing.
+    """The members that are kept and their weights: with enough rows, the best one alone if others add next to nothing.
 
-    Newton's steps begin at the `starts` of the same members, which are filled in as they are found.
+    Newton's method begins at the `starts` of the same members, which are filled in.
     """
 
     def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
@@ -494,9 +477,8 @@ def _weighed(
         centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
         rows = float(heavy.sum())
         doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
-        found = starts[tuple(keys)] = Weighing.of(
-            parts, labels, heavy, centre, PULL, doubted / (rows + 2.0 * doubted)
-        ).lowest(starts.get(tuple(keys)))
+        doubt, start = doubted / (rows + 2.0 * doubted), starts.get(tuple(keys))
+        found = starts[tuple(keys)] = fit_weights(parts, labels, heavy, centre, PULL, doubt, start)
         return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
 
     alone = {key: learn([key]) for key in said}
@@ -514,7 +496,7 @@ def _weighed(
 
 def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:
     name, setting = chosen
-    return next(iter(ALL_RECIPES[name].learned(training, (setting,))))
+    return next(iter(ALL_RECIPES[name].fit(training, (setting,))))
 
 
 def _confirm_refit(
@@ -525,13 +507,13 @@ def _confirm_refit(
     A fit that stopped early is repeated through all settings of its recipe, each starting where the last one ended; if
     that is no better, the fit is refused.
     """
-    if not _far_worse(member, logs, training, out):
+    if not _is_far_worse(member, logs, training, out):
         return member
     recipe = ALL_RECIPES[key[0]]
     settings = recipe.settings(training)
     path = settings[: settings.index(key[1]) + 1] if key[1] in settings else (key[1],)
-    *_, again = recipe.learned(training, path)
-    if not _far_worse(again, logs, training, out):
+    *_, again = recipe.fit(training, path)
+    if not _is_far_worse(again, logs, training, out):
         return again
     held = _loss(logs, training.labels[out], training.weights[out])
     raise SoftcountError(
@@ -540,8 +522,8 @@ def _confirm_refit(
     )
 
 
-def _far_worse(member: Member, logs: np.ndarray, training: Training, out: np.ndarray) -> bool:
-    """Whether a member loses more than FAR_WORSE nats per row, beyond chance, on rows that `logs` are held out of."""
+def _is_far_worse(member: Member, logs: np.ndarray, training: Training, out: np.ndarray) -> bool:
+    """Whether a member loses more than FAR_WORSE nats per row, beyond chance, against the held-out `logs`."""
     some = np.unique(np.linspace(0, len(out) - 1, min(CONFIRMED_ROWS, len(out))).astype(np.int64))
     rows, heavy = out[some], training.weights[out[some]]
     each = np.arange(len(some)), training.labels[rows]
@@ -575,7 +557,7 @@ def score_table(ensemble: Ensemble, schema: Schema, table: Table, runner: Runner
 def score_columns(
     ensemble: Ensemble, schema: Schema, texts: Sequence[Key], chunk: Chunk
 ) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-    """What each column adds to the classes' scores, in the order of the table, and what none of them does."""
+    """Contributions of the columns, in the order of the table, and what no column adds."""
     parts, rest = ensemble.parts(EncodedRows.of(schema, [chunk]))
     found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
     order = [spec.key for spec in schema.used if spec.key in found]

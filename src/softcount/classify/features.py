@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -23,37 +23,8 @@ AT_ONCE = 4096
 """Rows that are looked through at a time."""
 
 
-class WideFeatures(Protocol):
-    """A matrix of many columns, few of which a row has anything in."""
-
-    @property
-    def width(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: np.ndarray) -> WideFeatures:
-        """Some of the rows."""
-        ...
-
-    def product(self, tables: np.ndarray) -> np.ndarray:
-        """(rows x columns) from (width x columns) tables."""
-        ...
-
-    def turned(self, columns: np.ndarray) -> np.ndarray:
-        """(width x columns) sums over the rows of (rows x columns) numbers."""
-        ...
-
-    def first(self, some: int) -> np.ndarray:
-        """(rows x some) the first so many columns as they are."""
-        ...
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        """Weighted sum of the squares of every column."""
-        ...
-
-
 class Indicators(Struct, frozen=True, eq=False, dict=True):
-    """Ones where a row points: `places` (terms x rows) are the columns; a product with tables sums over the terms."""
+    """A sparse 0/1 matrix: each row has a one for every term, in the column that `places` (terms x rows) gives."""
 
     places: np.ndarray  # intp
     width: int
@@ -81,9 +52,9 @@ class Indicators(Struct, frozen=True, eq=False, dict=True):
     def squares(self, weights: np.ndarray) -> np.ndarray:
         return np.bincount(self.places.ravel(), np.tile(weights, len(self.places)), self.width)
 
-    def to_learn_from(self) -> WideFeatures:
-        """The same rows, with their zeros where these are few, else without the cells that most rows point at."""
-        return PlainFeatures(self.first(self.width)) if len(self) * self.width <= FEW_PLAIN else ApartFromMost(self)
+    def for_fitting(self) -> MatrixFeatures | ApartFromMost:
+        """The form that is fastest in repeated products: dense if small, else without the commonest cells."""
+        return MatrixFeatures(self.first(self.width)) if len(self) * self.width <= FEW_PLAIN else ApartFromMost(self)
 
     @cached_property
     def _matrix(self) -> sparse.csr_matrix:
@@ -98,10 +69,10 @@ class Indicators(Struct, frozen=True, eq=False, dict=True):
 
 
 class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
-    """The same sums, with the cell of each term that most rows point at taken for granted: half of all are left out.
+    """The products of `whole`, computed without the commonest cell of each term: half of all cells.
 
-    A table's rows are reckoned from that of its term's own most common cell; a term that says nothing of a row, where
-    most do not, has a place of its own after all cells.
+    Coefficients are taken relative to that cell. A term that is missing in a row, if it is known in most, gets a column
+    of its own after all cells.
     """
 
     whole: Indicators
@@ -124,12 +95,11 @@ class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def most(self) -> np.ndarray:
-        """The commonest cell of every term."""
         return np.array([np.bincount(own).argmax() for own in self.whole.places], dtype=np.intp)
 
     @cached_property
     def owners(self) -> np.ndarray:
-        """The term of every cell that a row points at, 0 for any other."""
+        """The term of every cell that occurs, 0 for others."""
         found = np.zeros(self.width, dtype=np.intp)
         for term, own in enumerate(self.whole.places):
             found[own] = term
@@ -137,7 +107,7 @@ class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _others(self) -> sparse.csr_matrix:
-        """(rows x width + terms) ones where a row points at any other cell than the commonest."""
+        """(rows x width + terms) ones at the cells other than the commonest."""
         nothing = self.width + np.arange(len(self.most))
         cells, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int32)]
         for first in range(0, len(self), AT_ONCE):
@@ -154,7 +124,7 @@ class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _by_term(self) -> sparse.csr_matrix:
-        """(terms x width + terms) ones for the places of each term."""
+        """(terms x width + terms) ones at the cells of each term."""
         places, terms = np.arange(self.width + len(self.most)), np.arange(len(self.most))
         owners = np.concatenate([self.owners, terms])
         return sparse.csr_matrix((np.ones(len(places)), (owners, places)), shape=(len(terms), len(places)))
@@ -169,42 +139,14 @@ class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
         usual = columns.sum(axis=0) - self._by_term @ others
         found: np.ndarray = others[: self.width]
         found[0] += others[self.width :].sum(axis=0)
-        np.add.at(found, self.most, usual)  # several terms may have nothing for their commonest
+        np.add.at(found, self.most, usual)  # the commonest cell of several terms may be the missing one
         return found
 
 
-class PlainFeatures(Struct, frozen=True, eq=False):
-    """A matrix as it is."""
+class MatrixFeatures(Struct, frozen=True, eq=False, dict=True):
+    """A dense or sparse matrix."""
 
-    matrix: np.ndarray
-
-    @property
-    def width(self) -> int:
-        return int(self.matrix.shape[1])
-
-    def __len__(self) -> int:
-        return len(self.matrix)
-
-    def take(self, rows: np.ndarray) -> PlainFeatures:
-        return PlainFeatures(self.matrix[rows])
-
-    def product(self, tables: np.ndarray) -> np.ndarray:
-        return np.asarray(self.matrix @ tables)
-
-    def turned(self, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(self.matrix.T @ columns)
-
-    def first(self, some: int) -> np.ndarray:
-        return self.matrix[:, :some]
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        return np.asarray(weights @ self.matrix**2)
-
-
-class SparseFeatures(Struct, frozen=True, eq=False, dict=True):
-    """Any sparse matrix of rows."""
-
-    matrix: sparse.csr_matrix
+    matrix: Any
 
     @property
     def width(self) -> int:
@@ -213,8 +155,8 @@ class SparseFeatures(Struct, frozen=True, eq=False, dict=True):
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
-    def take(self, rows: np.ndarray) -> SparseFeatures:
-        return SparseFeatures(self.matrix[rows])
+    def take(self, rows: np.ndarray) -> MatrixFeatures:
+        return MatrixFeatures(self.matrix[rows])
 
     def product(self, tables: np.ndarray) -> np.ndarray:
         return np.asarray(self.matrix @ tables)
@@ -222,29 +164,39 @@ class SparseFeatures(Struct, frozen=True, eq=False, dict=True):
     def turned(self, columns: np.ndarray) -> np.ndarray:
         return np.asarray(self._turned @ columns)
 
-    def first(self, some: int) -> np.ndarray:
-        return np.asarray(self.matrix[:, :some].toarray())
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        return np.asarray(self.matrix.multiply(self.matrix).T @ weights)
-
     @cached_property
     def _turned(self) -> Any:
         return self.matrix.T
 
+    def first(self, some: int) -> np.ndarray:
+        found = self.matrix[:, :some]
+        return found if isinstance(found, np.ndarray) else np.asarray(found.toarray())
 
-# Features: table cells that rows point at and a few numeric columns, of one problem or of several.
+    def squares(self, weights: np.ndarray) -> np.ndarray:
+        if isinstance(self.matrix, np.ndarray):
+            return np.asarray(weights @ self.matrix**2)
+        return np.asarray(self.matrix.multiply(self.matrix).T @ weights)
+
+
+WideFeatures = Indicators | ApartFromMost | MatrixFeatures
+"""Matrices of many columns.
+
+`product`: (rows x columns) from (width x columns) tables. `turned`: the transposed product. `first`: the first columns
+as a dense array. `squares`: the weighted sum of the squares of every column.
+"""
+
+# Features of the additive logistic model: indicators of cells and a few numeric columns.
 
 LOOKED_AT = 4096
-"""Rows that the shape of the problem is judged by."""
+"""Rows by which the scale of the features is judged."""
 MOST_TOGETHER = 400
-"""Indicators whose dependence on each other is allowed for when steps are scaled; the others are scaled one by one."""
+"""Indicators whose correlations scale the steps of the optimiser; the others are scaled one by one."""
 
 
 class Features(Struct, frozen=True, eq=False):
-    """Rows as sparse indicators, of which the first stands for nothing known, beside a few dense columns.
+    """Wide features, of which the first stands for missing cells, and a few dense columns.
 
-    The first `together` indicators, and the dense columns, are allowed to depend on each other when steps are scaled.
+    Correlations among the first `together` of them and the dense columns scale the steps of the optimiser.
     """
 
     indicators: WideFeatures
@@ -257,14 +209,12 @@ class Features(Struct, frozen=True, eq=False):
 
     @property
     def turned_first(self) -> int:
-        """How many indicators are allowed to depend on each other."""
         return min(self.together, self.indicators.width)
 
     def __len__(self) -> int:
         return len(self.indicators)
 
     def product(self, coefficients: np.ndarray) -> np.ndarray:
-        """(rows x columns) sums of the coefficients that each row points at, and along its dense columns."""
         cut = self.indicators.width
         found = self.indicators.product(coefficients[:cut])
         if self.dense.shape[1]:
@@ -272,14 +222,13 @@ class Features(Struct, frozen=True, eq=False):
         return found
 
     def turned(self, residuals: np.ndarray) -> np.ndarray:
-        """(width x columns) sums over the rows."""
         own = self.indicators.turned(residuals)
         return np.concatenate([own, self.dense.T @ residuals]) if self.dense.shape[1] else own
 
     def moments(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean products of the features at both ends, and mean squares of those between.
+        """Second moments of the features scaled together, and mean squares of the others.
 
-        Squares are of all rows, correlations of some: a cell that the sample misses would get a step far too long.
+        Squares are of all rows, correlations of a sample: a cell that the sample misses would get a step far too long.
         """
         total, first = max(float(weights.sum()), 1e-300), self.turned_first
         squares = self.indicators.squares(weights) / total
@@ -294,80 +243,72 @@ class Features(Struct, frozen=True, eq=False):
 
 
 class StackedFeatures(Struct, frozen=True, eq=False, dict=True):
-    """Those of several problems, (problems x rows x width), of which either the zeros are written out or few are left.
+    """Features of several problems: dense (problems x rows x width) if small, else sparse and block-diagonal.
 
-    `lines` are the last columns where zeros are not written out; a row that a problem has not is all zeros.
+    `numbers` are the dense columns, which come last. Problems with fewer rows are padded with zeros.
     """
 
     plain: np.ndarray | None
-    told: sparse.csr_matrix | None  # (problems and rows x problems and width)
-    lines: np.ndarray
+    blocks: sparse.csr_matrix | None  # (problems and rows x problems and width)
+    numbers: np.ndarray
 
     @classmethod
     def of(cls, each: Sequence[tuple[Features, np.ndarray]], width: int) -> StackedFeatures:
-        """From the features of every problem and where they are among all."""
+        """From the features of every problem and their places among all features."""
         rows, last = max(len(own) for own, _ in each), max(own.dense.shape[1] for own, _ in each)
-        lines = np.zeros((len(each), rows, last))
+        numbers = np.zeros((len(each), rows, last))
         for place, (own, _) in enumerate(each):
-            lines[place, : len(own), : own.dense.shape[1]] = own.dense
-        cells = [_cells(own, places) for own, places in each]
+            numbers[place, : len(own), : own.dense.shape[1]] = own.dense
+        cells = []
+        for own, places in each:
+            assert isinstance(own.indicators, Indicators)
+            pointed = own.indicators.places.T
+            row, term = np.nonzero(pointed)
+            cells.append((row, places[pointed[row, term]]))
         if rows * width > FEW_PLAIN:
-            return cls(None, _block_diagonal(cells, rows, width), lines)
+            counts = np.concatenate([np.bincount(row, minlength=rows) for row, _ in cells])
+            ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            where = np.concatenate([cell + k * width for k, (_, cell) in enumerate(cells)]).astype(np.int32)
+            shape = (len(counts), width * len(cells))
+            return cls(None, sparse.csr_matrix((np.ones(len(where)), where, ends), shape=shape), numbers)
         plain = np.zeros((len(each), rows, width))
         for ones, (row, cell) in zip(plain, cells, strict=True):
             ones[row, cell] = 1.0
-        plain[:, :, width - last :] = lines
-        return cls(plain, None, lines)
+        plain[:, :, width - last :] = numbers
+        return cls(plain, None, numbers)
 
     def product(self, coefficients: np.ndarray) -> np.ndarray:
-        """(problems x rows x columns) from (problems x width x columns)."""
-        if self.told is None:
+        if self.blocks is None:
             return np.asarray(self.plain @ coefficients)
         problems, width, columns = coefficients.shape
-        found = np.asarray(self.told @ coefficients.reshape(-1, columns)).reshape(problems, -1, columns)
-        last = self.lines.shape[2]
-        return found + self.lines @ coefficients[:, width - last :] if last else found
+        found = np.asarray(self.blocks @ coefficients.reshape(-1, columns)).reshape(problems, -1, columns)
+        last = self.numbers.shape[2]
+        return found + self.numbers @ coefficients[:, width - last :] if last else found
 
     def turned(self, residuals: np.ndarray) -> np.ndarray:
-        """(problems x width x columns) sums over the rows."""
         if self.plain is not None:
             return np.asarray(self.plain.mT @ residuals)
         problems, _, columns = residuals.shape
         found = np.asarray(self._turned @ residuals.reshape(-1, columns)).reshape(problems, -1, columns)
-        last = self.lines.shape[2]
+        last = self.numbers.shape[2]
         if last:
-            found[:, found.shape[1] - last :] = self.lines.mT @ residuals
+            found[:, found.shape[1] - last :] = self.numbers.mT @ residuals
         return found
 
     @cached_property
     def _turned(self) -> sparse.csc_matrix:
-        assert self.told is not None
-        return self.told.T
+        assert self.blocks is not None
+        return self.blocks.T
 
 
-def _cells(own: Features, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and places of the cells that they point at, row after row; nothing known is no cell."""
-    assert isinstance(own.indicators, Indicators)
-    pointed = own.indicators.places.T
-    row, term = np.nonzero(pointed)
-    return row, places[pointed[row, term]]
-
-
-def _block_diagonal(cells: Sequence[tuple[np.ndarray, np.ndarray]], rows: int, width: int) -> sparse.csr_matrix:
-    counts = np.concatenate([np.bincount(row, minlength=rows) for row, _ in cells])
-    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    where = np.concatenate([cell + place * width for place, (_, cell) in enumerate(cells)]).astype(np.int32)
-    return sparse.csr_matrix((np.ones(len(where)), where, ends), shape=(len(counts), width * len(cells)))
-
-
-# Tables of single columns and of pairs, concatenated: the row that each cell points at.
+# Tables of single columns and of pairs, concatenated.
 
 CELLS_AT_ONCE = 1 << 18
 """Cells of rows that are looked up at a time."""
 
 
 class Terms(Struct, frozen=True, eq=False, dict=True):
-    """`columns` are those of each term, one or two; row 0 of the tables is for what nothing is known of."""
+    """A term is a table over one or two `columns`; row 0 of the concatenated tables stands for missing cells."""
 
     columns: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]  # of all columns
@@ -382,43 +323,42 @@ class Terms(Struct, frozen=True, eq=False, dict=True):
         return self._ends[:-1]
 
     @property
+    def widths(self) -> np.ndarray:
+        return np.diff(self._ends)
+
+    @property
     def width(self) -> int:
-        """Rows of all tables."""
         return int(self._ends[-1])
 
     @classmethod
     def single(cls, sizes: Sequence[int]) -> Terms:
-        """A table for every column that has two or more intervals or levels."""
+        """A table for every column of at least two bins or categories."""
         return cls(tuple((place,) for place, size in enumerate(sizes) if size > 1), tuple(sizes))
 
-    def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Terms:
-        """The same with tables of pairs of columns after them."""
-        return Terms((*self.columns, *pairs), self.sizes)
-
     def places(self, codes: np.ndarray) -> np.ndarray:
-        """(rows x terms) the row of the tables that each row of codes points at."""
+        """(rows x terms) rows of the tables."""
         return self.indicators(codes).places.T
 
     def indicators(self, codes: np.ndarray) -> Indicators:
-        """(rows x width) ones where a row points; its product with the tables is the sum over the terms."""
+        """(rows x width) ones; the product with the tables is the sum over the terms."""
         turned = np.ascontiguousarray(codes.T, dtype=np.intp)
         found = np.empty((len(self.columns), len(codes)), dtype=np.intp)
         step = max(1, CELLS_AT_ONCE // max(1, len(codes)))
         for width in (1, 2):
             every = [place for place, term in enumerate(self.columns) if len(term) == width]
-            for first in range(0, len(every), step):
-                some = every[first : first + step]
-                found[some] = self._pointed(turned, some)
+            for start in range(0, len(every), step):
+                some = every[start : start + step]
+                terms, offsets = [self.columns[place] for place in some], self.offsets[some][:, None] - 1
+                first = turned[[term[0] for term in terms]]
+                if width == 1:
+                    found[some] = np.where(first > 0, first + offsets, 0)
+                    continue
+                second, across = (
+                    turned[[term[1] for term in terms]],
+                    np.array([[self.sizes[term[1]]] for term in terms]),
+                )
+                found[some] = np.where((first > 0) & (second > 0), (first - 1) * across + second + offsets, 0)
         return Indicators(found, self.width)
-
-    def _pointed(self, turned: np.ndarray, places: list[int]) -> np.ndarray:
-        """(terms x rows) where some terms point, all of one column or all of two."""
-        terms, offsets = [self.columns[place] for place in places], self.offsets[places][:, None] - 1
-        first = turned[[term[0] for term in terms]]
-        if len(terms[0]) == 1:
-            return np.where(first > 0, first + offsets, 0)
-        second, across = turned[[term[1] for term in terms]], np.array([[self.sizes[term[1]]] for term in terms])
-        return np.where((first > 0) & (second > 0), (first - 1) * across + second + offsets, 0)
 
 
 # Counts of all pairs of cells per class, by one product for all pairs of columns.
@@ -426,15 +366,15 @@ class Terms(Struct, frozen=True, eq=False, dict=True):
 PAIR_CELLS_AT_ONCE = 1 << 20
 """Cells of dense rows that are multiplied at a time."""
 WIDE = 5
-"""Cells a column from which tables of pairs one by one are made sooner than by a product of all cells."""
+"""Cells per column from which counting pair by pair is faster than one product of all cells."""
 MOST_SHORT = 1 << 24
-"""Rows up to which a float of half the length counts exactly."""
+"""Counts up to which float32 is exact."""
 
 
 class PairCounts(Struct, frozen=True, eq=False):
     """(classes x cells x cells) weight of the rows that hold both cells; on the diagonal blocks, of each cell.
 
-    The cells are those of the tables of single columns; the first, of what nothing is known of, counts nothing.
+    The cells are those of the tables of single columns; the first, of missing cells, counts nothing.
     """
 
     terms: Terms
@@ -442,7 +382,6 @@ class PairCounts(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PairCounts:
-        """The counts of rows of known class."""
         counts = np.zeros((classes, terms.width, terms.width))
         if terms.width > WIDE * len(terms.columns):
             heavy = None if (weights == 1).all() else weights
@@ -465,32 +404,27 @@ class PairCounts(Struct, frozen=True, eq=False):
         return PairCounts(self.terms, self.counts + other.counts)
 
     def some(self, places: Sequence[int]) -> PairCounts:
-        """Those of some of the columns, by their places among these."""
+        """The counts of some of the columns, by their places."""
         ends = [*self.terms.offsets, self.terms.width]
         kept = np.concatenate([[0], *(np.arange(ends[k], ends[k + 1]) for k in places)]).astype(np.int64)
         terms = Terms(tuple(self.terms.columns[k] for k in places), self.terms.sizes)
         return PairCounts(terms, self.counts[:, kept[:, None], kept])
 
-    @property
-    def starts(self) -> np.ndarray:
-        """Where the cells of each column start."""
-        return self.terms.offsets
-
     def known(self) -> np.ndarray:
-        """(classes x cells x columns) weight of the rows that hold a cell and anything known of another column."""
-        return np.add.reduceat(self.counts, self.starts, axis=2)
+        """(classes x cells x columns) weight of the rows that hold a cell and in which another column is known."""
+        return np.add.reduceat(self.counts, self.terms.offsets, axis=2)
 
     def information(self) -> tuple[np.ndarray, np.ndarray]:
-        """(columns x columns) nats that two columns say of each other, within the classes and over all of them.
+        """(columns x columns) mutual information times weight: within the classes, and ignoring them.
 
-        Each is less what chance alone would say: half a nat for every free cell and row.
+        Each is less its expectation under independence: half a nat per degree of freedom.
         """
-        within = sum((_shared(own, self.starts) for own in self.counts), np.zeros(()))
-        return np.asarray(within), _shared(self.counts.sum(axis=0), self.starts)
+        within = sum((_shared(own, self.terms.offsets) for own in self.counts), np.zeros(()))
+        return np.asarray(within), _shared(self.counts.sum(axis=0), self.terms.offsets)
 
 
 def _multiply(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
-    """All pairs of cells by a product of each class's rows with themselves; short floats hold whole counts as well."""
+    """Count all pairs of cells by the product of each class's rows with themselves, in float32 if that is exact."""
     whole = float(weights.sum()) < MOST_SHORT and bool((weights == np.floor(weights)).all())
     step = max(256, PAIR_CELLS_AT_ONCE // terms.width)
     order = np.argsort(labels, kind="stable")
@@ -507,7 +441,6 @@ def _multiply(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.nd
 
 
 def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """(columns x columns) weight times the mutual information of two columns, less that of chance."""
     rows = _blocks(counts, starts)
     found, some = np.zeros(counts.shape), counts.ravel().nonzero()[0]
     own = counts.ravel()[some]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -13,13 +14,13 @@ from softcount.classify.features import Features, StackedFeatures
 from softcount.core.special import softmax_rows
 
 KEPT = 10
-"""Steps remembered to tell how a valley is curved."""
+"""Steps by which L-BFGS estimates the curvature."""
 HALVINGS = 20
 ENOUGH = 1e-4
-"""Share of the fall that the slope promises which a step must bring."""
+"""Armijo's constant: the share of the decrease promised by the slope that a step must bring."""
 
 Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""From (valleys x unknowns) points the value of each and (valleys x unknowns) slopes."""
+"""From (problems x unknowns) points, the value and the gradient of each."""
 
 
 def lowest(
@@ -34,13 +35,13 @@ def lowest(
     """
     at = start
     value, slope = objective(at)
-    path = _Path()
+    path = _StepHistory()
     going, taken = np.ones(len(at), dtype=bool), np.zeros(len(at), dtype=np.int64)
     plain = np.ones(len(at), dtype=bool)  # the next step follows the gradient alone
     for _ in range(most):
         along = path.direction(slope)
         along[~going] = 0.0
-        ahead, lower, new = _ahead(objective, at, value, slope, along)
+        ahead, lower, new = _search_line(objective, at, value, slope, along)
         moved = lower < value
         path.add(ahead - at, new - slope)
         taken += going & moved
@@ -56,14 +57,14 @@ def lowest(
     return at, taken
 
 
-class _Path(Struct):
-    """The last steps, and what they showed of the curvature of each valley."""
+class _StepHistory(Struct):
+    """The last steps and gradient changes of every problem."""
 
     steps: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=lambda: deque(maxlen=KEPT))
     scale: np.ndarray | float = 1.0
 
     def add(self, moved: np.ndarray, turned: np.ndarray) -> None:
-        """One step more; a valley that did not move, or is not seen to be curved, learns nothing by it."""
+        """A problem that did not move, or shows no positive curvature, learns nothing."""
         curved, bent = np.vecdot(moved, turned), np.vecdot(turned, turned)
         fair = curved > 1e-12 * bent
         over = np.divide(1.0, curved, out=np.zeros_like(curved), where=fair)
@@ -71,13 +72,12 @@ class _Path(Struct):
         self.steps.append((moved, turned, over))
 
     def forget(self, which: np.ndarray) -> None:
-        """Drop the curvature learned of some objectives."""
         for _, _, over in self.steps:
             over[which] = 0.0
         self.scale = np.where(which, 1.0, self.scale)
 
     def direction(self, slope: np.ndarray) -> np.ndarray:
-        """Downhill, corrected by what the steps so far showed of the curvature (two loops)."""
+        """The quasi-Newton direction (two-loop recursion)."""
         found = -slope
         shares = []
         for moved, turned, over in reversed(self.steps):
@@ -91,10 +91,10 @@ class _Path(Struct):
         return found
 
 
-def _ahead(
+def _search_line(
     objective: Objective, at: np.ndarray, value: np.ndarray, slope: np.ndarray, along: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points along the directions that are lower by a fair share of what the slopes promise; as before if none is."""
+    """Backtracking line search; a problem stays where it is if no point is low enough."""
     promised = np.vecdot(slope, along)
     share = np.where(promised < 0, 1.0, 0.0)
     for _ in range(HALVINGS):
@@ -116,20 +116,20 @@ def _ahead(
 # Penalised maximum likelihood of the coefficients.
 
 LOOKED_CLOSER = 16384
-"""Rows that tell how a loss is curved around a start, near which the optimum is taken to be."""
+"""Rows by which the curvature near a start is estimated."""
 MOST_STEPS = 60
 LARGE = 300.0
-"""Scores up to which their exponentials are added as they are."""
+"""Scores up to which their exponentials are summed without a shift."""
 ROUGH, ROUGH_ROWS = 3e-4, 1e-4
-"""Where one of many solutions is wanted: shares of the loss, and nats a row, by which no step more lowers it."""
+"""Tolerances along a path of penalties: shares of the loss, and nats per row."""
 MOST_TURNED = 1_000
-"""Features up to which steps are scaled by how they depend on each other; inverting 4,000 took 100 s."""
+"""Features up to which steps are scaled by the full second-moment matrix; inverting 4,000 took 100 s."""
 
 
 class Conditional(Struct, frozen=True, eq=False):
-    """Rows of known class: the loss of coefficients, its slope, and where it is least.
+    """Labelled rows of a penalised logistic regression.
 
-    Of two classes only the difference is learned. `penalty` is that of each feature: half of it times its squared
+    Of two classes only the difference is fitted. `penalty` is that of each feature: half of it times its squared
     coefficients, summed over the classes, is added to the loss.
     """
 
@@ -147,14 +147,13 @@ class Conditional(Struct, frozen=True, eq=False):
         return spread(self.features.product(coefficients[1:]) + coefficients[0])
 
     def loss(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
-        """The penalised loss, in nats, and its slope."""
+        """The penalised loss, in nats, and its gradient."""
         values, slopes = Abreast((self,)).losses(coefficients[None], penalty[None])
         return float(values[0]), slopes[0]
 
     def fitted(
         self, penalty: np.ndarray, start: np.ndarray | None = None, most: int = 60, tol: float = 1e-4
     ) -> np.ndarray:
-        """The coefficients of least penalised loss."""
         return self.solved(penalty, start, most, tol)[0]
 
     def solved(
@@ -165,24 +164,31 @@ class Conditional(Struct, frozen=True, eq=False):
         tol: float = 1e-4,
         near: bool = False,
     ) -> tuple[np.ndarray, int]:
-        """The same, and how many iterations it took. A start that is `near` also says how the loss is curved."""
-        shapes = [(_Shape.of(self) if start is None or not near else _Shape.around(self, start)).bent(self, penalty)]
+        """The coefficients of least penalised loss, and the number of iterations.
+
+        A start that is `near` the optimum also gives the curvature.
+        """
+        shapes = [
+            (_Curvature.of(self) if start is None or not near else _Curvature.around(self, start)).penalised(
+                self, penalty
+            )
+        ]
         found, steps = Abreast((self,)).lowest([penalty], None if start is None else [start], shapes, most, tol)
         return found[0], int(steps[0])
 
 
 class Abreast(Struct, frozen=True, eq=False, dict=True):
-    """Several problems of as many columns, such as the folds of one, solved side by side: one product serves all.
+    """Several problems, such as folds, solved side by side: one product serves all.
 
-    Each is laid out as all are: intercept, indicators that are turned, the others, dense columns; what a problem has
-    less of than another is nothing.
+    The common layout is intercept, indicators scaled together, other indicators, dense columns. Problems with fewer
+    features are padded.
     """
 
     problems: tuple[Conditional, ...]
 
     @cached_property
     def layout(self) -> tuple[int, int, int]:
-        """How many indicators are turned, how many more there are, and dense columns, at most."""
+        """The largest numbers of indicators scaled together, of other indicators, and of dense columns."""
         cuts = [(problem.features.turned_first, problem.features.indicators.width) for problem in self.problems]
         dense = max(problem.features.dense.shape[1] for problem in self.problems)
         return max(first for first, _ in cuts), max(width - first for first, width in cuts), dense
@@ -196,14 +202,14 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
         return max(len(problem.labels) for problem in self.problems)
 
     def places(self, problem: Conditional) -> np.ndarray:
-        """Where the features of one problem are among all, counted without the intercept."""
+        """Places of the features of one problem in the common layout, without the intercept."""
         first, width = problem.features.turned_first, problem.features.indicators.width
         most, more, _ = self.layout
         dense = most + more + np.arange(problem.features.dense.shape[1])
         return np.concatenate([np.arange(first), most + np.arange(width - first), dense])
 
     def spread_out(self, each: Sequence[np.ndarray], filler: float = 0.0) -> np.ndarray:
-        """(problems x width ...) from what every problem has for its features."""
+        """(problems x width ...) from the values of every problem's features."""
         found = np.full((len(each), self.width, *each[0].shape[1:]), filler)
         for own, problem, values in zip(found, self.problems, each, strict=True):
             own[self.places(problem)] = values
@@ -211,7 +217,7 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _classes(self) -> np.ndarray:
-        """Which class each row is of, as what it costs is reckoned: a sign, or a place among the scores of all rows."""
+        """The class of each row as the losses need it: a sign, or a place among the flattened scores."""
         labels = np.concatenate([_padded(problem.labels, self.rows) for problem in self.problems])
         columns = self.problems[0].columns
         return np.where(labels == 1, -1.0, 1.0) if columns == 1 else np.arange(len(labels)) * columns + labels
@@ -222,39 +228,34 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def features(self) -> Features | StackedFeatures:
-        """Those of all problems."""
         if len(self.problems) == 1:
             return self.problems[0].features
         return StackedFeatures.of([(problem.features, self.places(problem)) for problem in self.problems], self.width)
 
     def losses(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The penalised loss of each in nats, and the slopes, from (problems x 1 + width x columns) coefficients."""
+        """Penalised losses in nats and gradients from (problems x 1 + width x columns) coefficients."""
         problems, _, columns = coefficients.shape
-        along = self._product(coefficients[:, 1:]) + coefficients[:, :1]
+        features: Any = self.features
+        alone = isinstance(features, Features)
+        along = features.product(coefficients[0, 1:])[None] if alone else features.product(coefficients[:, 1:])
+        along = along + coefficients[:, :1]
         rowwise = _binary if self.problems[0].classes == 2 else _several
         values, residuals = rowwise(along.reshape(-1, columns), self._classes)
         residuals *= self.weights[:, None]
         own = coefficients[:, 1:]
         pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
         residuals = residuals.reshape(problems, -1, columns)
-        slope = np.concatenate([residuals.sum(axis=1)[:, None], self._turned(residuals) + pull], axis=1)
+        turned = features.turned(residuals[0])[None] if alone else features.turned(residuals)
+        slope = np.concatenate([residuals.sum(axis=1)[:, None], turned + pull], axis=1)
         value = np.vecdot(values.reshape(problems, -1), self.weights.reshape(problems, -1))
         return value + 0.5 * np.vecdot(pull.reshape(problems, -1), own.reshape(problems, -1)), slope
 
-    def _product(self, coefficients: np.ndarray) -> np.ndarray:
-        found = self.features
-        return found.product(coefficients[0])[None] if isinstance(found, Features) else found.product(coefficients)
-
-    def _turned(self, residuals: np.ndarray) -> np.ndarray:
-        found = self.features
-        return found.turned(residuals[0])[None] if isinstance(found, Features) else found.turned(residuals)
-
     def path(self, penalties: Iterable[Sequence[np.ndarray]]) -> Iterator[list[np.ndarray]]:
-        """Coefficients of all problems under one penalty after the other, none of them nearer than matters."""
-        shapes, starts = [_Shape.of(problem) for problem in self.problems], None
+        """Coefficients of all problems under one penalty after the other, to rough tolerances."""
+        shapes, starts = [_Curvature.of(problem) for problem in self.problems], None
         for each in penalties:
             bent = [
-                shape.bent(problem, penalty)
+                shape.penalised(problem, penalty)
                 for shape, problem, penalty in zip(shapes, self.problems, each, strict=True)
             ]
             starts, _ = self.lowest(each, starts, bent, MOST_STEPS, ROUGH, ROUGH_ROWS)
@@ -264,13 +265,13 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
         self,
         penalties: Sequence[np.ndarray],
         starts: Sequence[np.ndarray] | None,
-        shapes: Sequence[_Bent],
+        shapes: Sequence[_PenalisedCurvature],
         most: int,
         tol: float,
         each_row: float = 0.0,
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The coefficients of least penalised loss, by L-BFGS in round coordinates, and the iterations they took."""
-        frame = _Frame.of(self, shapes)
+        """The coefficients of least penalised loss, by L-BFGS in preconditioned coordinates, and the iterations."""
+        frame = _Coordinates.of(self, shapes)
         penalty = self.spread_out(penalties, 1.0)
         shape = (len(self.problems), 1 + self.width, self.problems[0].columns)
 
@@ -293,12 +294,11 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
 
 
 def _padded(values: np.ndarray, rows: int) -> np.ndarray:
-    """The values, and noughts after them."""
     return np.concatenate([values, np.zeros(rows - len(values), dtype=values.dtype)])
 
 
 def _binary(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What each row's class costs, and the slope along its log-odds, which have this sign where they are wrong."""
+    """Loss of each row, and its derivative by the log-odds; `signs` are -1 for the second class."""
     signed = along[:, 0] * signs
     small = np.exp(-np.abs(signed))
     values = np.log1p(small) + np.maximum(signed, 0.0)
@@ -307,7 +307,7 @@ def _binary(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same along the scores of more classes than two; `own` are the places of the rows' own among all scores."""
+    """Loss of each row, and its derivatives by the scores; `own` are places of the rows' classes among all scores."""
     if np.abs(along).max(initial=0.0) > LARGE:
         along = along - along.max(axis=1, keepdims=True)
     shares = np.exp(along)
@@ -318,8 +318,8 @@ def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return values, shares
 
 
-class _Bent(Struct, frozen=True, eq=False):
-    """Second derivatives of a penalised loss: of the features that are turned, of each of those between."""
+class _PenalisedCurvature(Struct, frozen=True, eq=False):
+    """Second derivatives of a penalised loss: of the features scaled together, and of each of the others."""
 
     together: np.ndarray
     apart: np.ndarray
@@ -327,8 +327,8 @@ class _Bent(Struct, frozen=True, eq=False):
     means: np.ndarray
 
 
-class _Shape(Struct, frozen=True, eq=False):
-    """How the loss of a problem is curved: weight of the rows that bend it, means and products of their features."""
+class _Curvature(Struct, frozen=True, eq=False):
+    """Curvature of the loss: the weight of the rows, and means and products of the features."""
 
     curve: float
     moments: np.ndarray
@@ -336,15 +336,15 @@ class _Shape(Struct, frozen=True, eq=False):
     means: np.ndarray
 
     @classmethod
-    def of(cls, problem: Conditional) -> _Shape:
-        """Where nothing is known yet."""
+    def of(cls, problem: Conditional) -> _Curvature:
+        """At coefficients of 0."""
         curve = float(problem.weights.sum())
         curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
         return cls(curve, *problem.features.moments(problem.weights), np.zeros(problem.features.width))
 
     @classmethod
-    def around(cls, problem: Conditional, start: np.ndarray) -> _Shape:
-        """At these coefficients, of all classes on average."""
+    def around(cls, problem: Conditional, start: np.ndarray) -> _Curvature:
+        """At the coefficients `start`, averaged over the classes."""
         rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
         some, dense = problem.features.indicators.take(rows), problem.features.dense[rows]
         cut = some.width
@@ -360,21 +360,21 @@ class _Shape(Struct, frozen=True, eq=False):
         squares = some.squares(heavy)[first:] - means[first:cut] ** 2
         return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
 
-    def bent(self, problem: Conditional, penalty: np.ndarray) -> _Bent:
-        """The same under a penalty."""
+    def penalised(self, problem: Conditional, penalty: np.ndarray) -> _PenalisedCurvature:
+        """The curvature with a penalty."""
         pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
         first, last = problem.features.turned_first, problem.features.indicators.width
         together = self.curve * self.moments
         together[np.diag_indices(len(together))] += np.concatenate([pull[:first], pull[last:]])
-        return _Bent(together, self.curve * self.squares + pull[first:last], self.curve, self.means)
+        return _PenalisedCurvature(together, self.curve * self.squares + pull[first:last], self.curve, self.means)
 
 
-class _Frame(Struct, frozen=True, eq=False):
-    """Coordinates in which a unit step changes the losses about equally in every direction.
+class _Coordinates(Struct, frozen=True, eq=False):
+    """Preconditioned coordinates, in which a unit step changes the losses about equally in every direction.
 
-    The features at both ends are turned by the inverse root of their second derivatives, those between scaled one by
-    one; the first, of nothing known, stays zero. The intercept is that of a row of these `means`, one column after a
-    nought. All but the places have a first axis for the problems.
+    The features at both ends are multiplied by the inverse Cholesky factor of their second derivatives, the others
+    scaled one by one. The first, of missing cells, stays zero. The intercept is that of a row of these `means`, one
+    column after a 0. All but the places have a first axis for the problems.
     """
 
     ends: np.ndarray  # places of the features that are turned
@@ -386,7 +386,7 @@ class _Frame(Struct, frozen=True, eq=False):
     means: np.ndarray  # (problems x 1 + width x 1)
 
     @classmethod
-    def of(cls, problems: Abreast, shapes: Sequence[_Bent]) -> _Frame:
+    def of(cls, problems: Abreast, shapes: Sequence[_PenalisedCurvature]) -> _Coordinates:
         first, more, _ = problems.layout
         places = 1 + np.arange(problems.width)
         between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])
@@ -417,7 +417,7 @@ class _Frame(Struct, frozen=True, eq=False):
         return found
 
     def into(self, plain: np.ndarray) -> np.ndarray:
-        """Coordinates of coefficients."""
+        """Coordinates from coefficients."""
         found = np.empty_like(plain)
         found[:, 0] = (plain[:, 0] + (self.means.mT @ plain)[:, 0]) / self.middle
         found[:, self.between] = plain[:, self.between] / self.scale
@@ -425,7 +425,7 @@ class _Frame(Struct, frozen=True, eq=False):
         return found
 
     def back(self, slope: np.ndarray) -> np.ndarray:
-        """The slope along the coordinates from that along the coefficients."""
+        """The gradient by the coordinates from that by the coefficients."""
         found = np.empty_like(slope)
         found[:, 0] = slope[:, 0] * self.middle
         slope = slope - self.means * slope[:, :1]
@@ -437,17 +437,17 @@ class _Frame(Struct, frozen=True, eq=False):
 
 
 def _times(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The product with a matrix, or with a diagonal matrix that is given as a row or a column."""
+    """The product with a matrix, or with a diagonal matrix given as a row or a column."""
     if 1 in matrix.shape[1:]:
         return np.asarray(matrix.reshape(len(matrix), -1, 1) * columns)
     return np.asarray(matrix @ columns)
 
 
 def spread(columns: np.ndarray) -> np.ndarray:
-    """Scores of all classes: of two, the one column is that of the second against the first."""
+    """Scores of all classes from kept columns: of two classes only the second against the first is kept."""
     return np.hstack([np.zeros_like(columns), columns]) if columns.shape[1] == 1 else columns
 
 
-def folded(columns: np.ndarray) -> np.ndarray:
-    """Coefficients of all classes as they are kept: of two classes only the difference."""
+def contrast_classes(columns: np.ndarray) -> np.ndarray:
+    """The columns to keep: of two classes only the difference."""
     return columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns

@@ -1,4 +1,4 @@
-"""Members of the ensemble: naive Bayes tables, discriminant analysis, additive logistic model."""
+"""Members of the ensemble: naive Bayes tables, discriminant analysis, AODE, additive logistic model."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from softcount.core.special import log_sum_exp, times_log
 from softcount.table.discretise import PointTable, by_class_each
 
 LEAST_WEIGHT = 1e-6
-"""Of a star whose parent tells nothing of the class, where one that tells a nat has 1."""
+"""Weight of a parent that carries no information on the class; one that carries a nat has 1."""
 
 
 class AodeTables(Struct, frozen=True, eq=False):
-    """`shares` (classes), `alone` (classes x cells) and `given` (classes x cells x cells of the parent), as logarithms.
+    """Log-probabilities of AODE: `shares` (classes), `alone` (classes x cells), `given` (classes x cells x cells of the
+    parent).
 
-    Cells that nothing is known of say nothing, and a column that is missing is not a parent.
+    Missing cells add nothing, and a missing column is no parent.
     """
 
     terms: Terms
@@ -32,16 +33,13 @@ class AodeTables(Struct, frozen=True, eq=False):
     given: np.ndarray
 
     @classmethod
-    def estimated(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> AodeTables:
-        """Shares with so much weight imagined in every distribution, spread evenly over its cells.
-
-        `sizes` is the weight of the rows of each class.
-        """
-        terms, starts = counts.terms, counts.starts
+    def estimate(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> AodeTables:
+        """`sizes`: weight of the rows of each class; `concentration`: prior weight of every distribution."""
+        terms, starts = counts.terms, counts.terms.offsets
         if not len(starts):
             none = np.zeros((len(sizes), 1))
-            return cls(terms, _shares(sizes), none, none[:, :, None])
-        widths = np.diff([*starts, terms.width])
+            return cls(terms, log_shares(sizes), none, none[:, :, None])
+        widths = terms.widths
         even = np.concatenate([[0.0], np.repeat(concentration / widths, widths)])
         column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
         own = np.diagonal(counts.counts, axis1=1, axis2=2)
@@ -55,16 +53,15 @@ class AodeTables(Struct, frozen=True, eq=False):
         given[:, 0] = 0.0
         for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
             given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
-        return cls(terms, _shares(sizes), alone, given.transpose(0, 2, 1))
+        return cls(terms, log_shares(sizes), alone, given.transpose(0, 2, 1))
 
     def weighed(self, weights: np.ndarray) -> AodeTables:
-        """The same with a weight for every star, which is that of its parent's cells."""
+        """The same tables with a weight for every parent."""
         each = np.log(np.maximum(weights, LEAST_WEIGHT))
-        widths = np.diff([*self.terms.offsets, self.terms.width])
-        return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, widths)]))
+        return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, self.terms.widths)]))
 
     def joint_scores(self, codes: np.ndarray) -> np.ndarray:
-        """(rows x stars x classes) log-probability of a class and the row in every star; -inf without its parent."""
+        """(rows x parents x classes) log-probability of class and row under every parent; -inf if it is missing."""
         cells = self.terms.indicators(codes)
         places = cells.places.T
         found = np.empty((*places.shape, len(self.shares)))
@@ -75,7 +72,7 @@ class AodeTables(Struct, frozen=True, eq=False):
         return found
 
     def scores(self, codes: np.ndarray) -> np.ndarray:
-        """(rows x classes) logarithm of the stars' mean; without any parent, that of the classes' shares."""
+        """(rows x classes) logarithm of the mean over the parents; the class shares if all are missing."""
         stars, alone = self.joint_scores(codes), np.tile(self.shares, (len(codes), 1))
         if not stars.shape[1]:
             return alone
@@ -84,10 +81,10 @@ class AodeTables(Struct, frozen=True, eq=False):
         return np.where((there > 0)[:, None], mean, alone)
 
     def parts(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) what each column adds to the scores, and (rows x classes) what none of them does.
+        """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
 
-        The logarithm of a sum is the mean of the terms' logarithms, each weighed by its share of the sum, and the
-        entropy of these shares, which no column adds.
+        The logarithm of a sum is the mean of the terms' logarithms, weighted by their shares of the sum, plus the
+        entropy of these shares, which belongs to no column.
         """
         stars, places = self.joint_scores(codes), self.terms.places(codes)
         found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
@@ -103,21 +100,21 @@ class AodeTables(Struct, frozen=True, eq=False):
         return found, rest
 
 
-def _shares(sizes: np.ndarray) -> np.ndarray:
-    """Logarithms of the classes' shares, half a row imagined in each."""
+def log_shares(sizes: np.ndarray) -> np.ndarray:
+    """Logarithms of the class shares with a pseudo-count of half a row per class."""
     return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
 
 
 # Discriminant analysis: a normal distribution per class, its covariance shrunk towards simpler ones.
 
 IMAGINED = 2.0
-"""Rows of the common covariance that every class is taken to have besides its own."""
+"""Prior rows of the common covariance in every class."""
 SMALLEST = 1e-6
-"""The least variance in any direction, in units of the columns' own."""
+"""Least variance in any direction, in units of the columns' own."""
 
 
 class BlockMoments(Struct, frozen=True, eq=False):
-    """Of standardised numbers: weight, mean and sum of outer products about it for each class; holes as class means."""
+    """Weight, mean and sum of outer products of standardised numbers per class; missing values count as class means."""
 
     scale: NumberScale
     weights: np.ndarray
@@ -126,7 +123,6 @@ class BlockMoments(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> BlockMoments:
-        """The moments of rows of known class."""
         scale = NumberScale.by_class(numbers, labels, weights, classes)
         rows = scale.of(numbers)
         width = numbers.shape[1]
@@ -143,7 +139,7 @@ class BlockMoments(Struct, frozen=True, eq=False):
         return cls(scale, sizes, means, products)
 
     def shrunk(self, tied: float, straight: float) -> ShrunkBlock:
-        """Normals whose covariances are so much the common one, and of that so much without correlations."""
+        """Normals with a share `tied` of the common covariance, their correlations reduced by the share `straight`."""
         common = self.products.sum(axis=0) / max(float(self.weights.sum()), 1.0)
         own = (self.products + IMAGINED * common) / (self.weights + IMAGINED)[:, None, None]
         found = (1.0 - tied) * own + tied * common
@@ -155,14 +151,14 @@ class BlockMoments(Struct, frozen=True, eq=False):
 
 
 class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
-    """Means and covariances of the classes in standardised units; a missing number is integrated out."""
+    """Means and covariances of the classes in standardised units; missing numbers are integrated out."""
 
     scale: NumberScale
     means: np.ndarray
     covariances: np.ndarray
 
     def scores(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x classes) log-densities, up to what all classes share."""
+        """(rows x classes) log-densities up to a constant."""
         found = np.zeros((len(numbers), len(self.means)))
         for rows, columns, part in self._patterns(numbers):
             own, constants = part._complete(numbers[np.ix_(rows, columns)])
@@ -170,7 +166,7 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
         return found
 
     def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) what each number adds to the scores, and (rows x classes) what none of them does.
+        """(rows x columns x classes) contributions of the numbers, and (rows x classes) what no number adds.
 
         A product of two deviations is shared equally by their columns.
         """
@@ -183,7 +179,7 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
         return found, rest
 
     def _patterns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, ShrunkBlock]]:
-        """Rows that have the same columns, and the block of these alone."""
+        """Rows with the same known columns, and the block of these columns."""
         there = ~np.isnan(numbers)
         if there.all():
             yield np.arange(len(numbers)), np.arange(numbers.shape[1]), self
@@ -199,7 +195,7 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
         return replace(self, scale=self.scale.some(columns), means=self.means[:, columns], covariances=kept)
 
     def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(classes x rows x columns) what each number adds, and (classes) what none of them does."""
+        """(classes x rows x columns) contributions of the numbers, and (classes) constants."""
         apart = self.scale.of(numbers) - self.means[:, None]
         roots = np.linalg.cholesky(self.covariances)
         constants = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
@@ -207,7 +203,7 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
 
 
 class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="normals"):
-    """A normal for every number and class in standardised units, as the textbook has it; a missing one says nothing."""
+    """A normal for every number and class in standardised units; a missing number adds nothing."""
 
     scale: NumberScale
     means: np.ndarray  # (classes x numbers)
@@ -215,7 +211,7 @@ class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="norm
 
     @classmethod
     def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> SeparateNormals:
-        """From rows of known class; every class is taken to have a row of the common variance besides its own."""
+        """Every class gets one prior row of the common variance."""
         scale = NumberScale.by_class(numbers, labels, weights, classes)
         rows = scale.of(numbers)
         there = ~np.isnan(rows)
@@ -228,7 +224,7 @@ class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="norm
         return cls(scale, means, (squares + common) / (counted + 1.0) + SMALLEST)
 
     def scores(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x classes) log-densities, up to what all classes share."""
+        """(rows x classes) log-densities up to a constant."""
         rows = self.scale.of(numbers)
         there, precision = ~np.isnan(rows), 1.0 / self.variances
         filled = np.where(there, rows, 0.0)
@@ -236,34 +232,34 @@ class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="norm
         return np.asarray(-0.5 * (squares + there @ (self.means**2 * precision + np.log(self.variances)).T))
 
     def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) what each number adds to the scores; (rows x classes) nothing besides."""
+        """(rows x columns x classes) contributions of the numbers, and (rows x classes) zeros."""
         rows = self.scale.of(numbers)[:, :, None]
         found = -0.5 * ((rows - self.means.T) ** 2 / self.variances.T + np.log(self.variances.T))
         return np.where(np.isnan(rows), 0.0, found), np.zeros((len(numbers), len(self.means)))
 
 
-# Training rows, with what all recipes share: bins, codes, counts of pairs.
+# Training rows, with what several members share: bins, codes, counts of pairs.
 
 FARTHEST = 6.0
-"""Deviations from the mean beyond which a number adds no more to a line."""
+"""Deviations from the mean at which a slope stops adding."""
 MOST_JOINT = 64
-"""Classes times intervals of a partner within which a number is cut."""
-LEAST_TOLD = 0.01
-"""Nats a row that a number and its partner must tell together beyond each alone, for it to be cut beside it."""
+"""Classes times bins of a partner within which a number is discretised."""
+LEAST_GAIN = 0.01
+"""Interaction information, in nats per row, for a number to be discretised within the bins of a partner."""
 MOST_EDGES = 20
-"""Cuts of a number beside a partner."""
+"""Edges of a number within the bins of a partner."""
 MOST_CELLS = 1200
 """Cells of all columns together up to which all pairs of them are counted."""
 PAIR_COUNTS, COUNTS_PER_PAIR, MOST_PAIR_COUNTS = 1 << 20, 4.0, 1 << 24
 """Counts of all pairs of cells in all classes: any table may have the first, and more only if its rows fill them.
 
-They may be `COUNTS_PER_PAIR` times as many as the rows hold pairs of cells; columns of 30 categories in 358 rows would
+They may be `COUNTS_PER_PAIR` times as many as the rows hold pairs of cells. Columns of 30 categories in 358 rows would
 have 15 times as many, and take most of the time of a fit to learn nothing.
 """
 
 
 class Training(Struct, frozen=True, eq=False, dict=True):
-    """Everything that is learned from these rows alone; rows held out are never looked at."""
+    """Labelled rows, and all that the members derive from them; held-out rows are never looked at."""
 
     rows: EncodedRows
     labels: np.ndarray
@@ -271,11 +267,10 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     classes: int
     levels: tuple[int, ...]
     measured: int | None = None
-    """How many of the numbers come first that are not levels taken as numbers; all unless said otherwise."""
+    """How many of the numbers, which come first, are not categories taken as numbers; None: all."""
     given_cuts: Binning | None = None
 
     def take(self, some: np.ndarray) -> Training:
-        """Some of the rows."""
         return replace(self, rows=self.rows.take(some), labels=self.labels[some], weights=self.weights[some])
 
     @cached_property
@@ -285,8 +280,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Logarithms of the classes' shares, half a row imagined in each."""
-        return np.asarray(np.log((self.sizes + 0.5) / (self.sizes + 0.5).sum()))
+        return log_shares(self.sizes)
 
     @cached_property
     def cuts(self) -> Binning:
@@ -296,7 +290,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def finer(self) -> Training:
-        """The same rows with numbers cut finely enough to be looked at in pairs."""
+        """The same rows with numbers discretised finely enough for pairs."""
         cuts = self.cuts.finer(self.rows, self.weights)
         found = self if cuts is self.cuts else replace(self, given_cuts=cuts)
         if not found.countable or found is self:
@@ -304,14 +298,16 @@ class Training(Struct, frozen=True, eq=False, dict=True):
         return found.partnered([k for k, edges in enumerate(cuts.edges) if edges is not self.cuts.edges[k]])
 
     def partnered(self, numbers: Sequence[int]) -> Training:
-        """The same with numbers cut where the classes change within the intervals of a partner, if that tells more.
+        """Discretise some numbers where the class shares change within the bins of a partner, if that tells more.
 
-        The partner is the column that tells most of the classes together with the number: on a chequerboard no cut
-        divides the classes, and within a row of it every border does.
+        The partner is the column with the highest interaction information. On a chequerboard no edge divides the
+        classes, but within a row of it every border does.
         """
         before = self.synergy
-        told = [number for number in numbers if number in before and self._is_partner(*before[number])]
-        edges = zip(told, by_class_each(self._beside(number, before[number][0]) for number in told), strict=True)
+        least, most = LEAST_GAIN * self.weights.sum(), MOST_JOINT // self.classes
+        partners = {k: before[k][0] for k in numbers if k in before and before[k][1] > least}
+        partners = {k: partner for k, partner in partners.items() if self.cuts.sizes[partner] <= most}
+        edges = zip(partners, by_class_each(self._joint_points(*pair) for pair in partners.items()), strict=True)
         kept = {number: own for number, own in edges if 0 < len(own) <= MOST_EDGES}
         tried = self._cut_at(kept)
         if tried is self or not tried.countable:
@@ -320,34 +316,28 @@ class Training(Struct, frozen=True, eq=False, dict=True):
         found = self._cut_at({k: own for k, own in kept.items() if k in after and after[k][1] > before[k][1]})
         return found if found.countable else self
 
-    def _is_partner(self, place: int, told: float) -> bool:
-        """Whether a column tells more together with another, and has not too many intervals to be looked at so."""
-        return told > LEAST_TOLD * self.weights.sum() and self.cuts.sizes[place] * self.classes <= MOST_JOINT
-
-    def _beside(self, number: int, place: int) -> PointTable:
-        """Values by class and interval of the partner."""
-        column, beside = self.rows.numbers[:, number], self.codes[:, place]
-        known = np.flatnonzero(~np.isnan(column) & (beside > 0))
-        joint = (beside[known] - 1) * self.classes + self.labels[known]
-        return PointTable.of(column[known], joint, self.weights[known], self.cuts.sizes[place] * self.classes)
+    def _joint_points(self, number: int, partner: int) -> PointTable:
+        """Values of a number by class and bin of its partner."""
+        column, bins = self.rows.numbers[:, number], self.codes[:, partner]
+        known = np.flatnonzero(~np.isnan(column) & (bins > 0))
+        joint = (bins[known] - 1) * self.classes + self.labels[known]
+        return PointTable.of(column[known], joint, self.weights[known], self.cuts.sizes[partner] * self.classes)
 
     def _cut_at(self, edges: Mapping[int, np.ndarray]) -> Training:
-        """The same with some numbers cut elsewhere."""
         if not edges:
             return self
         own = tuple(edges.get(number, before) for number, before in enumerate(self.cuts.edges))
-        sizes = (*(len(cuts) + 1 for cuts in own), *self.cuts.sizes[len(own) :])
-        return replace(self, given_cuts=Binning(own, sizes))
+        return replace(self, given_cuts=self.cuts.with_edges(own))
 
     @cached_property
     def together(self) -> np.ndarray:
-        """(columns x columns) nats that two columns tell of the classes together, beyond what each tells alone."""
+        """(columns x columns) interaction information: nats on the class that two columns carry beyond each alone."""
         within, over = self.pairs.information()
         return np.asarray(within - over)
 
     @cached_property
     def synergy(self) -> dict[int, tuple[int, float]]:
-        """By column, the one that tells most of the classes together with it, and how many nats beyond each alone."""
+        """By column, its partner of highest interaction information, and how many nats that is."""
         together = self.together.copy()
         np.fill_diagonal(together, -np.inf)
         columns, best = [column for (column,) in self.terms.columns], together.argmax(axis=1)
@@ -359,7 +349,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def terms(self) -> Terms:
-        """Tables of the columns of which these rows hold two intervals or levels, or more."""
+        """Tables of the columns in which these rows hold at least two bins or categories."""
         whole = Terms.single(self.cuts.sizes)
         least = np.where(self.codes > 0, self.codes, np.iinfo(self.codes.dtype).max).min(
             axis=0, initial=np.iinfo(self.codes.dtype).max
@@ -369,7 +359,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def countable(self) -> bool:
-        """Whether there are two columns or more, and few enough cells to count all pairs."""
+        """Whether there are at least two columns, and few enough cells to count all pairs."""
         columns, counts = len(self.terms.columns), self.classes * self.terms.width**2
         room = max(PAIR_COUNTS, COUNTS_PER_PAIR * float(self.weights.sum()) * columns**2)
         return columns > 1 and self.terms.width <= MOST_CELLS and counts <= min(room, MOST_PAIR_COUNTS)
@@ -381,10 +371,9 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def tables(self) -> np.ndarray:
         """(cells x classes) weight of the rows in each cell of the single columns."""
-        return self.counted(self.terms, self.codes)
+        return self.count_cells(self.terms, self.codes)
 
-    def counted(self, terms: Terms, codes: np.ndarray) -> np.ndarray:
-        """(cells x classes) weight of these rows in each cell of some tables."""
+    def count_cells(self, terms: Terms, codes: np.ndarray) -> np.ndarray:
         places = terms.places(codes).ravel()
         each = np.repeat(self.labels, len(terms.columns))
         heavy = np.repeat(self.weights, len(terms.columns))
@@ -395,61 +384,52 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def smooth(self) -> np.ndarray:
-        """Numbers of more values than each could be an interval of."""
+        """Numbers with more than FEW_VALUES distinct values."""
         return np.flatnonzero(
             [len(np.unique(column[~np.isnan(column)])) > FEW_VALUES for column in self.rows.numbers.T]
         )
 
     @cached_property
     def scale(self) -> NumberScale:
-        """Of all numbers as they are."""
         return NumberScale.learned(self.rows.numbers, self.weights)
 
     @cached_property
     def moments(self) -> BlockMoments:
-        """Of the smooth numbers."""
         return BlockMoments.of(self.rows.numbers[:, self.smooth], self.labels, self.weights, self.classes)
 
     @cached_property
     def rarity(self) -> WordScale:
-        """Of the words of all texts."""
         return WordScale.learned(self.rows, self.weights)
 
 
 def log_tables(counts: np.ndarray, terms: Terms, concentration: float | np.ndarray = 1.0) -> np.ndarray:
-    """(cells x classes) log-probability of every cell of a column within a class; 0 for what nothing is known of.
+    """(cells x classes) log-probability of every cell of a column within a class; 0 for missing cells.
 
-    So much weight is imagined in every column, spread evenly over its cells.
+    Every column has a prior weight of `concentration`, spread evenly over its cells.
     """
-    widths = np.diff([*terms.offsets, terms.width])
+    widths = terms.widths
     totals = np.repeat(np.add.reduceat(counts, terms.offsets, axis=0), widths, axis=0) if len(widths) else counts[1:]
     each = np.repeat(np.broadcast_to(concentration, widths.shape), widths)[:, None]
     even = each / np.repeat(widths, widths)[:, None]
     return np.vstack([np.zeros(counts.shape[1]), np.log(counts[1:] + even) - np.log(totals + each)])
 
 
-def laplace_tables(counts: np.ndarray, terms: Terms) -> np.ndarray:
-    """The same with every cell imagined once."""
-    return log_tables(counts, terms, np.diff([*terms.offsets, terms.width]))
-
-
-# Members of the ensemble. Each scores rows and splits its scores by column.
+# Members. Each scores rows and splits its scores by column.
 
 
 def indicators(cuts: Binning, terms: Terms, rows: EncodedRows) -> Indicators:
-    """(rows x cells) ones where a row points, made once for the same rows."""
-    return rows.remembered((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
+    return rows.cached((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
 
 def bounded(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
-    """(rows x numbers) deviations, 0 where missing, bounded so that a number far out does not decide alone."""
+    """(rows x numbers) deviations, 0 if missing, bounded so that an outlier does not decide alone."""
     return np.asarray(np.nan_to_num(np.clip(scale.of(numbers), -FARTHEST, FARTHEST), nan=0.0))
 
 
 class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
-    """A table for every column and for some pairs, and a line for every number: coefficients that add up.
+    """The additive logistic model: a table per column and for some pairs, and a slope per number.
 
-    The first row of `coefficients` is the intercept, then come the tables, then the lines; of two classes there is one
+    The first row of `coefficients` is the intercept, then come the tables, then the slopes; of two classes there is one
     column, for the second against the first.
     """
 
@@ -463,16 +443,16 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
         return all(len(term) == 1 for term in self.terms.columns)
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        features = Features(indicators(self.cuts, self.terms, rows), self._lines(rows))
+        features = Features(indicators(self.cuts, self.terms, rows), self._numbers(rows))
         return spread(features.product(self.coefficients[1:]) + self.coefficients[0])
 
-    def _lines(self, rows: EncodedRows) -> np.ndarray:
+    def _numbers(self, rows: EncodedRows) -> np.ndarray:
         if len(self.coefficients) == 1 + self.terms.width:
             return np.zeros((len(rows), 0))
-        return rows.remembered((self.scale,), lambda: bounded(self.scale, rows.numbers))
+        return rows.cached((self.scale,), lambda: bounded(self.scale, rows.numbers))
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """A pair's part is shared equally by its columns."""
+        """The contribution of a pair is shared equally by its columns."""
         coefficients = spread(self.coefficients)
         width = len(self.cuts.sizes)
         found = np.zeros((len(rows), width, coefficients.shape[1]))
@@ -481,14 +461,14 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
             own = coefficients[1 + places[:, place]] / len(term)
             for column in term:
                 found[:, column] += own
-        lines = self._lines(rows)
-        for column in range(lines.shape[1]):
-            found[:, column] += lines[:, column, None] * coefficients[1 + self.terms.width + column]
+        numbers = self._numbers(rows)
+        for column in range(numbers.shape[1]):
+            found[:, column] += numbers[:, column, None] * coefficients[1 + self.terms.width + column]
         return found, np.tile(coefficients[0], (len(rows), 1))
 
 
 class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
-    """Some numbers as normals, in one correlated block or each by itself, and every other column as a table."""
+    """Some numbers as normals, correlated or not, and every other column as a table."""
 
     cuts: Binning
     terms: Terms
@@ -516,8 +496,6 @@ class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="blo
 
 
 class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
-    """Averaged one-dependence stars over all columns as codes."""
-
     cuts: Binning
     tables: AodeTables
 
@@ -536,7 +514,7 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
 
 
 class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
-    """A coefficient for every word of every text, and for how long each text is: they add up.
+    """A coefficient for every word of every text and for the lengths of the texts.
 
     The first row of `coefficients` is the intercept, then come the columns of all bags, then the lengths; of two
     classes there is one column, for the second against the first.
@@ -551,16 +529,14 @@ class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Those of how long the texts are."""
         return self.coefficients[1 + self.scale.width :]
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        """(rows x classes) log-posteriors up to what all classes share."""
         words = self.scale.words(rows) @ self.coefficients[1 : 1 + self.scale.width]
         return spread(np.asarray(words) + self.scale.lengths(rows) @ self.lengths + self.coefficients[0])
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """What each text adds to them, other columns nothing; and what no column does."""
+        """Contributions of the texts; those of other columns are 0."""
         lengths, first = self.scale.lengths(rows), rows.plain_columns
         found = np.zeros((len(rows), first + len(rows.bags), len(spread(self.coefficients[:1])[0])))
         each = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])
@@ -570,15 +546,14 @@ class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
         return found, np.tile(spread(self.coefficients[:1]), (len(rows), 1))
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
-        """(cells x classes) what each cell of a text's bag adds."""
+        """(cells x classes) contribution of each cell of a text's bag."""
         own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
         return spread(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
 
 
 Member = Additive | NormalsAndTables | Aode | WordModel
-"""A fitted way to tell classes.
+"""A fitted member.
 
-`by_column`: each column adds what its own cell says, whatever the others hold. `scores(rows)`: (rows x classes)
-log-posteriors up to what all classes share. `parts(rows)`: (rows x columns x classes) what each column adds to them,
-and (rows x classes) what no column does.
+`by_column`: the model is a sum over columns. `scores(rows)`: (rows x classes) log-posteriors up to a constant.
+`parts(rows)`: (rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
 """

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.recipes import SharedWeights, learned_weights
+from softcount.classify.recipes import SharedWeights, fit_weights
 from softcount.core.special import softmax_rows
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.fitted import ColumnWeights, Fitted
@@ -103,7 +103,7 @@ def _one(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldPart
 
 def _learned(held: HeldParts, rows: np.ndarray, penalty: float) -> SharedWeights:
     parts = held.parts[rows]
-    return learned_weights(parts, held.labels[rows], held.weights[rows], np.zeros(parts.shape[1]), penalty)
+    return fit_weights(parts, held.labels[rows], held.weights[rows], np.zeros(parts.shape[1]), penalty)
 
 
 def _loss(held: HeldParts, inside: np.ndarray, out: np.ndarray, penalty: float) -> float:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from scipy.optimize import minimize_scalar
 
-from softcount.classify.features import Features, SparseFeatures
-from softcount.classify.logistic import Conditional, folded
+from softcount.classify.features import Features, MatrixFeatures
+from softcount.classify.logistic import Conditional, contrast_classes
 from softcount.core.lazy import sparse
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
@@ -170,14 +170,14 @@ def fit_weights(rows: LinearRows, naive: Weighting, penalty: float, cold: bool =
     constant = np.asarray(parts[:1].todense()).ravel()
     constant[varying] = 0.0
     nothing = sparse.csr_matrix((parts.shape[0], 1))
-    whole = SparseFeatures(sparse.hstack([nothing, parts[:, varying]], format="csr"))
+    whole = MatrixFeatures(sparse.hstack([nothing, parts[:, varying]], format="csr"))
     features = Features(whole, np.zeros((parts.shape[0], 0)))
     problem = Conditional(features, rows.labels, rows.weights, rows.groups)
     start = None
     if not cold:
         values = naive.values * _best_share(rows, naive)
         bias = values[0] + constant @ values[1:]
-        start = folded(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))
+        start = contrast_classes(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))
     # Scikit-learn penalises the difference of the weights of two classes, and all weights of more classes.
     scale = 2.0 if rows.groups == 2 else 1.0
     each = np.full(problem.features.width, penalty * scale)

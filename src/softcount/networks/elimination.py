@@ -17,21 +17,21 @@ from softcount.errors import DataError, ResourceError
 Scope = tuple[int, ...]
 
 ROOM = 2**26
-"""Cells that the cliques of a tree may have together: half a gigabyte for one row."""
+"""Cells of all cliques of a tree: half a gigabyte for one row."""
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
 
 BEYOND = 2**12
-"""How many times the room a clique may have before the search for an order ends: up to there the cost is exact."""
+"""How many times the room a clique may have before the search for an order ends; up to there the cost is exact."""
 
 CHEAP = 2**12
-"""Cells for which the first order is good enough: looking for a better one would take longer."""
+"""Cells for which the first order is good enough."""
 
 MOST_ADVISED = 2**33
-"""Cells beyond which nobody is advised to allow more memory: 64 gigabytes."""
+"""Cells (64 gigabytes) beyond which the error does not suggest more memory."""
 
 SHOWN = 8
-"""Nodes that a refusal names."""
+"""Nodes that an error names."""
 
 
 class Elimination(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Elimination(Struct, frozen=True):
     neighbours: tuple[Scope, ...]
 
     def cliques(self) -> tuple[list[list[int]], list[int], dict[int, int]]:
-        """Maximal cliques, each after the one it hangs on; the number of that one (-1: none); every node's clique."""
+        """Maximal cliques, each after its parent clique; the number of that one (-1: none); every node's clique."""
         cliques: list[list[int]] = []
         above: list[int] = []
         clique_of: dict[int, int] = {}
@@ -65,8 +65,6 @@ class Elimination(Struct, frozen=True):
 
 
 class _Stopped(Exception):
-    """A clique was met that is far too large."""
-
     def __init__(self, clique: Scope) -> None:
         self.clique = clique
 
@@ -76,7 +74,7 @@ def eliminate(
 ) -> Elimination:
     """The cheaper of two greedy orders: fewest new neighbours first, or smallest clique first.
 
-    What costs more than `room` cells is refused. Nodes in no scope are left out.
+    More than `room` cells are refused. Nodes in no scope are left out.
     """
     best: Elimination | None = None
     least, refused = inf, []
@@ -162,7 +160,7 @@ def _greedy(near: dict[int, int], sizes: Sequence[int], score: Score, most_cells
 
 
 def _join(near: dict[int, int], node: int, mine: int) -> Iterator[int]:
-    """Makes the neighbours of a node that goes neighbours of each other; all whose score may have changed."""
+    """Make the neighbours of an eliminated node neighbours of each other; yield all whose score may have changed."""
     touched, own = mine, 1 << node
     for other in _bits(mine):
         before = near[other] ^ own
@@ -191,13 +189,12 @@ def _refusal(
 
 
 def _size(cells: int) -> str:
-    """How to ask for so many cells."""
     size = f"{ceil(8 * cells / 10**6):,}MB".replace(",", "") if cells < 10**8 else f"{ceil(8 * cells / 10**9)}GB"
     return remedies.either(f"memory='{size}'", f"--memory {size}")
 
 
 def cells_within(memory: Any) -> int:
-    """How many cells a tree may have in so much memory: bytes, or a text such as "2GB"; None is half a gigabyte.
+    """Cells of a tree in so much memory: bytes, or a text such as "2GB"; None is half a gigabyte.
 
     >>> cells_within("2 GB"), cells_within(4096), cells_within(None) == ROOM
     (250000000, 512, True)
@@ -222,22 +219,21 @@ def _plain(cells: int) -> str:
 # All tables of a network in one array, and numbers for lists that are alike: what plans over many rows are made of.
 
 BLOCK = 2**20
-"""Numbers worked out at once, where many are."""
+"""Numbers computed at once."""
 
 
 class FlatTables(Struct, frozen=True):
-    """Where the cells of every scope stand: tables that all rows share first, then those with a part for every row.
+    """All tables of a network in one array: tables that all rows share first, then those with a part for every row.
 
-    `members` and `strides` are (scopes x widest), padded with a stride of nothing.
+    `members` and `strides` are (scopes x widest), padded with a stride of 0.
     """
 
     members: np.ndarray
     strides: np.ndarray
     starts: np.ndarray
     by_row: np.ndarray
-    """Cells of one row's part; 0 where all rows share the table."""
+    """Cells of one row's part; 0 if all rows share the table."""
     shared: int
-    """Cells of all shared tables, which come first."""
 
     @classmethod
     def of(cls, sizes: Sequence[int], families: Sequence[Scope], extras: Sequence[Scope], rows: int) -> FlatTables:
@@ -263,7 +259,7 @@ class FlatTables(Struct, frozen=True):
         return int(self.starts[-1])
 
     def cells_at(self, codes: np.ndarray, rows: np.ndarray, scopes: np.ndarray) -> np.ndarray:
-        """The cell of each row's codes in each scope, row for row; what was not seen (-1) counts as level 0."""
+        """The cell of each row's codes in each scope, row for row; missing codes (-1) count as level 0."""
         found: np.ndarray = self.starts[scopes] + self.by_row[scopes] * rows
         for member in range(self.members.shape[1]):
             code = codes[rows, self.members[scopes, member]]
@@ -271,20 +267,12 @@ class FlatTables(Struct, frozen=True):
         return found
 
     def cells_in(self, columns: np.ndarray, rows: np.ndarray, scope: int) -> np.ndarray:
-        """The same for one scope, from codes by node (nodes x rows)."""
+        """The cells of one scope, from codes by node (nodes x rows)."""
         found: np.ndarray = self.starts[scope] + self.by_row[scope] * rows
         for node, stride in zip(self.members[scope], self.strides[scope], strict=True):
             if stride:
                 found += np.maximum(columns[node].take(rows), 0) * stride
         return found
-
-    def touched_by(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Every (node, scope, stride) of a scope's own nodes, by node."""
-        real = self.strides > 0
-        scope = np.broadcast_to(np.arange(self.scopes)[:, None], real.shape)[real]
-        node = self.members[real]
-        by_node = np.argsort(node, kind="stable")
-        return node[by_node], scope[by_node], self.strides[real][by_node]
 
 
 def positions(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -299,7 +287,7 @@ def positions(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def in_blocks(which: np.ndarray, costs: np.ndarray) -> list[np.ndarray]:
-    """The same numbers in order, so many at a time that together they cost about `BLOCK`, or one alone more."""
+    """Split `which` in order into blocks that cost about `BLOCK` each."""
     if not len(which):
         return []
     block = np.cumsum(costs) // BLOCK
@@ -312,7 +300,7 @@ def runs(lengths: np.ndarray) -> np.ndarray:
 
 
 def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lists of whole numbers numbered so that equal ones (and their keys) have one number; and one list of each number.
+    """Number lists of whole numbers so that equal ones (and their keys) share a number; and one list of each number.
 
     List i is `values[starts[i] : starts[i + 1]]`.
 
@@ -339,9 +327,10 @@ def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tup
 
 
 class SummingSteps(Struct, frozen=True, dict=True):
-    """The steps of many shapes, one after another: those of shape s are `starts[s]` to `starts[s + 1]`.
+    """Variable elimination for many sets of missing nodes (shapes): the steps of shape s are `starts[s]` to `starts[s +
+    1]`.
 
-    `axes` (steps x widest) are the levels of the clique's nodes, the step's own node last, then ones. An entry is a
+    `axes` (steps x widest) are the levels of the clique's nodes, the eliminated node last, then ones. An entry is a
     table in a step, an input the result of an earlier one; either has a stride for every axis.
     """
 
@@ -361,7 +350,7 @@ class SummingSteps(Struct, frozen=True, dict=True):
     def of(
         cls, starts: np.ndarray, nodes: np.ndarray, rank: np.ndarray, sizes: np.ndarray, flat: FlatTables
     ) -> SummingSteps:
-        """For shapes with these nodes, each in the order of `rank`."""
+        """`nodes` of each shape are in the order of `rank`."""
         shape = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         touch_step, touch_entry, entry_step, scope, stride = _touches(starts, shape, nodes, flat, len(sizes))
         cliques = np.zeros((len(nodes), len(sizes)), bool)
@@ -405,7 +394,6 @@ class SummingSteps(Struct, frozen=True, dict=True):
 
     @cached_property
     def size(self) -> np.ndarray:
-        """Levels of each step's own node."""
         return np.asarray(self.axes[np.arange(len(self.axes)), self.width - 1])
 
     @cached_property
@@ -415,7 +403,6 @@ class SummingSteps(Struct, frozen=True, dict=True):
         return np.asarray(np.add.reduceat(by_step, self.starts[:-1]) if len(by_step) else by_step)
 
     def lookups(self, shapes: np.ndarray) -> Lookups:
-        """The lookups of some shapes."""
         wanted = np.zeros(len(self.starts) - 1, bool)
         wanted[shapes] = True
         step = np.repeat(wanted, np.diff(self.starts))
@@ -434,8 +421,8 @@ class SummingSteps(Struct, frozen=True, dict=True):
 class Lookups(Struct, frozen=True):
     """Where in its tables and inputs each configuration of a step finds its numbers.
 
-    Steps have their configurations, and their sums, one after another: those of step t begin at `places[t]` and
-    `sums[t]`. Configuration q adds `entry_offsets[entry_starts[e] + q]` to the base of entry e; inputs likewise.
+    The configurations of step t begin at `places[t]`, its sums at `sums[t]`. Configuration q adds
+    `entry_offsets[entry_starts[e] + q]` to the base of entry e; inputs likewise.
     """
 
     places: np.ndarray
@@ -450,7 +437,11 @@ def _touches(
     starts: np.ndarray, shape: np.ndarray, nodes: np.ndarray, flat: FlatTables, n_nodes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Every node of every shape in every scope: its step, the entry, and the stride; of entries, step and scope."""
-    node, scope, stride = flat.touched_by()
+    real = flat.strides > 0
+    scope = np.broadcast_to(np.arange(flat.scopes)[:, None], real.shape)[real]
+    node = flat.members[real]
+    by_node = np.argsort(node, kind="stable")
+    node, scope, stride = node[by_node], scope[by_node], flat.strides[real][by_node]
     begin = np.searchsorted(node, np.arange(n_nodes + 1))
     step, at = positions(begin[nodes], np.diff(begin)[nodes])
     key, entry = np.unique(shape[step] * flat.scopes + scope[at], return_inverse=True)
@@ -460,7 +451,7 @@ def _touches(
 
 
 def _pass_on(cliques: np.ndarray, starts: np.ndarray, nodes: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Add to each clique what earlier steps leave to it; to which step each leaves something, or -1."""
+    """Add to each clique the nodes that earlier steps pass on to it; return the target step of each step, or -1."""
     target = np.full(len(nodes), -1)
     depth = np.diff(starts)
     step_of = np.full((len(depth), len(rank)), -1)
@@ -480,7 +471,7 @@ def _pass_on(cliques: np.ndarray, starts: np.ndarray, nodes: np.ndarray, rank: n
 def _offsets(
     steps: SummingSteps, step: np.ndarray, strides: np.ndarray, wanted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each list of strides, given its step, the offsets of the clique's configurations; and where they begin."""
+    """For each list of strides, given its step: where its offsets begin, and the offsets of the configurations."""
     lengths = np.where(wanted[step], steps.cells[step], 0.0).astype(np.int64)
     starts = runs(lengths)
     offsets = np.zeros(starts[-1], np.int32)
@@ -502,19 +493,18 @@ Array = np.ndarray
 
 
 class LaneInput(NamedTuple):
-    """Factors over a scope, one for each lane: (levels of each node ..., lanes); one lane serves for all."""
+    """Factors over a scope for each row (lane): (levels of each node ..., lanes); one lane serves for all."""
 
     scope: Scope
     values: Array
     logs: bool = False
-    """Whether the values are logarithms."""
 
 
 class Evidence(Struct, frozen=True, dict=True):
-    """Codes (rows x nodes, -1 unseen), and what else speaks of a row.
+    """Codes (rows x nodes, -1 if missing), and soft evidence.
 
     `likelihoods` of a node are (rows x levels): a set of levels is ones and zeros. `factors` are by scope, which must
-    lie within a clique: logarithms, (rows x cells), the scope's first node changing slowest.
+    lie within a clique: logarithms (rows x cells), the scope's first node changing slowest.
     """
 
     codes: Array
@@ -531,16 +521,15 @@ class Evidence(Struct, frozen=True, dict=True):
 
     @cached_property
     def seen(self) -> Scope:
-        """Nodes seen in some row."""
+        """Nodes known in some row."""
         return tuple(np.flatnonzero((self.columns >= 0).any(axis=1)).tolist())
 
     @property
     def soft(self) -> tuple[Scope, ...]:
-        """Scopes of which likelihoods or factors speak."""
+        """Scopes of likelihoods and factors."""
         return (*((node,) for node in self.likelihoods), *self.factors)
 
     def take(self, rows: Array) -> Evidence:
-        """Of some rows."""
         return Evidence(
             self.codes[rows],
             {node: given[rows] for node, given in self.likelihoods.items()},
@@ -548,7 +537,6 @@ class Evidence(Struct, frozen=True, dict=True):
         )
 
     def check(self, sizes: Sequence[int]) -> None:
-        """Refuses what is no evidence on nodes of these sizes."""
         if self.codes.ndim != 2 or self.codes.shape[1] != len(sizes):
             raise DataError(f"codes are (rows x {len(sizes)} nodes), not {self.codes.shape}.")
         if self.codes.dtype.kind not in "iu":
@@ -593,7 +581,7 @@ def _indicators(levels: int) -> Array:
 
 
 def unlogged(inputs: Sequence[LaneInput]) -> tuple[list[LaneInput], Array | float]:
-    """Inputs as plain numbers, the largest of a lane being one, and the logarithm of what they were divided by."""
+    """Inputs as plain numbers, scaled to a maximum of 1 per lane, and the logarithm of the scale."""
     found: list[LaneInput] = []
     shift: Array | float = 0.0
     for each in inputs:

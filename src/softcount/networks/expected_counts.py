@@ -20,27 +20,27 @@ from softcount.networks.scores import CodeCounts
 from softcount.networks.structure_search import chow_liu
 
 SMALL = 1e-300
-"""Far below what decides anything in plain numbers, so that sums that it would decide are done again in logarithms."""
+"""Far below what matters in plain numbers: sums that it would decide are computed again in logarithms."""
 
 Tables = Sequence[np.ndarray]
 
 
 class Expected(Struct, frozen=True):
-    """What an E-step finds: counts like each node's table as (parent configurations x levels), and how well it fits."""
+    """Expected counts of each node's table as (parent configurations x levels), and the log-likelihood."""
 
     counts: list[np.ndarray]
     log_likelihood: float
     posteriors: list[np.ndarray]
     """For every extra scope, rows x its cells."""
     sampled: int
-    """Rows whose share is an estimate by sampling, because the exact one costs too much."""
+    """Rows estimated by sampling, because the exact sums cost too much."""
 
 
 class RowsWithHoles(Struct, frozen=True, dict=True):
-    """Codes of rows (-1: not seen), with all that stays the same from one E-step to the next.
+    """Codes of rows (-1: missing), with all that stays the same from one E-step to the next.
 
-    An extra scope is a tuple of nodes for which every E-step is given log-likelihoods, row by row: what something seen
-    makes of their levels.
+    An extra scope is a tuple of nodes with log-likelihoods row by row in every E-step, such as those of numeric
+    children.
 
     >>> rain = Graph.of([("Rain", "Wet")])
     >>> rows = RowsWithHoles.of(rain, (2, 2), np.array([[0, 0], [-1, 1], [1, -1]]))
@@ -65,7 +65,6 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         weights: np.ndarray | None = None,
         extras: Sequence[Scope] = (),
     ) -> RowsWithHoles:
-        """With weights of one unless others are given."""
         codes = np.ascontiguousarray(codes, np.int64)
         weights = np.ones(len(codes)) if weights is None else np.asarray(weights, float)
         _check(graph, sizes, codes, weights)
@@ -74,8 +73,8 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
     def expect(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> Expected:
         """Counts, log-likelihood, and posteriors of the extra scopes, under tables of probabilities.
 
-        `factors` has an array (rows x cells) for every extra scope. A row that cannot be makes the log-likelihood -inf
-        and adds no counts.
+        `factors` has an array (rows x cells) for every extra scope. An impossible row makes the log-likelihood -inf and
+        adds no counts.
         """
         cells = self._cells(tables, factors)
         sums = self.plan.summed.expect(cells.table, cells.logs)
@@ -111,7 +110,6 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         return self.plan.large.expect(tables, [factor[self.plan.is_large] for factor in cells.factors])
 
     def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
-        """The log-likelihood of every row."""
         cells = self._cells(tables, factors)
         part_logs = self.plan.summed.expect(cells.table, cells.logs).logs
         every = np.arange(len(self.codes))
@@ -127,7 +125,7 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         return found
 
     def impossible(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> int | None:
-        """The number of the first row that these tables cannot have made; None where there is none."""
+        """The first row that is impossible under these tables, if any."""
         rows = np.flatnonzero(self.row_logs(tables, factors) == -np.inf)
         return int(rows[0]) if len(rows) else None
 
@@ -180,22 +178,22 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
 
     @cached_property
     def plan(self) -> HolePlan:
-        """What stays the same from one E-step to the next."""
         return HolePlan(self.graph, self.sizes, self.codes, self.weights, list(dict.fromkeys(self.extras)))
 
     @cached_property
     def which_scope(self) -> list[int]:
-        """The number, among the different ones, of every extra scope given."""
+        """The number of every extra scope among the distinct ones."""
         return [self.plan.extras.index(scope) for scope in self.extras]
 
 
 class FlatCells(Struct, frozen=True):
-    """All cells of tables and factors in one array, and their logarithms; a row's factors with their top taken out."""
+    """All cells of tables and factors in one array, and their logarithms; `tops` is the maximum subtracted from each
+    row's factors.
+    """
 
     table: np.ndarray
     logs: np.ndarray
     tops: np.ndarray | float
-    """For every row, what was taken out."""
     factors: list[np.ndarray]
 
     @classmethod
@@ -215,14 +213,14 @@ class FlatCells(Struct, frozen=True):
 
 
 def _exp(logs: np.ndarray) -> np.ndarray:
-    """Exponentials, of which only that of -inf is nothing: what is too small is `SMALL`, too little to matter."""
+    """Exponentials; only that of -inf is 0, smaller ones are `SMALL`."""
     found: np.ndarray = np.exp(logs)
     found[(found < SMALL) & (logs > -np.inf)] = SMALL
     return found
 
 
 def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
-    """The sum of weighted logarithms, where nothing times -inf is nothing.
+    """The sum of weighted logarithms, where 0 times -inf is 0.
 
     >>> weighted(np.array([2.0, 0.0]), np.array([-1.0, -np.inf]))
     -2.0
@@ -257,7 +255,7 @@ def _check(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.nd
 MOST_TURNS = 8
 EM_STEPS = 20
 DRAWN_ROWS = 4000
-"""Rows that are filled in all: few rows are filled several times, so that chance has less to say."""
+"""Completed rows in all: few rows are completed several times, to reduce chance."""
 MOST_DRAWS = 5
 
 Learn = Callable[[CodeCounts], Graph]
@@ -266,7 +264,7 @@ Learn = Callable[[CodeCounts], Graph]
 def structural_em(
     codes: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray, learn: Learn, seed: int = 0
 ) -> tuple[Graph, int]:
-    """The structure that `learn` finds again in rows filled by its own network, and the number of turns it took."""
+    """The structure that `learn` finds again in rows completed by its own network, and the number of turns."""
     rng = np.random.default_rng(seed)
     graph = chow_liu(CodeCounts(codes, sizes, weights))
     draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
@@ -281,7 +279,7 @@ def structural_em(
 
 
 def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
-    """Tables by some steps of EM, with one imagined row in every configuration."""
+    """Tables by some steps of EM, with one prior row in every configuration."""
     rows = RowsWithHoles.of(graph, sizes, codes, weights)
     tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
     before = -np.inf
@@ -302,7 +300,7 @@ def _estimated(counts: np.ndarray, like: np.ndarray) -> np.ndarray:
 def filled_rows(
     graph: Graph, sizes: Sequence[int], tables: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Rows whose holes are drawn, node after node, each given all that the row shows and those drawn before."""
+    """Complete rows by drawing missing values node after node, each given the row and the values drawn before."""
     found = np.array(codes, dtype=np.int64)
     questions = Questions(graph, sizes, tables)
     for node in graph.order:

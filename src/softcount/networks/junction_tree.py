@@ -19,7 +19,7 @@ Index = tuple[slice | None, ...]
 
 
 class Side(Enum):
-    """Whether a scope lies among the nodes that its clique has for itself, among the others, or on both sides."""
+    """Whether a scope lies among the nodes that only its clique has, among the others, or on both sides."""
 
     OWN = 0
     REST = 1
@@ -36,10 +36,10 @@ class Place(NamedTuple):
 
 
 class JunctionTree(Struct, frozen=True, dict=True):
-    """Cliques, each after the one above it; a node's cliques hang together. There may be several trees.
+    """Cliques, each after its parent; the cliques of a node are connected. There may be several trees.
 
-    The axes of a clique are the nodes that no other clique has, then others that are not in the clique above, then
-    those that it shares with that one, in the order they have there.
+    The axes of a clique are the nodes that no other clique has, then others that are not in the parent clique, then
+    those that it shares with the parent, in the parent's order.
 
     >>> tree = JunctionTree.build([2, 2, 3], [(0,), (0, 1), (1, 2)])
     >>> tree.cliques, tree.above, tree.own, tree.shared, tree.cells
@@ -53,7 +53,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
     own: tuple[int, ...]
     shared: tuple[int, ...]
     homes: tuple[int, ...]
-    """The clique of each scope; -1 where the scope is empty."""
+    """The clique of each scope; -1 if the scope is empty."""
 
     @classmethod
     def build(
@@ -99,17 +99,17 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def rests(self) -> tuple[tuple[int, ...], ...]:
-        """For each clique, the levels of the nodes that other cliques have too."""
+        """Of each clique, the levels of the nodes that other cliques have too."""
         return tuple(shape[own:] for shape, own in zip(self.shapes, self.own, strict=True))
 
     @cached_property
     def borders(self) -> tuple[tuple[int, ...], ...]:
-        """For each clique, the levels of the nodes it shares with the one above."""
+        """Of each clique, the levels of the nodes shared with its parent."""
         return tuple(shape[len(shape) - common :] for shape, common in zip(self.shapes, self.shared, strict=True))
 
     @cached_property
     def tops(self) -> Mapping[int, int]:
-        """For each node the clique where it ends."""
+        """Of each node, the clique nearest to the root."""
         return {
             node: number
             for number, (clique, common) in enumerate(zip(self.cliques, self.shared, strict=True))
@@ -126,7 +126,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def upward(self) -> tuple[Index, ...]:
-        """The index that lays the message of each clique along the rest of the one above."""
+        """The index that aligns the message of each clique with the rest of its parent."""
         return tuple(
             _along(clique[len(clique) - common :], self.cliques[over][self.own[over] :]) if over >= 0 else ()
             for clique, common, over in zip(self.cliques, self.shared, self.above, strict=True)
@@ -134,7 +134,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def summed(self) -> tuple[tuple[int, ...], ...]:
-        """For each clique, the axes of the rest of the one above that it does not share."""
+        """Of each clique, the axes of its parent's rest that it does not share."""
         return tuple(tuple(axis for axis, kept in enumerate(index) if kept is None) for index in self.upward)
 
     @cached_property
@@ -142,7 +142,6 @@ class JunctionTree(Struct, frozen=True, dict=True):
         return {}
 
     def place(self, scope: Scope) -> Place:
-        """Where these nodes lie, which must be within one clique."""
         if scope not in self._places:
             home = self._home(scope)
             nodes, own = self.cliques[home], self.own[home]
@@ -171,7 +170,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
         return dict(zip(self.scopes, self.homes, strict=True))
 
     def path(self, cliques: Sequence[int]) -> list[int]:
-        """These cliques and all above them, in order."""
+        """These cliques and their ancestors, in order."""
         found: set[int] = set()
         for number in cliques:
             while number >= 0 and number not in found:
@@ -185,7 +184,7 @@ def _along(scope: Scope, nodes: Scope) -> Index:
 
 
 def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
-    """The same trees hung from `root`: old numbers in their new order, and for each the new number above."""
+    """The same trees with `root` on top: old numbers in their new order, and the new number of each one's parent."""
     near: list[list[int]] = [[] for _ in above]
     for number, over in enumerate(above):
         if over >= 0:
@@ -209,9 +208,9 @@ def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
 
 
 class Arithmetic(Struct, frozen=True):
-    """What is a product, a quotient, a total over the first axis, nothing, one; and the least number to divide by.
+    """Sum-product or max-product, in plain numbers or logarithms.
 
-    With that least number, nothing over nothing is nothing.
+    Divisors are at least `least`, so that 0 / 0 is 0.
     """
 
     times: np.ufunc
@@ -228,13 +227,13 @@ class Arithmetic(Struct, frozen=True):
         return np.asarray(self.over(values, np.maximum(divisor, self.least)))
 
     def product(self, parts: Sequence[Array]) -> Array:
-        """From small to large, so that the largest is gone through as late as possible."""
+        """Multiplied from small to large: the largest array is traversed last."""
         return reduce(self.times, sorted(parts, key=_size)) if len(parts) > 1 else parts[0]
 
     def mix(self, table: Array, own: Array | None, low: float) -> Array:
-        """The total of a table (own, rest, lanes) over what is its own, (rest, lanes).
+        """The total of a table (own, rest, lanes) times `own` over its own nodes: (rest, lanes).
 
-        `low` is at most the least number in the table that is not zero.
+        `low` is at most the least positive number in the table.
         """
         if own is None:
             return self.total(table)
@@ -245,7 +244,6 @@ class Arithmetic(Struct, frozen=True):
         return self.total(self.times(table, own[:, None]))
 
     def margin(self, values: Array, axes: tuple[int, ...]) -> Array:
-        """The total over these axes."""
         if self is PLAIN:
             return np.asarray(np.add.reduce(values, axis=axes))
         front = np.moveaxis(values, axes, range(len(axes)))
@@ -269,14 +267,14 @@ MAXIMA = Arithmetic(np.add, np.subtract, np.maximum.reduce, -np.inf, 0.0, LEAST_
 # Messages in a junction tree: up to the root, and down again to what is asked.
 
 LOST = -500.0
-"""Logarithm above which 10^-308 in some cells is nothing: it is less than 10^-90 of the whole."""
+"""Logarithm above which 10^-308 in some cells is negligible: less than 10^-90 of the whole."""
 
 
 class CliqueState(NamedTuple):
-    """A clique on the way up: lanes last, `own` axes and `rest` axes each made one, except in `others` and `product`.
+    """A clique after the upward pass; `own` and `rest` axes flattened, except in `others` and `product`; lanes last.
 
-    The table is (own, rest, lanes); `seen` is what lanes say of its own nodes, `others` what they and the cliques below
-    say of the rest; `product` is all of it by the rest, `message` by the border (a root's is its total).
+    The table is (own, rest, lanes); `seen` is the evidence on its own nodes, `others` the evidence on the rest with the
+    messages from below; `product` is all of it by the rest, `message` by the border (a root's is its total).
     """
 
     table: Array
@@ -287,7 +285,7 @@ class CliqueState(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """After the way up; `scales` are what each clique's message was divided by."""
+    """The result of the upward pass; `scales` are what each clique's message was divided by."""
 
     arithmetic: Arithmetic
     states: list[CliqueState]
@@ -296,7 +294,7 @@ class Collected(NamedTuple):
 
 
 class Belief(Struct, frozen=True, dict=True):
-    """The posterior of a clique, as the product of its state and the factor that came from above."""
+    """The posterior of a clique: its state times the factor from above."""
 
     arithmetic: Arithmetic
     state: CliqueState
@@ -304,7 +302,7 @@ class Belief(Struct, frozen=True, dict=True):
 
     @cached_property
     def rest(self) -> Array:
-        """By the axes of the rest, lanes last, in its own arithmetic."""
+        """Over the axes of the rest, lanes last, in its own arithmetic."""
         return np.asarray(self.arithmetic.times(self.state.product, self.factor))
 
     @property
@@ -328,7 +326,7 @@ class Belief(Struct, frozen=True, dict=True):
         return self._plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen[:, None])))
 
     def weighted(self, weights: Array) -> Array:
-        """The sum over lanes, (own, rest)."""
+        """The weighted sum over lanes, (own, rest)."""
         table, seen = self.state.table, self.state.seen
         if self.arithmetic is not PLAIN or table.shape[-1] > 1:
             return _over_lanes(self.whole, weights)
@@ -344,7 +342,7 @@ class Belief(Struct, frozen=True, dict=True):
 
     @cached_property
     def _around(self) -> Array:
-        """What the lanes and all other cliques say of the rest, (rest, lanes)."""
+        """Evidence and messages of all other cliques on the rest, (rest, lanes)."""
         others = self.state.others
         found = self.factor if others is None else np.asarray(self.arithmetic.times(others, self.factor))
         return found.reshape(-1, found.shape[-1])
@@ -358,10 +356,10 @@ def _over_lanes(values: Array, weights: Array) -> Array:
 
 
 class Potentials(NamedTuple):
-    """Tables multiplied into each clique, (own, rest, one lane), and the logarithm of those that have no nodes.
+    """Tables multiplied into each clique, (own, rest, one lane), and the logarithm of those without nodes.
 
-    `lows` are the least number above zero in each clique, at most one; `highs` no number of a clique exceeds, summed
-    over what is its own, and they are at least one.
+    `lows` are the least positive number of each clique, at most 1; `highs` bound its sums over the own nodes, at least
+    1.
     """
 
     cliques: list[Array]
@@ -371,8 +369,6 @@ class Potentials(NamedTuple):
 
 
 class _Incoming(Struct):
-    """What a clique has got on the way up."""
-
     table: Array
     low: float
     seen: list[Array] = field(default_factory=list)
@@ -380,14 +376,14 @@ class _Incoming(Struct):
 
 
 class Propagation(Struct, frozen=True, dict=True):
-    """Tables in a tree, ready for evidence."""
+    """Belief propagation in a tree of tables."""
 
     tree: JunctionTree
     tables: Sequence[Array]
 
     @cached_property
     def plain(self) -> Potentials | None:
-        """None where the tables of one clique underflow or overflow together."""
+        """None if the tables of one clique underflow or overflow together."""
         try:
             with np.errstate(under="raise", over="raise", divide="ignore"):
                 return self._potentials(PLAIN, self.tables)
@@ -422,7 +418,7 @@ class Propagation(Struct, frozen=True, dict=True):
         return laid
 
     def collect(self, inputs: Sequence[LaneInput], most: bool = False) -> Collected:
-        """The way up; with `most`, products are of the likeliest levels below, not of all."""
+        """The upward pass: sum-product, or with `most` max-product."""
         found = None if most else self._collect_plain(inputs)
         if found is not None:
             return found
@@ -469,10 +465,10 @@ class Propagation(Struct, frozen=True, dict=True):
         return Collected(arithmetic, states[::-1], scales[::-1], log_evidence)
 
     def _lost_nothing(self, collected: Collected, highs: list[float]) -> bool:
-        """Whether all that has underflowed is nothing beside what is left, in every lane.
+        """Whether everything that underflowed is negligible, in every lane.
 
-        A clique loses at most the least normal number in each cell. On the way up that is multiplied by numbers of at
-        most one, and tables of at most `highs`: it can grow only where messages are divided.
+        A clique loses at most the least normal number in each cell. Further up that is multiplied by numbers of at most
+        1 and tables of at most `highs`: it can grow only where messages are divided.
         """
         paths: list[Array] = []
         for above, scale, high in zip(self.tree.above, collected.scales, highs, strict=True):
@@ -509,7 +505,7 @@ class Propagation(Struct, frozen=True, dict=True):
         return CliqueState(incoming.table, seen, others, product, message)
 
     def distribute(self, collected: Collected, cliques: Sequence[int]) -> Iterator[tuple[int, Belief]]:
-        """The way down: the posteriors of these cliques."""
+        """The downward pass: the posteriors of these cliques."""
         tree, (arithmetic, states, _, log_evidence) = self.tree, collected
         possible = np.where(log_evidence > -np.inf, arithmetic.one, arithmetic.zero)
         wanted, needed = set(cliques), tree.path(cliques)
@@ -528,7 +524,7 @@ class Propagation(Struct, frozen=True, dict=True):
                 yield number, belief
 
     def trace(self, collected: Collected, codes: Array) -> None:
-        """Writes the likeliest levels, after a way up with `most`, into codes (nodes x lanes)."""
+        """Write the most probable levels, after an upward pass with `most`, into codes (nodes x lanes)."""
         tree, lanes = self.tree, np.arange(codes.shape[1])
         for clique, shape, own, common, state in zip(
             tree.cliques, tree.shapes, tree.own, tree.shared, collected.states, strict=True
@@ -548,7 +544,7 @@ def _lane(values: Array, lanes: Array) -> Array:
 
 
 def _flat(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """The cell of a table that the codes of its nodes point to, in each lane."""
+    """The cell of a table that the codes of its nodes select, in each lane."""
     cell = np.zeros(codes.shape[1], dtype=np.intp)
     for node, levels in zip(nodes, shape, strict=True):
         cell = cell * levels + codes[node]
@@ -556,6 +552,6 @@ def _flat(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...]) -> Array
 
 
 def _write(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...], cell: Array) -> None:
-    """Into the codes of a table's nodes the levels of a cell, in each lane."""
+    """Write the levels of a cell into the codes of its nodes, in each lane."""
     for node, levels in zip(reversed(nodes), reversed(shape), strict=True):
         cell, codes[node] = np.divmod(cell, levels)

@@ -17,15 +17,16 @@ from softcount.networks.network import Graph
 from softcount.networks.queries import LoadedTree, distinct_rows
 
 ROW_TREE_CELLS = 2**20
-"""Cells of the tree of one row, which take some milliseconds in every pass; Gibbs chains take as long for a row."""
+"""Cells of the tree of one row, which take some milliseconds per pass; Gibbs chains take as long for a row."""
 
 
 class UnseenPart(NamedTuple):
-    """What is left of the tables when the nodes that a row shows are cut out, and the tree of it."""
+    """The tree of the tables with a row's known nodes removed; `cut` has, for each table, these nodes (None: a free
+    axis).
+    """
 
     tree: JunctionTree
     cut: list[tuple[int | None, ...]]
-    """For each table, the nodes whose level is to be taken; None along an axis that is left whole."""
 
 
 class RowTreeShare(NamedTuple):
@@ -36,7 +37,7 @@ class RowTreeShare(NamedTuple):
 
 
 class RowTrees(Struct, frozen=True, dict=True):
-    """Codes and weights of rows, and by pattern of what they show the tree of what they do not."""
+    """Codes and weights of rows, and for each pattern of known nodes the tree of the others."""
 
     graph: Graph
     sizes: tuple[int, ...]
@@ -49,7 +50,7 @@ class RowTrees(Struct, frozen=True, dict=True):
         return [self._part(self.codes[row] >= 0) for row in first], again
 
     def _part(self, seen: np.ndarray) -> UnseenPart | None:
-        """None where the tree would be too large."""
+        """None if the tree would be too large."""
         families = self.graph.families
         free = [tuple(node for node in family if not seen[node]) for family in families]
         try:
@@ -60,12 +61,11 @@ class RowTrees(Struct, frozen=True, dict=True):
 
     @property
     def exact(self) -> np.ndarray:
-        """Which rows have a tree."""
         parts, again = self._patterns
         return np.asarray(np.array([part is not None for part in parts], bool)[again])
 
     def expect(self, tables: Sequence[np.ndarray]) -> RowTreeShare:
-        """Of the rows that have a tree; the others add nothing, and their log-likelihood is nought."""
+        """Rows without a tree add nothing, and their log-likelihood is 0."""
         counts, logs = [np.zeros_like(table) for table in tables], np.zeros(len(self.codes))
         parts, again = self._patterns
         unseen = Evidence(np.full((1, len(self.sizes)), -1))
@@ -88,7 +88,7 @@ Factors = Mapping[Scope, np.ndarray]
 
 
 class SampledLanes(Struct, frozen=True, dict=True):
-    """A network, and what is known in every lane: codes (lanes x nodes, -1 where a lane is to be sampled) and factors.
+    """Samples of a network side by side, a lane for each: codes (lanes x nodes, -1 if to be sampled) and factors.
 
     `likelihoods` are of single nodes and the same for all lanes; `by_lane` are logarithms (lanes x cells) by scope.
     """
@@ -120,7 +120,6 @@ class SampledLanes(Struct, frozen=True, dict=True):
 
     @cached_property
     def touching(self) -> list[list[int]]:
-        """The scopes with each node."""
         found: list[list[int]] = [[] for _ in self.sizes]
         for number, scope in enumerate(self.scopes):
             for node in scope:
@@ -129,7 +128,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
 
     @cached_property
     def completed(self) -> list[list[int]]:
-        """The scopes whose other nodes have all come when a node's turn is there, parents before children."""
+        """The scopes in which each node comes last, parents before children."""
         place = {node: at for at, node in enumerate(self.graph.order)}
         return [
             [number for number in self.touching[node] if max(self.scopes[number], key=place.__getitem__) == node]
@@ -137,7 +136,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
         ]
 
     def scores(self, states: np.ndarray, lanes: np.ndarray, node: int, scopes: list[int]) -> np.ndarray:
-        """What some scopes say of all levels of a node, lanes x levels, as logarithms."""
+        """(lanes x levels) sums of the logarithms of some scopes for all levels of a node."""
         found = np.zeros((len(lanes), self.sizes[node]))
         for number in scopes:
             stride = self.flat.strides[number, self.scopes[number].index(node)]
@@ -147,9 +146,9 @@ class SampledLanes(Struct, frozen=True, dict=True):
         return found
 
     def forward(self, rng: np.random.Generator, nodes: set[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """States drawn from parents to children, what is known held fast; and the logarithm of each lane's weight.
+        """States drawn from parents to children, known nodes held fixed; and the log-weight of each lane.
 
-        A node with a likelihood is drawn by it as well, so only what its parents made of it is left to weigh.
+        A node with a likelihood is drawn by it as well, so that only its normalisation is left to weigh.
         """
         states, weights = self.codes.copy(), np.zeros(len(self.codes))
         lanes = np.arange(len(states))
@@ -165,7 +164,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
         return states, weights
 
     def sweep(self, states: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw every unseen node once more, given all others, in place."""
+        """Draw every missing node once more, given all others, in place."""
         for node in self.graph.order:
             lanes = np.flatnonzero(self.codes[:, node] < 0)
             if len(lanes) and self.sizes[node] > 1:
@@ -186,7 +185,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
 def draw_levels(scores: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """A level for every lane by the exponentials of its scores; and the logarithm of their sum.
 
-    A level of -inf is never drawn, but where all are.
+    A level of -inf is never drawn, unless all are.
     """
     top = scores.max(axis=1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -203,13 +202,13 @@ MOST_CELLS = 2**24
 """The largest junction tree: 128 megabytes for a row, a few times over, and a second or so."""
 
 WORTH_A_TREE = 2**14
-"""Cells of that tree, for each node, from which rows get trees of their own: one takes some milliseconds."""
+"""Cells of that tree per node from which rows get trees of their own: one takes some milliseconds."""
 
 CHAINS = 8
-"""Gibbs chains for each row that is sampled."""
+"""Gibbs chains per sampled row."""
 
 TRIES = 16
-"""States drawn for each chain to begin from one of them."""
+"""States drawn as possible starts of each chain."""
 
 BURN_IN, SWEEPS = 10, 40
 
@@ -217,11 +216,11 @@ BLOCK = 2**20
 """Codes of samples held at once."""
 
 SEED = 20
-"""Of every E-step alike, so that only the tables make two of them differ."""
+"""The same in every E-step, so that only the tables make two of them differ."""
 
 
 class LargeShare(Struct, frozen=True):
-    """What large rows add to the counts of families, and row by row their log-likelihoods and posteriors of extras."""
+    """Expected counts of families, and row by row log-likelihoods and posteriors of the extra scopes."""
 
     counts: list[np.ndarray]
     logs: np.ndarray
@@ -229,7 +228,7 @@ class LargeShare(Struct, frozen=True):
 
 
 class LargeRows(Struct, frozen=True, dict=True):
-    """Their codes, weights and numbers among all rows; no extra scope is there twice."""
+    """Rows that cost too much to sum out: by a tree of the network, by trees of their own, or sampled."""
 
     graph: Graph
     sizes: tuple[int, ...]
@@ -239,7 +238,7 @@ class LargeRows(Struct, frozen=True, dict=True):
     rows: np.ndarray
 
     def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> LargeShare:
-        """As in `RowsWithHoles`, for these rows alone. Tables may be of any shape."""
+        """As `RowsWithHoles.expect`, for these rows alone. Tables may be of any shape."""
         shaped = [
             np.reshape(table, [self.sizes[node] for node in scope])
             for table, scope in zip(tables, self.graph.families, strict=True)
@@ -254,7 +253,7 @@ class LargeRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def tree(self) -> JunctionTree | None:
-        """None where it would be too large."""
+        """None if it would be too large."""
         scopes = [*self.graph.families, *filter(None, self.extras)]
         try:
             return JunctionTree.build(self.sizes, scopes, MOST_CELLS)
@@ -263,14 +262,12 @@ class LargeRows(Struct, frozen=True, dict=True):
 
     @property
     def sampled(self) -> int:
-        """How many rows have to be sampled."""
         return int((~self._own_tree).sum()) if len(self.codes) and self.tree is None else 0
 
     @cached_property
     def _own_tree(self) -> np.ndarray:
-        """Which rows have a tree of what they do not show.
-
-        None where numbers speak of nodes together, or the tree of the whole network costs less.
+        """Rows with a tree of their own; none if there are extra scopes, or if the tree of the whole network costs
+        less.
         """
         light = self.tree is not None and self.tree.cells <= WORTH_A_TREE * len(self.sizes)
         return np.zeros(len(self.codes), bool) if light or any(self.extras) else self.row_trees.exact
@@ -281,12 +278,10 @@ class LargeRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def _others(self) -> LargeRows:
-        """The rows that have no tree of their own."""
         rows = np.flatnonzero(~self._own_tree)
         return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows])
 
     def _one_by_one(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        """Each row by a tree of what it does not show, the others together."""
         exact = self.row_trees.expect(tables)
         if self._own_tree.all():
             return LargeShare(exact.counts, exact.logs, [])
@@ -297,12 +292,11 @@ class LargeRows(Struct, frozen=True, dict=True):
         return LargeShare(counts, logs, [])
 
     def _together(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        """By the tree of the whole network, or sampled where that is too large."""
         return self._sampled(tables, factors) if self.tree is None else self._exact(self.tree, tables, factors)
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """The number of every row among the different ones, and one row of each number; with extras all differ."""
+        """The number of every row among the distinct ones, and one row of each number; with extras all differ."""
         rows, nodes = self.codes.shape
         if any(self.extras):
             return np.arange(rows), np.arange(rows)
@@ -350,7 +344,7 @@ class LargeRows(Struct, frozen=True, dict=True):
     def _swept(
         self, lanes: SampledLanes, states: np.ndarray, rng: np.random.Generator
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """What the states of many sweeps have in every scope: of families added up by weight, of extras row by row."""
+        """Counts of families by weight and posteriors of extras row by row, over the states of many sweeps."""
         families, row = len(self.sizes), np.arange(len(states)) // CHAINS
         share = 1 / (CHAINS * SWEEPS)
         cells = [prod(self.sizes[node] for node in scope) for scope in lanes.scopes]
@@ -373,24 +367,17 @@ class LargeRows(Struct, frozen=True, dict=True):
 # Answers by sampling, with how far off they may be: for questions whose exact answer costs too much.
 
 DRAWN_ROWS = 8192
-"""Samples drawn at once."""
 
 QUERY_CHAINS = 128
-"""Gibbs chains side by side."""
 
 QUERY_TRIES = 32
-"""States drawn forward for each chain to begin from one of them."""
 
 Likelihoods = Mapping[int, np.ndarray]
-"""For each node that something is known of, how likely each of its levels makes that: one 1 among zeros where it was
-seen, several where it is one of a set."""
+"""For each node with evidence, the likelihood of each of its levels; ones and zeros for a set."""
 
 
 class Estimate(Struct, frozen=True):
-    """Probabilities of the levels asked for (an axis for each node), their standard errors, and what they are worth.
-
-    `effective` is how many independent samples of the answer would be as good.
-    """
+    """Probabilities (an axis for each node), their standard errors, and the effective number of independent samples."""
 
     probabilities: np.ndarray
     errors: np.ndarray
@@ -400,7 +387,7 @@ class Estimate(Struct, frozen=True):
 def weigh_samples(
     graph: Graph, tables: Sequence[np.ndarray], of: Sequence[int], given: Likelihoods, samples: int, seed: int
 ) -> Estimate:
-    """The joint posterior of some nodes by likelihood weighting: samples from parents to children, weighed by evidence.
+    """The joint posterior of some nodes by likelihood weighting.
 
     Good while the evidence is likely enough, or lies above what is asked for.
     """
@@ -428,10 +415,10 @@ def weigh_samples(
 def gibbs(
     graph: Graph, tables: Sequence[np.ndarray], of: Sequence[int], given: Likelihoods, samples: int, seed: int
 ) -> Estimate:
-    """The joint posterior of some nodes by Gibbs sampling: each unseen node drawn again and again, given all others.
+    """The joint posterior of some nodes by Gibbs sampling.
 
-    Good where the evidence is rare; not where probabilities of zero or one keep nodes from changing one at a time.
-    Chains run apart and their differences are the error, so one that is stuck shows.
+    Good if the evidence is rare; not if probabilities of 0 or 1 keep nodes from changing one at a time. The error is
+    the difference between chains, so that a chain that is stuck shows.
     """
     _check(graph, tables, of, given)
     rng = np.random.default_rng(seed)

@@ -24,27 +24,25 @@ from softcount.networks.large_networks import LargeRows
 from softcount.networks.network import Graph
 
 BLOCK = 2**18
-"""Parts of rows of which equal ones are looked for at once."""
+"""Parts of rows that are compared at once."""
 
 
 class HolePatterns(Struct, frozen=True):
-    """Which nodes rows lack: every pattern once, with the sets of nodes (shapes) it falls into."""
+    """Patterns of missing nodes, each once, with the connected sets of nodes (shapes) it falls into."""
 
     number: np.ndarray
-    """The pattern of every row."""
     missing: np.ndarray
     """Patterns x nodes."""
     pattern: np.ndarray
-    """The pattern of each of its sets, pattern by pattern."""
+    """The pattern of each set, pattern by pattern."""
     shape: np.ndarray
-    """The shape of each set."""
     starts: np.ndarray
     nodes: np.ndarray
-    """The nodes of shape s, in the order they are summed out, are `nodes[starts[s] : starts[s + 1]]`."""
+    """Shape s has the nodes `nodes[starts[s] : starts[s + 1]]`, in the order of elimination."""
 
     @classmethod
     def of(cls, codes: np.ndarray, scopes: Sequence[Scope], order: Sequence[int]) -> HolePatterns:
-        """`order` is the nodes in the order in which those of a set shall be summed out."""
+        """`order` is the elimination order of the nodes."""
         bits = np.packbits(codes < 0, axis=1)
         number, first = number_alike(
             np.zeros(len(codes)), np.arange(0, bits.size + 1, bits.shape[1]), bits.astype(np.int64).ravel()
@@ -89,7 +87,7 @@ def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
 
 
 class HoleParts(Struct, frozen=True):
-    """Parts ready to be summed: the shape of each, the cells its tables begin at, and its weight.
+    """The shape of each part, the cells its tables begin at, and its weight.
 
     The bases of part p, `bases[starts[p] : starts[p + 1]]`, are for the entries of its shape, in their order.
     """
@@ -102,11 +100,9 @@ class HoleParts(Struct, frozen=True):
 
     @property
     def work(self) -> int:
-        """Numbers looked up in one pass."""
         return int(self.steps.cost[self.shape].sum())
 
     def take(self, which: np.ndarray) -> HoleParts:
-        """Some of the parts."""
         lengths = np.diff(self.starts)[which]
         bases = self.bases[positions(self.starts[which], lengths)[1]]
         return HoleParts(self.steps, self.shape[which], runs(lengths), bases, self.weights[which])
@@ -115,9 +111,9 @@ class HoleParts(Struct, frozen=True):
 def parts_of_rows(
     row: np.ndarray, shape: np.ndarray, steps: SummingSteps, flat: FlatTables, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[HoleParts, np.ndarray]:
-    """The distinct ones of parts given by row and shape; and for each given, which it is.
+    """The distinct parts, given by row and shape; and for each given, its number among them.
 
-    Many are taken in blocks, whose distinct ones are then put together: what is held grows with those.
+    Parts are compared in blocks: memory grows with the distinct ones.
     """
     entries = steps.entries[steps.starts]
     blocks: list[HoleParts] = []
@@ -141,7 +137,7 @@ def parts_of_rows(
 
 
 def _distinct(parts: HoleParts) -> tuple[HoleParts, np.ndarray]:
-    """Equal parts made one, of all their weight; and which each has become."""
+    """Merge equal parts and add their weights; return also the number of each among the distinct ones."""
     number, one = number_alike(parts.shape, parts.starts, parts.bases)
     # Shape by shape, each in the order of rows: what belongs to one row is then read and written in order.
     order = np.lexsort((one, parts.shape[one]))
@@ -152,33 +148,31 @@ def _distinct(parts: HoleParts) -> tuple[HoleParts, np.ndarray]:
 # Parts of rows with holes summed over their unseen nodes: in NumPy, or compiled where there is much.
 
 WORTH_COMPILING = 200_000
-"""Numbers looked up in one pass from which, over the passes of a fit, compiled sums pay for importing Numba: at 30
-nanoseconds each, against 8, a hundred passes take half a second less."""
+"""Lookups per pass from which compiled sums pay for importing Numba: at 30 nanoseconds each, against 8, a hundred
+passes take half a second less.
+"""
 
 
 class PartSums(Struct, frozen=True):
-    """The expected counts of all cells (those behind the shared ones without weights), and every part's logarithm."""
+    """Expected counts of all cells (those after the shared ones without weights), and every part's logarithm."""
 
     cells: np.ndarray
     logs: np.ndarray
 
 
 class PlainStep(Struct, frozen=True):
-    """The same step of all parts that have so many: a place for each configuration of its clique, part by part.
+    """One elimination step of all parts that have it: a place for each configuration of its clique, part by part.
 
-    Lookups are (most that a part has x places), filled up with the one behind the last.
+    Lookups are (most of a part x places), padded with the index after the last.
     """
 
     cells: np.ndarray
     weights: np.ndarray
-    """What each of these cells is counted by."""
     inputs: np.ndarray
     groups: np.ndarray
     """Where the places begin that are summed together."""
     group: np.ndarray
-    """Of each place."""
     out: np.ndarray
-    """Where each sum goes."""
 
 
 class SummedParts(Struct, frozen=True, dict=True):
@@ -194,7 +188,7 @@ class SummedParts(Struct, frozen=True, dict=True):
 
     @cached_property
     def expect(self) -> Callable[[np.ndarray, np.ndarray], PartSums]:
-        """From all cells and their logarithms to sums; which way is decided by the size alone."""
+        """From all cells and their logarithms to sums; the size alone decides how."""
         return self.compiled if self.is_large else self.plain
 
     @cached_property
@@ -202,7 +196,7 @@ class SummedParts(Struct, frozen=True, dict=True):
         return self.parts.steps.lookups(self.parts.shape)
 
     def compiled(self, table: np.ndarray, logs: np.ndarray) -> PartSums:
-        """In probabilities, parts with products that underflow once more in logarithms."""
+        """In probabilities; parts with products that underflow again in logarithms."""
         from softcount.kernels.part_sums import sum_parts
 
         own, steps, at = self.parts, self.parts.steps, self.lookups
@@ -257,7 +251,6 @@ class SummedParts(Struct, frozen=True, dict=True):
 
     @cached_property
     def plain_steps(self) -> list[PlainStep]:
-        """What `plain` needs."""
         depth = np.diff(self.parts.steps.starts)[self.parts.shape]
         return [self._plain_step(at, np.flatnonzero(depth > at)) for at in range(depth.max(initial=0))]
 
@@ -292,7 +285,7 @@ Finder = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def _padded(
     begin: np.ndarray, end: np.ndarray, run: np.ndarray, place: np.ndarray, found_by: tuple[Finder, int]
 ) -> np.ndarray:
-    """What the first, second, ... entry of every run says of its places; a number given where a run has no such."""
+    """(most entries of a run x places) results of `find`, padded with a given number."""
     find, otherwise = found_by
     found = np.full((int((end - begin).max(initial=0)), len(run)), otherwise)
     for slot in range(len(found)):
@@ -304,11 +297,11 @@ def _padded(
 # What no E-step changes of rows with holes: their parts, what they show whole, and which of them cost too much.
 
 ROOM = 2**25
-"""Numbers that the lookups of all shapes of parts may have together: 128 megabytes."""
+"""Lookups of all shapes together: 128 megabytes."""
 
 
 class HolePlan(Struct, frozen=True, dict=True):
-    """Codes and weights of rows, and extra scopes, none of them twice; all else is found when it is first needed."""
+    """Everything that stays the same between E-steps, computed when it is first needed. Extra scopes are distinct."""
 
     graph: Graph
     sizes: tuple[int, ...]
@@ -318,7 +311,6 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @property
     def scopes(self) -> list[Scope]:
-        """Families, then extra ones."""
         return [*self.graph.families, *self.extras]
 
     @cached_property
@@ -331,7 +323,6 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The nodes, in the order in which those of a part are summed out."""
         return eliminate(self.sizes, self.scopes, room=2**4096).order
 
     @cached_property
@@ -341,7 +332,7 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_large(self) -> np.ndarray:
-        """Whether a row has a part of a shape for which there is no room, once all cheaper shapes have theirs."""
+        """Rows with a part of a shape for which there is no room once all cheaper shapes have theirs."""
         patterns, cost = self.patterns, self.steps.cost
         cheapest = np.argsort(cost, kind="stable")
         large = np.zeros(len(cost), bool)
@@ -351,7 +342,6 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def large(self) -> LargeRows:
-        """The rows that have one."""
         rows = np.flatnonzero(self.is_large)
         return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, rows)
 
@@ -377,7 +367,7 @@ class HolePlan(Struct, frozen=True, dict=True):
         return self._parts[2]
 
     def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows, large ones aside, that show all nodes of a scope; and the cells they show."""
+        """The rows, without large ones, in which all nodes of a scope are known; and their cells."""
         holes = self.patterns.missing[:, list(self.scopes[number])].any(axis=1)
         rows = np.flatnonzero(~np.asarray(holes)[self.patterns.number] & ~self.is_large)
         return rows, self.flat.cells_in(self._columns, rows, number)
@@ -389,7 +379,7 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def seen_counts(self) -> np.ndarray:
-        """What rows add to the cells of families that they show whole."""
+        """Counts of families whose nodes are all known."""
         found = np.zeros(self.flat.shared)
         for node in range(len(self.sizes)):
             rows, cells = self.shown(node)
@@ -398,5 +388,4 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def seen_extras(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For every extra scope, the rows that show it whole, and the cells they show."""
         return [self.shown(number) for number in range(len(self.sizes), len(self.scopes))]
