@@ -211,8 +211,8 @@ HARM = {
     "runs of a million": lambda d, a: _set(d["estimator"]["settings"], "ngrams", [1, 10**6]),
     "columns without a number": lambda d, a: _set(d["vocabulary"], "hashed", "7"),
     "no settings": lambda d, a: _set(d["estimator"], "settings", None),
-    "notes that are no text": lambda d, a: _set(d["estimator"]["met"], "said", [3]),
-    "documents that are no numbers": lambda d, a: _set(d["estimator"]["met"], "latin", "1"),
+    "notes that are no text": lambda d, a: _set(d["vocabulary"]["met"], "said", [3]),
+    "documents that are no numbers": lambda d, a: _set(d["vocabulary"]["met"], "latin", "1"),
     "no words": lambda d, a: _set(d, "vocabulary", None),
 }
 

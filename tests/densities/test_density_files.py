@@ -40,14 +40,17 @@ def test_a_saved_density_is_the_same_when_loaded(name, tmp_path):
     assert name == "streamed" or (tmp_path / "again.sc").read_bytes() == (tmp_path / "density.sc").read_bytes()
 
 
+NAME, SETTINGS = ("estimator", "name"), ("estimator", "settings")
+WIDTH, NAMES = ("estimator", "columns", "n"), ("estimator", "columns", "names")
+PLAIN, LEVEL = ("density", "plain"), ("density", "level")
 SPOILT = {
     "plain": [
-        (("name",), "NaiveBayes"), (("name",), "os.system"), (("columns",), 2), (("columns",), True), (("plain",), 1),
-        (("names",), ["a", "b"]), (("level",), 1e9), (("level",), "x"), (("settings", "kernel"), "round"),
-        (("settings", "bandwidth"), -1), (("settings", "bandwidth"), None), (("settings", "bounds"), [50, None]),
-        (("settings", "other"), 1), (("settings",), None),
+        (NAME, "NaiveBayes"), (NAME, "os.system"), (WIDTH, 2), (WIDTH, True), (PLAIN, 1), (NAMES, ["a", "b"]),
+        (LEVEL, 1e9), (LEVEL, "x"), ((*SETTINGS, "kernel"), "round"), ((*SETTINGS, "bandwidth"), -1),
+        ((*SETTINGS, "bandwidth"), None), ((*SETTINGS, "bounds"), [50, None]), ((*SETTINGS, "other"), 1),
+        (SETTINGS, None),
     ],
-    "histogram": [(("name",), "KernelDensity"), (("columns",), 3), (("level",), 2), (("names",), [1])],
+    "histogram": [(NAME, "KernelDensity"), (WIDTH, 3), (LEVEL, 2), (NAMES, [1])],
 }  # fmt: skip
 
 
@@ -55,7 +58,7 @@ SPOILT = {
 def test_a_document_that_makes_no_sense_is_refused(name, where, value, tmp_path):
     MODELS[name]().save(tmp_path / "density.sc")
     document, arrays = read(tmp_path / "density.sc")
-    part = document["density"]
+    part = document
     for key in where[:-1]:
         part = part[key]
     part[where[-1]] = value

@@ -353,10 +353,11 @@ def test_a_spoilt_file_is_refused(tmp_path: Path) -> None:
         ({"notes": [1]}, {}),
         ({"symbols": ["a", "a"]}, {}),
         ({"order": 7}, {}),
-        ({"settings": {**document["chain"]["settings"], "order": "longest"}}, {}),
+        ({"settings": {**document["estimator"]["settings"], "order": "longest"}}, {}),
     ]
     for said, changed in spoilt:
-        write(path, {"chain": {**document["chain"], **said}}, {**arrays, **changed})
+        part = "estimator" if "settings" in said else "chain"
+        write(path, {**document, part: {**document[part], **said}}, {**arrays, **changed})
         with pytest.raises(ModelFileError, match=r"chain\.sc"):
             sc.load(path)
 

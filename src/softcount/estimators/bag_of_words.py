@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
@@ -21,9 +22,8 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute, refuse_unlike
-from softcount.files.archive import naming
-from softcount.files.codec import nested_document
-from softcount.files.text import reading_document, save_vocabulary, vocabulary_of
+from softcount.files.codec import Arrays, Document
+from softcount.files.text import reading_document, vocabulary_document, vocabulary_of
 from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
@@ -384,16 +384,23 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         """What the documents and the limits want said."""
         return [*self._known.notes, *(self._tally.notes() if hasattr(self, "_tally") else [])]
 
-    def save(self, path: Any) -> None:
-        """Write the words and settings to a file that `softcount.load` reads; all words are in it, kept or not."""
+    def _parts(self, arrays: Arrays) -> Document:
+        """All words are in it, kept or not."""
         check_is_fitted(self, "_gathered")
         reading_document(reading_of(self))  # what would not be read back is refused here
-        settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
-        if isinstance(self.stop_words, (set, frozenset)):
-            settings["stop_words"] = sorted(self.stop_words)
-        about = {"name": "BagOfWords", "settings": {name: nested_document(settings[name]) for name in settings}}
         known = everything(self._gathered)
-        save_vocabulary(known, path, about | {"met": asdict(self._tally + DocumentTally(said=known.notes))})
+        met = asdict(self._tally + DocumentTally(said=known.notes))
+        return {"vocabulary": vocabulary_document(known, arrays) | {"met": met}}
+
+    def _restore(self, document: Document, arrays: Arrays) -> None:
+        known = vocabulary_of(document, arrays)
+        if self.hashing != getattr(known.words, "width", None):
+            raise ModelFileError("its settings are not those of its words.")
+        gathered = self._nothing_gathered()
+        reading_document(gathered.reading)
+        take(gathered, known)
+        self._keep(gathered, None, msgspec.convert(document["vocabulary"]["met"], DocumentTally))
+        _ = self._known  # which refuses words of which none is left
 
     # Parts of the above
 
@@ -431,28 +438,3 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
         index = X.index if isinstance(X, pd.Series) else None
         return pd.DataFrame.sparse.from_spmatrix(rows, index=index, columns=self.get_feature_names_out())
-
-
-def load_bag(path: Any, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> BagOfWords:
-    """The transformer that was saved."""
-    with naming(path, "its words make no sense"):
-        known, about = vocabulary_of(document, arrays), document["estimator"]
-        settings: dict[str, Any] = dict(about["settings"])
-        settings["ngrams"] = tuple(settings["ngrams"])
-        bag = BagOfWords(**settings)
-        if bag.hashing != getattr(known.words, "width", None):
-            raise ModelFileError("its settings are not those of its words.")
-        gathered = bag._nothing_gathered()
-        reading_document(gathered.reading)
-        take(gathered, known)
-        bag._keep(gathered, None, _tally_from(**about["met"]))
-        _ = bag._known  # which refuses words of which none is left
-        return bag
-
-
-def _tally_from(documents: Any, missing: Any, latin: Any, said: Any) -> DocumentTally:
-    if not all(type(number) is int for number in (documents, missing, latin)):
-        raise ModelFileError("what it says of its documents makes no sense.")
-    if not isinstance(said, list) or not all(isinstance(note, str) for note in said):
-        raise ModelFileError("its notes are not text.")
-    return DocumentTally(documents, missing, latin, tuple(said))

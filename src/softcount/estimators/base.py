@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from msgspec.structs import replace
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 import softcount
 from softcount.errors import DataError, SoftcountError
@@ -15,7 +16,10 @@ from softcount.estimators.inputs import frame_library
 from softcount.estimators.parameters import PARAMETERS, Parameter, document, missing_words
 from softcount.estimators.repr import describe
 from softcount.estimators.result_frames import as_frame, kinds_of, schema_table
+from softcount.estimators.saving import save_estimator
 from softcount.evaluate.warnings import class_notes
+from softcount.files.codec import Arrays, Document
+from softcount.files.model_file import document_of
 from softcount.fit import Request, complete
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import FitRecord, Provenance
@@ -83,6 +87,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         index = getattr(X, "index", None) if frame_library(X) == "pandas" else None
         return as_frame(table, frame_library(X), index if rows is None or index is None else index.take(rows))
 
+    def save(self, path: Any) -> None:
+        """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""
+        save_estimator(self, path)
+
+    def _parts(self, arrays: Arrays) -> Document:
+        """What a model file holds of the fitted model; arrays are put into `arrays`."""
+        check_is_fitted(self, "fitted_")
+        return document_of(self.fitted_, arrays)
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Its parameters as scikit-learn shows them and, once fitted, a line on the model."""
         from sklearn.utils._pprint import _EstimatorPrettyPrinter as Printer
@@ -149,6 +162,11 @@ class TableEstimator(Estimator):
         """What is pickled, without the rows."""
         state: Any = super().__getstate__()
         return {key: part for key, part in state.items() if key != "_training"}
+
+    def _parts(self, arrays: Arrays) -> Document:
+        check_is_fitted(self, "fitted_")
+        self._recorded()
+        return super()._parts(arrays)
 
     @property
     def kinds_(self) -> dict[Key, Any]:

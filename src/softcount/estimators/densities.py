@@ -18,7 +18,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.saving import finite, save_density
+from softcount.files.codec import Arrays, Document, finite_array
 from softcount.sources.frames import text_column
 from softcount.table import check_weights
 
@@ -152,6 +152,14 @@ def _numbers(column: Any) -> np.ndarray:
         return np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"X is not all numbers ({error}), and a density needs numbers.") from None
+
+
+def _plain_and_level(document: Document) -> tuple[bool, int | None]:
+    """Whether a saved density was fitted on a plain column, and the level of the grid of its rows."""
+    plain, level = document["density"]["plain"], document["density"]["level"]
+    if type(plain) is not bool or not (level is None or type(level) is int):
+        raise ModelFileError("its rows are neither those of a column nor of a table.")
+    return plain, level
 
 
 class DensityRows:
@@ -315,19 +323,19 @@ class KernelDensity(DensityEstimator):
         below = density.cdf(np.array([low, high], dtype=np.float64))
         return float(below[1] - below[0])
 
-    def save(self, path: Any) -> None:
-        """Write the rows and the parameters to a file that `softcount.load` reads."""
+    def _parts(self, arrays: Arrays) -> Document:
         check_is_fitted(self, "rows_")
-        weights = np.empty(0) if self.rows_.weights is None else self.rows_.weights
-        save_density(self, path, {"cells": self.rows_.cells, "weights": weights}, self.rows_.level)
+        arrays["cells"] = self.rows_.cells
+        arrays["weights"] = np.empty(0) if self.rows_.weights is None else self.rows_.weights
+        return {"density": {"plain": self.plain_column_, "level": self.rows_.level}}
 
-    def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
-        """Take what a file holds, if it makes sense."""
-        cells = finite(arrays, "cells")
+    def _restore(self, document: Document, arrays: Arrays) -> None:
+        self.plain_column_, level = _plain_and_level(document)
+        cells = finite_array(arrays["cells"], None, "its cells")
         if cells.ndim != 2 or not len(cells) or cells.shape[1] != self.n_features_in_:
             raise ModelFileError("its rows have other columns than it says.")
-        weights = finite(arrays, "weights", None if not arrays["weights"].size else (len(cells),))
-        if (weights <= 0).any() or not (level is None or (type(level) is int and -1100 < level < 1100)):
+        weights = finite_array(arrays["weights"], (len(cells),) if arrays["weights"].size else None, "its weights")
+        if (weights <= 0).any() or not (level is None or -1100 < level < 1100):
             raise ModelFileError("its weights are not all above zero, or its level is none.")
         named_kernel(self.kernel)
         for rule in self._rules():
@@ -372,17 +380,17 @@ class Histogram(DensityEstimator):
         """The probability of each bin."""
         return self._density().probabilities
 
-    def save(self, path: Any) -> None:
-        """Write the bins and the parameters to a file that `softcount.load` reads."""
+    def _parts(self, arrays: Arrays) -> Document:
         check_is_fitted(self, "edges_")
-        save_density(self, path, {"edges": self.edges_, "counts": self.counts_})
+        arrays |= {"edges": self.edges_, "counts": self.counts_}
+        return {"density": {"plain": self.plain_column_, "level": None}}
 
-    def _restore(self, arrays: dict[str, np.ndarray], level: Any) -> None:
-        """Take what a file holds, if it makes sense."""
-        edges = finite(arrays, "edges")
+    def _restore(self, document: Document, arrays: Arrays) -> None:
+        self.plain_column_, level = _plain_and_level(document)
+        edges = finite_array(arrays["edges"], None, "its edges")
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any() or self.n_features_in_ != 1:
             raise ModelFileError("its edges do not rise from one to the next.")
-        counts = finite(arrays, "counts", (len(edges) - 1,))
+        counts = finite_array(arrays["counts"], (len(edges) - 1,), "its counts")
         if (counts < 0).any() or level is not None:
             raise ModelFileError("its counts are not all counts.")
         self.edges_, self.counts_ = edges, counts

@@ -450,14 +450,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         return drawn_rows(self.fitted_)
 
-    def save(self, path: Any) -> None:
-        """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""
-        from softcount.estimators.saving import save_estimator
-
-        check_is_fitted(self, "fitted_")
-        self._recorded()
-        save_estimator(self, path)
-
     def influence(self, per_class: bool = False, parameters: bool = False) -> Any:
         """Columns by what they say of the classes, in nats: the largest first.
 

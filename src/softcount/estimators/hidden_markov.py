@@ -23,7 +23,6 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
-from softcount.estimators.saving import save_estimator
 from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
@@ -374,11 +373,6 @@ class HiddenMarkov(SequencePages, Estimator):
     def bic(self) -> float:
         """Of the sequences it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
         return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
-
-    def save(self, path: Any) -> None:
-        """Write the model to a file that `softcount.load` reads."""
-        check_is_fitted(self, "fitted_")
-        save_estimator(self, path)
 
     _library: str | None = None  # whose frames were learned from
 

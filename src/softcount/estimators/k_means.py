@@ -14,14 +14,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.lazy import sparse
-from softcount.errors import DataError
+from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator
 from softcount.estimators.engines import from_engine, is_elsewhere, path_of, row_by_row, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import varied
 from softcount.estimators.repr import explore_model, report_model
-from softcount.estimators.saving import save_estimator
+from softcount.files.centres import centres_document, centres_of
+from softcount.files.codec import Arrays, Document
 from softcount.fitted.compare import NOTE, centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction
@@ -224,10 +225,17 @@ class KMeans(
     def _export_keys(self) -> list[str]:
         return [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
-    def save(self, path: Any) -> None:
-        """Write the centres to a file that `softcount.load` reads."""
+    def _parts(self, arrays: Arrays) -> Document:
         check_is_fitted(self, "found_")
-        save_estimator(self, path)
+        return centres_document(self.found_, arrays)
+
+    def _restore(self, document: Document, arrays: Arrays) -> None:
+        found = centres_of(document, arrays)
+        if self.n_features_in_ != found.centres.shape[1]:
+            raise ModelFileError("its estimator was fitted on other columns than its centres have.")
+        if self.n_clusters != len(found.centres) or self._unit != found.frame.unit:
+            raise ModelFileError("its settings are not those of its centres.")
+        self._keep(found)
 
 
 class SphericalKMeans(KMeans):

@@ -16,6 +16,7 @@ from softcount.chains.counts import (
     GAP,
     Alphabet,
     ContextCounts,
+    ContextLevel,
     Predictions,
     back_off,
     count_contexts,
@@ -23,13 +24,13 @@ from softcount.chains.counts import (
 )
 from softcount.chains.order import LONGEST, best_alpha, best_order, context_tree
 from softcount.core import remedies
-from softcount.errors import DataError
+from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
-from softcount.estimators.saving import save_chain
+from softcount.files.codec import Arrays, Document, decode, encode, key_of
 from softcount.learn.settings import retyping
 from softcount.priors import Dirichlet
 from softcount.run.local import AtOnce
@@ -37,7 +38,7 @@ from softcount.sequences import Sequences, open_sequences
 from softcount.sources import wording
 from softcount.table import NARROW_LEVELS, Chunk, Schema, Table
 from softcount.table.levels import in_order
-from softcount.table.schema import apart
+from softcount.table.schema import MOST_LEVELS, Field, Key, Kind, apart
 
 KNESER_NEY = "kneser-ney"
 LONGEST_DRAWN = 100_000
@@ -117,6 +118,31 @@ def _check_prior(name: str, value: Any) -> None:
         raise DataError(f"{name}={value!r} is not known. Use 'kneser-ney', 'auto', a number or a Dirichlet.")
     if not isinstance(value, Dirichlet):
         Parameter(float, "").check(name, value)
+
+
+class SavedChain(Struct, frozen=True):
+    """What a chain counted; the schema has one column of symbols."""
+
+    order: int
+    column: Key
+    missing: tuple[str, ...]
+    symbols: tuple[Any, ...]
+    notes: list[str]
+    evidence: tuple[tuple[int, float], ...]
+    levels: tuple[ContextLevel, ...]
+
+
+def _check_level(level: ContextLevel, alphabet: Alphabet, back: int) -> None:
+    keys, counts = level.keys, level.counts
+    if keys.dtype != np.int64 or counts.dtype != np.float64 or keys.ndim != 1 or keys.shape != counts.shape:
+        raise ModelFileError("its keys and counts are not one for one.")
+    if len(keys) and (keys[0] < 0 or keys[-1] >= alphabet.base ** (back + 1) or (np.diff(keys) <= 0).any()):
+        raise ModelFileError("its contexts are not in order, or none of this alphabet.")
+    last = keys % alphabet.base
+    if ((last < 1) | (last > alphabet.predicted)).any() or not (np.isfinite(counts) & (counts > 0)).all():
+        raise ModelFileError("its counts are not those of symbols.")
+    if back == 0 and not len(keys):
+        raise ModelFileError("nothing was counted.")
 
 
 class MarkovChain(SequencePages, Estimator):
@@ -320,6 +346,32 @@ class MarkovChain(SequencePages, Estimator):
         )
         return as_frame(table, sequences_library(X))
 
+    def _parts(self, arrays: Arrays) -> Document:
+        check_is_fitted(self, "counts_")
+        (spec,) = self.schema_.used
+        saved = SavedChain(
+            self.order_, spec.key, self.schema_.missing, tuple(self.symbols_), list(self.input_notes_),
+            tuple(self.evidence_.items()), tuple(self.counts_.levels),
+        )  # fmt: skip
+        return {"chain": encode(saved, arrays, "chain")}
+
+    def _restore(self, document: Document, arrays: Arrays) -> None:
+        saved = decode(SavedChain, document["chain"], arrays, "chain", "its chain", infinite=("evidence",))
+        symbols, order = tuple(map(key_of, saved.symbols)), saved.order
+        plain = all(isinstance(symbol, str | int | float | bool) for symbol in symbols)
+        if not 0 < len(symbols) <= MOST_LEVELS + 1 or not plain or len(set(symbols)) != len(symbols):
+            raise ModelFileError("its symbols are not all different texts or numbers.")
+        spec = Field(saved.column, Kind.CATEGORICAL, "symbols", symbols, wide=len(symbols) > NARROW_LEVELS)
+        self.schema_ = Schema((spec,), saved.missing)
+        self.order_, self.evidence_, self.input_notes_ = order, dict(saved.evidence), saved.notes
+        if order < 0 or (type(self.order) is int and order != self.order) or len(saved.levels) != order + 1:
+            raise ModelFileError("its order is not that of its settings, or of its counts.")
+        alphabet = Alphabet(len(symbols), self.ends)
+        alphabet.check_order(order)
+        for back, level in enumerate(saved.levels):
+            _check_level(level, alphabet, back)
+        self._set_counts(ContextCounts(alphabet, saved.levels))
+
     # -- what was learned
 
     @property
@@ -449,8 +501,3 @@ class MarkovChain(SequencePages, Estimator):
     @property
     def _is_text(self) -> bool:
         return bool(self.schema_.used[0].key == CHARACTER)
-
-    def save(self, path: Any) -> None:
-        """Write the counts and parameters to a file that `softcount.load` reads."""
-        check_is_fitted(self, "counts_")
-        save_chain(self, path)

@@ -24,7 +24,6 @@ from softcount.estimators.net_files import net_from, network_of
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import explore_model, report_network
 from softcount.estimators.result_frames import arrow_table, families_of, filled
-from softcount.estimators.saving import save_estimator
 from softcount.files.bif import read_network, write_network
 from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
@@ -580,12 +579,6 @@ class BayesNet(TableEstimator):
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
         fitted = self._recorded() if hasattr(self, "fitted_") else self._fitted
         return report_network(fitted, None if X is None else self._closed(X), redact)
-
-    def save(self, path: Any) -> None:
-        """Write the model to a file that `softcount.load` reads."""
-        check_is_fitted(self, "fitted_")
-        self._recorded()
-        save_estimator(self, path)
 
 
 # How sure an edge is, and what rows say of two nodes: questions to data rather than to a network.

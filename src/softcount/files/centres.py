@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
 from softcount.errors import ModelFileError
-from softcount.files.archive import write
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array
 
 if TYPE_CHECKING:
     from softcount.learn.kmeans.fit import Centres
 
 
-def save_centres(found: Centres, path: Any, settings: Document) -> None:
-    """Write centres and how they were found; `settings` are the estimator's own arguments."""
-    arrays: Arrays = {}
+def centres_document(found: Centres, arrays: Arrays) -> Document:
+    """Centres, and how they were found, as a part of a model file."""
     trace = [float(x) for x in found.trace]
-    write(path, {"centres": encode(replace(found, trace=trace), arrays, "centres"), "estimator": settings}, arrays)
+    return {"centres": encode(replace(found, trace=trace), arrays, "centres")}
 
 
 def holds_centres(document: Document) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Container, Hashable, Mapping
+from collections.abc import Container, Hashable
 from enum import Enum
 from itertools import count
 from typing import Any, TypeVar
@@ -133,24 +133,6 @@ def plain(value: Any) -> Any:
 def key_of(value: Any) -> Any:
     """Back from JSON: lists are tuples."""
     return tuple(key_of(part) for part in value) if isinstance(value, list) else value
-
-
-def nested_document(value: Any) -> Any:
-    """A setting made of numbers, arrays and mappings by column, such as `fixed`."""
-    if isinstance(value, Mapping):
-        return {"columns": [[plain(key), nested_document(part)] for key, part in value.items()]}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [nested_document(part) for part in value] if isinstance(value, (list, tuple)) else plain(value)
-
-
-def nested_from(value: Any) -> Any:
-    """Such a setting back: mappings, lists and plain values."""
-    if isinstance(value, dict):
-        if set(value) != {"columns"}:
-            raise ModelFileError(f"a setting by column has the parts {sorted(value)}.")
-        return {key_of(key): nested_from(part) for key, part in value["columns"]}
-    return [nested_from(part) for part in value] if isinstance(value, list) else value
 
 
 # -- records

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from softcount.errors import DataError, ModelFileError
-from softcount.files.archive import write
 from softcount.files.codec import Arrays, Document, decode, encode
 from softcount.text import Chosen
 from softcount.text.vocabulary import Hashed
@@ -81,15 +80,14 @@ MOST_HELD = 2**31
 """Most pairs of a word and a document that held it: each is a step when the words are learned again."""
 
 
-def save_vocabulary(known: Chosen, path: Any, settings: Document) -> None:
-    """Write words, or the columns of hashing, with how often they were met; `settings` are the transformer's own."""
+def vocabulary_document(known: Chosen, arrays: Arrays) -> Document:
+    """Words, or the columns of hashing, with how often they were met."""
     hashed = isinstance(known.words, Hashed)
-    about = {"n_documents": int(known.n_documents), "hashed": len(known.words) if hashed else None}
-    arrays = {"counts": known.counts.astype(np.int64), "documents": known.documents.astype(np.int64)}
+    arrays |= {"counts": known.counts.astype(np.int64), "documents": known.documents.astype(np.int64)}
     if not hashed:
         put_words(arrays, "words", known.words)
         _refuse_no_text(arrays)
-    write(path, {"vocabulary": about, "estimator": settings}, arrays)
+    return {"n_documents": int(known.n_documents), "hashed": len(known.words) if hashed else None}
 
 
 def _refuse_no_text(arrays: Arrays) -> None:
