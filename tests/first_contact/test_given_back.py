@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import softcount
 from softcount.cli import main
-from softcount.table.cell_forms import named_type
+from softcount.table.cell_values import type_name
 
 FILES = Path(__file__).parent / "files"
 
@@ -211,7 +211,7 @@ def test_sampled_and_imputed_columns_have_the_types_that_came_in(make: Any, tmp_
         filled = pa.table(model.impute(make(holes)))
         for found in (drawn, filled):
             for name in frame.columns:
-                assert named_type(found[name].type) == named_type(pa.table(table)[name].type)
+                assert type_name(found[name].type) == type_name(pa.table(table)[name].type)
                 assert found[name].null_count == 0
             assert set(found["text"].to_pylist()) <= {"1", "2", "3"}
             assert set(found["points"].to_pylist()) <= {"1.0", "2.0", "3.0"}

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, number_in
-from softcount.table.column_facts import CellHabits, form_of
+from softcount.table.cell_forms import CellForm, CellHabits, NumberForm, TimeForm, detect_form, parse_cell
 from table.reading import cells, read
 
 NUMBERS = [
@@ -33,11 +32,11 @@ TIMES = [
 CLOCKS = [TimeForm("%H:%M"), TimeForm("%H:%M:%S", padded=False), TimeForm("%D days %H:%M:%S", digits=2)]
 
 
-@pytest.mark.parametrize("form", NUMBERS, ids=lambda form: form.written(-1234.5))
+@pytest.mark.parametrize("form", NUMBERS, ids=lambda form: form.write(-1234.5))
 @given(value=st.integers(-(10**9), 10**9))
 def test_a_number_is_read_as_it_was_written(form: NumberForm, value: int) -> None:
     number = value / 10**form.digits
-    found, bad = form.read([form.written(number), None, "word"])
+    found, bad = form.read([form.write(number), None, "word"])
     assert found[0] == pytest.approx(number, rel=1e-15)
     assert bad.tolist() == [False, False, True]
 
@@ -46,7 +45,7 @@ def test_a_number_is_read_as_it_was_written(form: NumberForm, value: int) -> Non
 @given(value=st.integers(0, 2**31))
 def test_a_date_is_read_as_it_was_written(form: TimeForm, value: int) -> None:
     seconds = value // form.finest * form.finest
-    found, bad = form.read([form.written(seconds), None])
+    found, bad = form.read([form.write(seconds), None])
     assert found[0] == pytest.approx(seconds, abs=1e-6) and not bad.any()
 
 
@@ -54,7 +53,7 @@ def test_a_date_is_read_as_it_was_written(form: TimeForm, value: int) -> None:
 @given(value=st.integers(0, 10**6))
 def test_a_duration_is_read_as_it_was_written(form: TimeForm, value: int) -> None:
     seconds = value // form.finest * form.finest
-    assert form.read([form.written(seconds)])[0][0] == pytest.approx(seconds, abs=1e-9)
+    assert form.read([form.write(seconds)])[0][0] == pytest.approx(seconds, abs=1e-9)
 
 
 @given(day=st.integers(1, 31), month=st.integers(0, 14), year=st.integers(1700, 2400))
@@ -73,8 +72,8 @@ def test_dates_are_those_of_the_calendar(day: int, month: int, year: int) -> Non
 def test_a_form_is_found_in_what_it_wrote(form: CellForm) -> None:
     values = np.array([1.61e9, 1.2e9, 1.5e9 + 86_400 * 17, 9e8 + 0.25]) if isinstance(form, TimeForm) else None
     values = np.array([1234.125, -2.5, 17.0, 98765.25]) if values is None else values
-    written = [form.written(float(value)) for value in values]
-    found = form_of("x", written, CellHabits(form.decimal if isinstance(form, NumberForm) else None))
+    written = [form.write(float(value)) for value in values]
+    found = detect_form("x", written, CellHabits(form.decimal if isinstance(form, NumberForm) else None))
     assert found is not None
     np.testing.assert_array_equal(found.read(written)[0], form.read(written)[0])
 
@@ -86,13 +85,13 @@ def test_a_form_is_found_in_what_it_wrote(form: CellForm) -> None:
     ids=str,
 )  # fmt: skip
 def test_what_is_no_number_has_no_form(words: list[str]) -> None:
-    assert form_of("x", words, CellHabits()) is None
+    assert detect_form("x", words, CellHabits()) is None
 
 
 def test_a_person_may_write_a_value_in_the_form_or_plainly() -> None:
-    assert [number_in(NUMBERS[0], text) for text in ("$1,200.50", "1,200.50", "1200.5")] == [1200.5] * 3
-    assert number_in(TIMES[0], "02/01/1970") == number_in(TIMES[0], "1970-01-02") == 86_400
-    assert np.isnan(number_in(TIMES[0], "tomorrow"))
+    assert [parse_cell(NUMBERS[0], text) for text in ("$1,200.50", "1,200.50", "1200.5")] == [1200.5] * 3
+    assert parse_cell(TIMES[0], "02/01/1970") == parse_cell(TIMES[0], "1970-01-02") == 86_400
+    assert np.isnan(parse_cell(TIMES[0], "tomorrow"))
 
 
 def test_a_cell_in_no_form_late_in_the_table_is_refused_by_its_row(tmp_path: Path) -> None:
@@ -115,10 +114,10 @@ def test_a_late_date_tells_in_which_order_all_are_written() -> None:
     early = [
         f"{day:02d}/{month:02d}/{year}" for year in range(2000, 2020) for day in range(1, 13) for month in range(1, 13)
     ]
-    found = form_of("x", [*early, "25/12/2020"], CellHabits())
-    assert found is not None and found.said == "dates, day first"
+    found = detect_form("x", [*early, "25/12/2020"], CellHabits())
+    assert found is not None and found.description == "dates, day first"
 
 
 def test_a_late_thousand_tells_what_parts_thousands() -> None:
-    found = form_of("x", [*map(str, range(1_000)), *(f"{n:,}" for n in range(1_000, 3_000))], CellHabits())
+    found = detect_form("x", [*map(str, range(1_000)), *(f"{n:,}" for n in range(1_000, 3_000))], CellHabits())
     assert found == NumberForm(thousands=",")

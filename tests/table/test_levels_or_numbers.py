@@ -12,7 +12,7 @@ import pytest
 import softcount as sc
 from softcount.errors import DataWarning
 from softcount.table import Kind, open_table
-from softcount.table.kinds import LEAST_ROWS, counted, gain_of_levels
+from softcount.table.inspect_columns import LEAST_ROWS, counted, gain_of_levels
 
 ROWS = 160
 CLASSES = np.arange(ROWS) % 2
@@ -42,13 +42,13 @@ def kind_of(values: list[int], classes: Any = CLASSES, **said: Any) -> Any:
 
 def test_ratings_are_numbers_and_codes_are_levels() -> None:
     assert kind_of(ratings()).kind.numeric
-    assert "told better as numbers" in kind_of(ratings()).why
+    assert "predicted better as numbers" in kind_of(ratings()).why
     assert kind_of(codes()).kind is Kind.CATEGORICAL
 
 
 def test_numbers_that_name_something_become_levels_only_where_classes_are_known() -> None:
     assert kind_of(seldom()).kind is Kind.CATEGORICAL
-    assert "told better as levels" in kind_of(seldom()).why
+    assert "predicted better as categories" in kind_of(seldom()).why
     assert kind_of(seldom(), classes=None).kind.numeric
 
 

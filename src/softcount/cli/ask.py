@@ -34,7 +34,8 @@ from softcount.fitted.fitted import Fitted
 from softcount.networks.elimination import cells_within
 from softcount.report.answers import make_array, queries_page, queries_record, query_page, query_record
 from softcount.table import Key
-from softcount.table.cell_forms import CellForm, as_cell, number_in, spell_cells, spelt_decimals
+from softcount.table.cell_forms import CellForm, fixed_decimals, parse_cell, write_cell
+from softcount.table.cell_values import format_cells
 from softcount.table.schema import Schema, labels
 
 if TYPE_CHECKING:
@@ -129,8 +130,8 @@ def draw_rows(
 def _as_spelt(schema: Schema, name: str, cells: Any) -> Any:
     """Numbers as text with the decimals that every cell of their column has; others as they are."""
     spec = schema.by_key.get(name)
-    decimals = 0 if spec is None else spelt_decimals(spec.written)
-    return spell_cells(cells, decimals) if decimals else cells
+    decimals = 0 if spec is None else fixed_decimals(spec.written)
+    return format_cells(cells, decimals) if decimals else cells
 
 
 def draw_steps(model: Any, n: int, length: int | None, seed: int) -> pa.Table:
@@ -287,14 +288,14 @@ class AskedColumn(Struct, frozen=True):
 
     def _number(self, text: str) -> Any:
         """The number that a text is, as the cells of the column are written; None where it is none."""
-        value = number_in(self.written, text)
+        value = parse_cell(self.written, text)
         if not isfinite(value):
             return None
-        return value if self.weighed else as_cell(self.written, value)
+        return value if self.weighed else write_cell(self.written, value)
 
 
 def _plain_number(text: str) -> float | None:
-    value = number_in(None, text)
+    value = parse_cell(None, text)
     return value if isfinite(value) else None
 
 

@@ -30,7 +30,7 @@ from softcount.sources.documents import DocumentsSource, LinesSource, archive_of
 from softcount.sources.open_source import file_source, from_path, open_source
 from softcount.sources.source import Source, Wanted
 from softcount.table import Chunks, Contradiction, Key, Schema, Table, open_table
-from softcount.table.cell_forms import decimals_of, spell_cell
+from softcount.table.cell_values import count_decimals, format_cell
 from softcount.table.schema import apart, labels
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ def _filled_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int 
     """Cells as they are written, and fills as text in between, with the decimals that the other cells have."""
     cells = column.to_pylist()
     own = set(rows.tolist())
-    decimals = decimals_of([cell for row, cell in enumerate(cells) if row not in own])
+    decimals = count_decimals([cell for row, cell in enumerate(cells) if row not in own])
     for row, value in zip(rows.tolist(), values.tolist(), strict=True):
         cells[row] = _written(value, digits, decimals)
     return pa.array(cells, pa.large_string())
@@ -389,7 +389,7 @@ def _written(value: Any, digits: int | None, decimals: int) -> str:
         return f"{round(value, digits):.{max(digits, 0)}f}"
     if isinstance(value, float) and not decimals:
         return f"{value:.6g}"
-    return spell_cell(value, decimals)
+    return format_cell(value, decimals)
 
 
 # -- one column as numbers

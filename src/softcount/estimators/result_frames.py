@@ -15,7 +15,7 @@ from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.sources.arrow_columns import number_of
 from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source
-from softcount.table.cell_forms import decimals_of, spell_cells
+from softcount.table.cell_values import count_decimals, format_cells
 from softcount.table.schema import Key, labels
 
 
@@ -158,8 +158,8 @@ def _like_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
     known = [cell for cell in cells if cell is not None and cell == cell]  # NaN is missing
     text = any(isinstance(cell, str) for cell in known)
     if text and not any(isinstance(value, str) for value in values):
-        decimals = decimals_of([cell for cell in known if isinstance(cell, str)])
-        return np.array(spell_cells(values, decimals), dtype=object)
+        decimals = count_decimals([cell for cell in known if isinstance(cell, str)])
+        return np.array(format_cells(values, decimals), dtype=object)
     if known and not text and any(isinstance(value, str) for value in values):
         spelt = {str(cell): cell for cell in known}  # a level is spelt; the cell that is spelt so may be a date
         found = [spelt.get(value, number_of(str(value))) for value in values]

@@ -27,7 +27,7 @@ from softcount.models.nodes import Node
 from softcount.models.star import LOWEST, WeighedStar
 from softcount.run.local import Threads
 from softcount.sources.arrow_columns import number_words
-from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, as_cell, is_plain
+from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_plain, write_cell
 from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema, asked_words, labels
 from softcount.text import Reading
 
@@ -173,7 +173,7 @@ def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()
 def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
     form = None if is_plain(spec.written) else spec.written
     if form is not None and not spec.kind.numeric:
-        raise refused(spec.key, f"holds {form.said}", "other programs read otherwise")
+        raise refused(spec.key, f"holds {form.description}", "other programs read otherwise")
     if spec.kind is Kind.TEXT:
         reading = spec.reading or Reading()
         if reading.analyzer == "steps":
@@ -261,7 +261,7 @@ def drawn_rows(model: Fitted) -> DrawnRows:
         holes[: len(cells) // 2] = False
         columns[key] = [None if hole else cell for cell, hole in zip(cells, holes, strict=True)]
     for key, cells in columns.items():
-        cells[:] = [as_cell(model.schema[key].written, cell) for cell in cells]
+        cells[:] = [write_cell(model.schema[key].written, cell) for cell in cells]
         if not model.schema[key].kind.numeric and all(isinstance(x, str) for x in cells if x is not None):
             cells[-1] = UNSEEN
     # An array has a column for what is left out, too.

@@ -99,7 +99,7 @@ def columns_to_cast(plan: ScoringPlan) -> list[str]:
     found = []
     for column in plan.columns:
         if column.form is not None:
-            cell = column.form.written(1706659200.0 if column.expected == SINCE_1970 else 4500.0)
+            cell = column.form.write(1706659200.0 if column.expected == SINCE_1970 else 4500.0)
             example = f"{cell!r} is {column.numbers([cell])[0]:.12g}"
             found.append(
                 f"column {column.key!r} is read as {column.expected} ({example}): cast it in a view of the table"

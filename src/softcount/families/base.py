@@ -25,7 +25,7 @@ from softcount.families.setting import (
     held_numbers,
     inner_shape,
 )
-from softcount.table.cell_forms import as_cell, is_plain
+from softcount.table.cell_forms import is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind
 
 LARGEST = 1e150
@@ -325,13 +325,13 @@ def spoken(value: float, digits: int, beside: float = 0.0) -> str:
 
 def said(setting: Setting, value: float, plain: str) -> str:
     """A number of a column as its cells are written; `plain` if they are plain numbers."""
-    return plain if is_plain(setting.written) else str(as_cell(setting.written, float(value)))
+    return plain if is_plain(setting.written) else str(write_cell(setting.written, float(value)))
 
 
 def said_spread(setting: Setting, value: float) -> str:
     """The spread of a column in a few digits, in the units of its cells."""
     written = setting.written
-    return spoken(value, 3) if written is None or is_plain(written) else written.spread(float(value))
+    return spoken(value, 3) if written is None or is_plain(written) else written.write_difference(float(value))
 
 
 def check_counts(column: np.ndarray, key: Key, start: int) -> None:

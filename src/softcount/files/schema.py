@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from softcount.errors import ModelFileError
 from softcount.files.codec import Arrays, Document, decode, encode, plain
 from softcount.files.text import check_reading, put_words, reading_document, words_from
-from softcount.table.cell_forms import is_named_type, is_typed
+from softcount.table.cell_forms import is_time_type
+from softcount.table.cell_values import is_type_name
 from softcount.table.schema import MOST_POINTS, Field, Kind, Schema
 from softcount.text.word_list import Words
 
@@ -50,12 +51,12 @@ def _check_field(spec: Field, arrays: Arrays) -> Field:
         raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
     if not all(isinstance(level, (str, int, float)) for level in levels):
         raise ModelFileError(f"column {key!r} has levels that are neither text nor numbers.")
-    if spec.cells and not is_named_type(spec.cells):
+    if spec.cells and not is_type_name(spec.cells):
         raise ModelFileError(f"column {key!r} has cells of an unknown type: {spec.cells!r}.")
     form = spec.written
     if form is not None and (
         not all(0 <= x <= MOST_DIGITS for x in (form.digits, getattr(form, "decimals", 0)))
-        or (form.typed and not is_typed(form.typed))
+        or (form.typed and not is_time_type(form.typed))
     ):
         raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {form!r}.")
     if spec.bounds is not None and not spec.bounds[0] < spec.bounds[1]:

@@ -38,7 +38,8 @@ from softcount.fitted.derived_columns import (
 )
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Table
-from softcount.table.cell_forms import CellForm, NumberForm, as_named_type, given_back, spelt_decimals
+from softcount.table.cell_forms import CellForm, NumberForm, fixed_decimals, restore_cells
+from softcount.table.cell_values import cast_to_type
 from softcount.table.discretise import IntervalDensity, bins_of
 from softcount.table.schema import BLANK, Key, Kind, Schema, apart, labels
 
@@ -450,17 +451,17 @@ def as_written(schema: Schema, key: Key, values: Any) -> Any:
         return values
     if spec.kind is Kind.CATEGORICAL and BLANK in spec.levels:
         values = [None if value == BLANK else value for value in values]
-    decimals = spelt_decimals(spec.written)
+    decimals = fixed_decimals(spec.written)
     moments = isinstance(values, np.ndarray) and values.dtype.kind == "f"  # a constant date is a number as well
     if not (spec.kind.numeric or moments) or not isinstance(values, np.ndarray):
         if not spec.cells and decimals:  # "1.0" in a text file is the number 1.0
             return [float(value) if isinstance(value, int) else value for value in values]
-        return as_named_type(values, spec.cells, decimals, spec.levels) if spec.cells else values
-    found = given_back(spec.written, values)
+        return cast_to_type(values, spec.cells, decimals, spec.levels) if spec.cells else values
+    found = restore_cells(spec.written, values)
     if spec.kind is Kind.POSITIVE and isinstance(spec.written, NumberForm) and isinstance(found, np.ndarray):
         least = 10.0**-spec.written.digits if spec.written.digits else 1  # no number above zero is rounded to it
         found = np.maximum(found, least) if found.dtype.kind in "fi" else found
-    return as_named_type(found, spec.cells, decimals) if spec.cells and isinstance(found, np.ndarray) else found
+    return cast_to_type(found, spec.cells, decimals) if spec.cells and isinstance(found, np.ndarray) else found
 
 
 def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> list[Any]:

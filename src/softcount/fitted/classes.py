@@ -19,7 +19,7 @@ from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
-from softcount.table.cell_forms import as_cell
+from softcount.table.cell_forms import write_cell
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
         here = {x.key: _of_rows(fitted, x, fitted.counts, x.family.describe, NO_VALUES) for x in plain}
         likely = {x.key: _of_rows(fitted, x, fitted.counts, x.family.typical, None) for x in plain}
     here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
-    likely = {x.key: [as_cell(x.setting.written, value) for value in likely[x.key]] for x in plain}
+    likely = {x.key: [write_cell(x.setting.written, value) for value in likely[x.key]] for x in plain}
     typical = {x.key: likely.get(x.key, here[x.key]) for x in fitted.model.leaves}
     others = _elsewhere(fitted, words, parameters)
     shares = fitted.shares if parameters else fitted.row_shares
@@ -459,7 +459,7 @@ def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
         return " ".join(shown) + (" ..." if len(ids) > 8 else "")
     value = getattr(chunk, store)[row, slot]
     if store == "reals":
-        return None if np.isnan(value) else as_cell(fitted.schema[column].written, float(value))
+        return None if np.isnan(value) else write_cell(fitted.schema[column].written, float(value))
     levels = fitted.schema[column].levels
     if value == 0:
         return None

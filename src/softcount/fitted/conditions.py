@@ -21,7 +21,7 @@ from softcount.families import Family, Params, Setting
 from softcount.models.nodes import Node
 from softcount.sources import wording
 from softcount.table import Chunk, Table
-from softcount.table.cell_forms import CellForm, as_cell, is_plain
+from softcount.table.cell_forms import CellForm, is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def _written(value: Any, form: CellForm | None) -> Any:
         return replace(condition, values=tuple(_written(part, form) for part in condition.values))
     if isinstance(condition, Not):
         return replace(condition, condition=_written(condition.condition, form))
-    return as_cell(form, value)
+    return write_cell(form, value)
 
 
 def given_data(given: Mapping[Key, Any]) -> dict[Key, Any]:

@@ -14,7 +14,7 @@ from softcount.fitted.conditions import AnyOf, Levels, Not, Range, any_of, condi
 from softcount.pictures.inline_html import boxed, small_table, upright_bars
 from softcount.sources import wording
 from softcount.table import Table, open_table
-from softcount.table.cell_forms import CellForm, given_back, is_plain
+from softcount.table.cell_forms import CellForm, is_plain, restore_cells
 from softcount.table.schema import Field, Key, Kind, Schema
 
 
@@ -67,7 +67,7 @@ def values_from(schema: Schema, spec: Field, lead: Any, rows: int) -> Any:
     if spec.kind.numeric:
         numbers = np.array([np.nan if x is None else x for x in lead], dtype=np.float64)
         form = schema[rule.lead].written
-        rounded = given_back(form, numbers) if is_plain(form) and np.isfinite(numbers).all() else numbers
+        rounded = restore_cells(form, numbers) if is_plain(form) and np.isfinite(numbers).all() else numbers
         return rule.intercept + rule.slope * np.asarray(rounded, dtype=np.float64)
     known = dict(rule.levels)
     return [known.get(level) for level in (lead.tolist() if isinstance(lead, np.ndarray) else lead)]

@@ -17,7 +17,7 @@ from softcount.models.numeric_parts import NumberPart
 from softcount.networks.elimination import Evidence
 from softcount.networks.large_networks import Estimate, gibbs, weigh_samples
 from softcount.table import Chunk, Table
-from softcount.table.cell_forms import as_cell
+from softcount.table.cell_forms import write_cell
 from softcount.table.schema import Key
 from softcount.table.text_columns import Map
 
@@ -248,5 +248,5 @@ def _row(fitted: FittedNet, chunk: Chunk, row: int) -> dict[Key, Any]:
     for key in (*net.cuts, *net.levels_above):
         where = net.schema.places.get(key)
         if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):
-            found[key] = as_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
+            found[key] = write_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
     return found

@@ -101,13 +101,13 @@ def given_record(given: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _distribution(answer: Any) -> dict[str, Any]:
-    from softcount.table.cell_forms import as_cell
+    from softcount.table.cell_forms import write_cell
 
     if isinstance(answer, Mapping):
         return {"levels": AnswerTable(answer).lines()}
     form = getattr(answer, "written", None)
-    quantiles = [{"level": level, "value": as_cell(form, float(answer.quantile(level)))} for level in QUANTILES]
-    return {"mean": as_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
+    quantiles = [{"level": level, "value": write_cell(form, float(answer.quantile(level)))} for level in QUANTILES]
+    return {"mean": write_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
 
 
 def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
@@ -160,7 +160,7 @@ def _format_figure(answer: Any, name: str, value: float) -> str:
     form: Any = getattr(answer, "written", None)
     if is_plain(form):
         return format_number(value, 6)
-    return str(form.spread(value)) if name.startswith("standard") else str(form.written(value))
+    return str(form.write_difference(value)) if name.startswith("standard") else str(form.write(value))
 
 
 # -- tables of predictions

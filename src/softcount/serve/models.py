@@ -24,7 +24,7 @@ from softcount.run.local import Runner
 from softcount.serve.protocol import MOST_CELLS, Answered, Asked, Refused, Tensor, finite
 from softcount.sources import wording
 from softcount.table import Table
-from softcount.table.cell_forms import number_in
+from softcount.table.cell_forms import parse_cell
 from softcount.table.schema import DASHES, Field, Key, Kind, apart, labels
 
 LABEL, PROBABILITIES, CLASSES = "label", "probabilities", "classes"
@@ -168,7 +168,7 @@ class ServedClasses(ServedModel):
                     f"{wording.column(name)} holds text, but row {row} holds {cell!r}. Send it as BYTES, or null "
                     "where it is missing."
                 )
-            if not text and isinstance(cell, str) and cell not in words and isnan(number_in(spec.written, cell)):
+            if not text and isinstance(cell, str) and cell not in words and isnan(parse_cell(spec.written, cell)):
                 raise DataError(
                     f"{wording.column(name)} holds numbers, but row {row} holds {wording.cell(cell)}. Send a number, "
                     "or null where it is missing."

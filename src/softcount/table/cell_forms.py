@@ -1,80 +1,48 @@
-"""How the numbers of a column are written in its cells: read by one function, and written back by another.
+"""Forms of the numbers in a column: currencies, units, dates and durations, each detected, read and written.
 
-A form is held in the schema. Columns without one hold plain numbers, which Arrow reads by itself.
+The schema holds the form. Columns without one hold plain numbers, which Arrow reads by itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
 
+from softcount.core import remedies
 from softcount.core.lazy import pa, pc
-from softcount.sources.arrow_columns import filled, number_of, text_of
+from softcount.errors import DataError
+from softcount.sources import wording
+from softcount.sources.arrow_columns import filled, text_of
+from softcount.sources.source import ORDERS, Key
 
 Read = tuple[np.ndarray, np.ndarray]
-"""What cells say as float64, NaN where nothing; and which of them say nothing though they are there."""
+"""Cells as float64, NaN if missing or unreadable; and which of them are unreadable."""
 
 BLANK = "[ \u00a0\u202f]"
-"""What may part the thousands of a number, or stand before its unit."""
-
-
-class CellForm(Struct, frozen=True):
-    """How a column's cells are written. `typed` ones are no text, and come back as what they were."""
-
-    name: ClassVar[str]
-    of_time: ClassVar[bool] = False
-    typed = ""
-
-    @property
-    def spelt(self) -> bool:
-        """Whether cells are text that Arrow cannot read by itself."""
-        raise NotImplementedError
-
-    @property
-    def said(self) -> str:
-        """What the form is, for the table's owner."""
-        raise NotImplementedError
-
-    def read(self, cells: Sequence[str | None]) -> Read:
-        """What cells of text say."""
-        raise NotImplementedError
-
-    def written(self, value: float) -> str:
-        """A number as a cell of the column has it."""
-        raise NotImplementedError
-
-    def spread(self, value: float) -> str:
-        """A difference of two numbers of the column, to three digits."""
-        raise NotImplementedError
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The form as JSON."""
-        return {"form": self.name, **asdict(self)}
-
+"""Blanks that may separate thousands, or a number from its unit."""
 
 _READING = attrgetter("prefix", "suffix", "decimal", "thousands", "parentheses", "digits")
 
 
-class NumberForm(CellForm, frozen=True, dict=True, tag_field="form", tag="number"):
-    """Numbers with something before or after them, marks between thousands, or another mark before their decimals.
+class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number"):
+    """Numbers with a unit before or after them, marks between thousands, or a decimal comma.
 
-    `negative` ones may be in parentheses. Values are rounded to `digits` decimals. `decimals` is the number of decimals
+    Negative ones may be in `parentheses`. Values are rounded to `digits` decimals. `decimals` is the number of decimals
     that every cell of text is spelt with ("1.0" has one, though it is whole); 0 if it differs from cell to cell.
 
     >>> form = NumberForm(prefix="$", thousands=",", digits=2, parentheses=True)
-    >>> form.read(["$1,200", "($3.50)", "-$2", "x"])[0].tolist(), form.written(-1234.5)
+    >>> form.read(["$1,200", "($3.50)", "-$2", "x"])[0].tolist(), form.write(-1234.5)
     ([1200.0, -3.5, -2.0, nan], '($1,234.50)')
     """
 
-    name = "number"
+    typed: ClassVar[str] = ""
     prefix: str = ""
     suffix: str = ""
     decimal: str = "."
@@ -93,28 +61,28 @@ class NumberForm(CellForm, frozen=True, dict=True, tag_field="form", tag="number
         return hash(_READING(self))
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         parts = [f"in {self.unit}"] if self.unit else []
         parts += ["decimal commas"] if self.decimal == "," else []
-        parts += [f"thousands parted by {self.thousands!r}"] if self.thousands else []
+        parts += [f"thousands separated by {self.thousands!r}"] if self.thousands else []
         parts += ["negative in parentheses"] if self.parentheses else []
-        return "numbers " + ", ".join(parts) if self.unit else "numbers, " + ", ".join(parts)
+        return ("numbers " if self.unit else "numbers, ") + ", ".join(parts)
 
     @property
-    def spelt(self) -> bool:
+    def is_text(self) -> bool:
+        """Whether cells are text that Arrow cannot read as numbers."""
         return bool(self.unit or self.thousands or self.decimal != "." or self.parentheses)
 
     @property
     def unit(self) -> str:
-        """What stands before or after every number."""
         return (self.prefix + self.suffix).strip()
 
     @cached_property
     def pattern(self) -> str:
-        """A regular expression of a cell: whether in parentheses, a sign before or after the prefix, and the number."""
+        """A regular expression with groups for a parenthesis, a sign before or after the prefix, and the number."""
         before = f"(?:{re.escape(self.prefix)}{BLANK}*)?" if self.prefix else ""
         after = f"{BLANK}*{re.escape(self.suffix.strip())}" if self.suffix else ""
-        core = rf"([+-]?){before}([+-]?)({number_pattern(self.thousands, self.decimal)}){after}"
+        core = rf"([+-]?){before}([+-]?)({_number_pattern(self.thousands, self.decimal)}){after}"
         return rf"^(\(?){core}\)?$" if self.parentheses else f"^(){core}$"
 
     def read(self, cells: Sequence[str | None]) -> Read:
@@ -132,7 +100,7 @@ class NumberForm(CellForm, frozen=True, dict=True, tag_field="form", tag="number
         floats = filled(plain.cast(pa.float64()))
         return np.where(below, -floats, floats), ~filled(good, null=True)
 
-    def written(self, value: float) -> str:
+    def write(self, value: float) -> str:
         if not np.isfinite(value):
             return str(value)
         plain = f"{abs(value):,.{self.digits}f}"
@@ -142,12 +110,11 @@ class NumberForm(CellForm, frozen=True, dict=True, tag_field="form", tag="number
             return f"({self.prefix}{swapped}{self.suffix})"
         return f"{'-' if below else ''}{self.prefix}{swapped}{self.suffix}"
 
-    def spread(self, value: float) -> str:
+    def write_difference(self, value: float) -> str:
         return f"{self.prefix}{value:.3g}{self.suffix}"
 
 
-def number_pattern(thousands: str, decimal: str) -> str:
-    """A regular expression of a number without a sign, its thousands parted or not."""
+def _number_pattern(thousands: str, decimal: str) -> str:
     point = re.escape(decimal)
     whole = "(?:0|[1-9][0-9]*)"
     if thousands:
@@ -163,7 +130,7 @@ MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
-SHORT_MONTHS = [month[:3].lower() for month in MONTHS]
+_SHORT_MONTHS = [month[:3].lower() for month in MONTHS]
 _TOKENS = {
     "%Y": "(?P<Y>[0-9]{4})",
     "%y": "(?P<y>[0-9]{2})",
@@ -181,42 +148,56 @@ _TOKENS = {
 }
 _token = re.compile("(%[a-zA-Z])")
 ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
-"""How dates may be written whatever the form of the others: nobody takes them for anything else."""
+"""Unambiguous ways to write a date, read in a column of any other form of dates."""
 
 
-class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
+def _zone_seconds(zone: str) -> float:
+    """Seconds that a time zone is ahead of UTC."""
+    if zone == "Z":
+        return 0.0
+    seconds = 3600.0 * int(zone[1:3]) + 60.0 * int(zone[-2:])
+    return -seconds if zone[0] == "-" else seconds
+
+
+_PARSERS: dict[str, Callable[[str], float]] = {
+    "b": lambda month: 1.0 + _SHORT_MONTHS.index(month.lower()),
+    "sign": lambda sign: -1.0 if sign == "-" else 1.0,
+    "z": _zone_seconds,
+    "p": lambda half: 12.0 * (half[0] in "Pp"),
+}
+"""Parts of a time that are not digits; the others are cast to numbers."""
+
+
+class TimeForm(Struct, frozen=True, tag_field="form", tag="time"):
     """Dates, times of day and durations, as seconds since 1970, since midnight, or in all.
 
-    `pattern` is written as `strftime` has it, %D being whole days; `padded`: days and months below ten have a zero;
-    `digits` decimals of a second are written. `typed` is the Arrow type of a column that is no text.
+    `pattern` is one of `strftime`, with %D for whole days; `padded`: days and months below ten have a zero; `digits`
+    decimals of a second are written. `typed` is the Arrow type of a column that is not text.
 
     >>> form = TimeForm("%d/%m/%Y")
-    >>> form.read(["31/01/2024", "30/02/2024"]), form.written(1706659200.0)
+    >>> form.read(["31/01/2024", "30/02/2024"]), form.write(1706659200.0)
     ((array([1.7066592e+09,           nan]), array([False,  True])), '31/01/2024')
     """
 
-    name = "time"
-    of_time = True
     pattern: str = "%Y-%m-%d"
     padded: bool = True
     digits: int = 0
     typed: str = ""
 
     @property
-    def spelt(self) -> bool:
+    def is_text(self) -> bool:
         return not self.typed
 
     @property
     def is_date(self) -> bool:
-        """Whether it names days of the calendar."""
         return "%d" in self.pattern or "%Y" in self.pattern
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         times = " and times" if "%H" in self.pattern else ""
         if not self.is_date:
             return "durations" if "%D" in self.pattern or self.typed.startswith("duration") else "times, as seconds"
-        zones = " in several time zones, counted in that of Greenwich" if "%z" in self.pattern else ""
+        zones = " in several time zones, converted to UTC" if "%z" in self.pattern else ""
         if "%q" in self.pattern:
             return "quarters of a year"
         if "%b" in self.pattern or "%B" in self.pattern or self.pattern.startswith("%Y"):
@@ -241,10 +222,16 @@ class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
         there = np.array([cell is not None for cell in cells], dtype=bool)
         if not there.any():
             return np.full(len(cells), np.nan), there
-        found = pc.extract_regex(
-            text_of([None if cell is None else cell.strip() for cell in cells]), time_pattern(pattern)
-        )
-        parts = {name: _part(name, pc.struct_field(found, [name])) for name in found.type.names}
+        sign = "" if "%Y" in pattern or "%y" in pattern else "(?P<sign>-?)"
+        matching = f"^{sign}" + "".join(_TOKENS.get(part, re.escape(part)) for part in _token.split(pattern)) + "$"
+        found = pc.extract_regex(text_of([None if cell is None else cell.strip() for cell in cells]), matching)
+        parts: dict[str, np.ndarray] = {}
+        for name in found.type.names:
+            column, parse = pc.struct_field(found, [name]), _PARSERS.get(name)
+            if parse is None:
+                parts[name] = filled(column.cast(pa.float64()))
+            else:
+                parts[name] = np.array([np.nan if text is None else parse(text) for text in column.to_pylist()])
         zero = np.zeros(len(cells))
         hours = parts.get("H", zero)
         if "p" in parts:  # 12 am is midnight, and 12 pm noon
@@ -254,12 +241,12 @@ class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
         seconds = np.asarray(clock * parts.get("sign", np.ones(len(cells))), dtype=np.float64)
         known = ~filled(pc.is_null(found), null=True)
         if self.is_date:
-            days, valid = _days(parts, len(cells))
-            seconds, known = seconds + days * DAY, known & valid & (parts.get("H", np.zeros(1)) < 24)
-        known &= ~np.isnan(seconds) & (parts.get("M", np.zeros(1)) < 60) & (parts.get("S", np.zeros(1)) < 61)
+            days, valid = _days_since_1970(parts, len(cells))
+            seconds, known = seconds + days * DAY, known & valid & (parts.get("H", zero) < 24)
+        known &= ~np.isnan(seconds) & (parts.get("M", zero) < 60) & (parts.get("S", zero) < 61)
         return np.where(known, seconds, np.nan), there & ~known
 
-    def written(self, value: float) -> str:
+    def write(self, value: float) -> str:
         if not np.isfinite(value) or abs(value) > 2.5e11:
             return f"{value:.17g}"
         rounded = round(value / self.finest) * self.finest
@@ -268,16 +255,30 @@ class TimeForm(CellForm, frozen=True, tag_field="form", tag="time"):
         days, left = divmod(whole, DAY)
         if not self.is_date and "%D" not in self.pattern:
             days, left = 0.0, whole
-        written = {"%D": f"{days:.0f}", **_clock_words(left, self.digits, "%p" in self.pattern, self.padded)}
+        hours, left = divmod(left, 3600.0)
+        minutes, seconds = divmod(left, 60.0)
+        shown = (hours - 1) % 12 + 1 if "%p" in self.pattern else hours
+        texts = {
+            "%D": f"{days:.0f}",
+            "%H": f"{shown:02.0f}" if self.padded else f"{shown:.0f}",
+            "%M": f"{minutes:02.0f}",
+            "%S": f"{seconds:0{3 + self.digits if self.digits else 2}.{self.digits}f}",
+            "%p": "PM" if hours >= 12 else "AM",
+            "%z": "Z",
+        }
         if self.is_date:
-            written |= _date_words(int(days), self.padded)
-        return sign + "".join(written.get(part, part) for part in _token.split(self.pattern))
+            year, month, day = str(np.datetime64(int(days), "D")).rsplit("-", 2)
+            name, quarter = MONTHS[int(month) - 1], (int(month) + 2) // 3
+            month, day = (month, day) if self.padded else (month.lstrip("0"), day.lstrip("0"))
+            texts |= {"%q": str(quarter), "%Y": year, "%y": year[-2:], "%m": month, "%d": day}
+            texts |= {"%b": name[:3], "%B": name}
+        return sign + "".join(texts.get(part, part) for part in _token.split(self.pattern))
 
-    def spread(self, value: float) -> str:
-        return time_spread(value)
+    def write_difference(self, value: float) -> str:
+        return _write_seconds(value)
 
 
-def time_spread(value: float) -> str:
+def _write_seconds(value: float) -> str:
     """Seconds in the largest unit of which they are two or more."""
     for unit, seconds in (("days", DAY), ("hours", 3600.0), ("minutes", 60.0)):
         if abs(value) >= 2 * seconds:
@@ -285,70 +286,8 @@ def time_spread(value: float) -> str:
     return f"{value:.3g} seconds"
 
 
-def typed_form(kind: Any) -> TimeForm:
-    """The form of a column of dates, times or durations that is no text, by its Arrow type."""
-    digits = {"s": 0, "ms": 3}.get(getattr(kind, "unit", "s"), 6)
-    if pa.types.is_date32(kind):
-        return TimeForm(typed=str(kind))
-    if pa.types.is_duration(kind):
-        return TimeForm("%D days %H:%M:%S", digits=0, typed=str(kind))
-    if pa.types.is_time(kind):
-        return TimeForm("%H:%M:%S", digits=min(digits, 3), typed=str(kind))
-    return TimeForm("%Y-%m-%d %H:%M:%S", digits=0, typed=str(kind))
-
-
-_TYPED = re.compile(r"(date32|date64|timestamp|duration|time32|time64)\[(day|s|ms|us|ns)(?:, tz=([\w/+:-]+))?\]")
-_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-
-
-def typed_times(values: np.ndarray, typed: str) -> Any:
-    """Seconds as an Arrow array of such a type, null where they are NaN."""
-    found = _TYPED.fullmatch(typed)
-    assert found is not None
-    name, unit, zone = found.groups()
-    known = np.isfinite(values)
-    days = name == "date32"
-    per_second = 1 / DAY if days else _TICKS["ms" if name == "date64" else unit]
-    size = np.int32 if name in ("date32", "time32") else np.int64
-    ticks = np.floor(np.where(known, values, 0.0) * per_second + (0.0 if days else 0.5)).astype(size)
-    kind = getattr(pa, name)(*([] if name.startswith("date") else [unit]), **({"tz": zone} if zone else {}))
-    return pa.array(ticks, mask=~known).cast(kind)
-
-
-def is_typed(text: str) -> bool:
-    """Whether a text is such a type."""
-    return _TYPED.fullmatch(text) is not None
-
-
-def time_pattern(pattern: str) -> str:
-    """The regular expression of a pattern; what is no date may be below zero."""
-    sign = "" if "%Y" in pattern or "%y" in pattern else "(?P<sign>-?)"
-    return f"^{sign}" + "".join(_TOKENS.get(part, re.escape(part)) for part in _token.split(pattern)) + "$"
-
-
-def _part(name: str, column: Any) -> np.ndarray:
-    """A part of dates as float64, NaN where it is none."""
-    if name == "b":
-        return np.array([np.nan if x is None else 1.0 + SHORT_MONTHS.index(x.lower()) for x in column.to_pylist()])
-    if name == "sign":
-        return np.array([-1.0 if x == "-" else 1.0 for x in column.to_pylist()])
-    if name == "z":
-        return np.array([np.nan if x is None else _offset(x) for x in column.to_pylist()])
-    if name == "p":
-        return np.array([np.nan if x is None else 12.0 * (x[0] in "Pp") for x in column.to_pylist()])
-    return np.array(filled(column.cast(pa.float64())))
-
-
-def _offset(zone: str) -> float:
-    """Seconds that a time zone is ahead."""
-    if zone == "Z":
-        return 0.0
-    seconds = 3600.0 * int(zone[1:3]) + 60.0 * int(zone[-2:])
-    return -seconds if zone[0] == "-" else seconds
-
-
-def _days(parts: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Days since 1970, and which dates there are."""
+def _days_since_1970(parts: dict[str, np.ndarray], count: int) -> Read:
+    """Days since 1970, and which dates exist."""
     short = parts.get("y")
     years = parts["Y"] if short is None else np.where(short < 69, 2000 + short, 1900 + short)
     quarters = 3.0 * parts.get("q", np.ones(count)) - 2.0
@@ -361,194 +300,49 @@ def _days(parts: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndar
     return found + days - 1, valid & (days <= ends - found)
 
 
-def _date_words(days: int, padded: bool) -> dict[str, str]:
-    year, month, day = str(np.datetime64(days, "D")).rsplit("-", 2)
-    named = MONTHS[int(month) - 1]
-    month, day = (month, day) if padded else (month.lstrip("0"), day.lstrip("0"))
-    quarter = (int(month) + 2) // 3
-    return {
-        "%q": str(quarter),
-        "%z": "Z",
-        "%Y": year,
-        "%y": year[-2:],
-        "%m": month,
-        "%d": day,
-        "%b": named[:3],
-        "%B": named,
-    }
+_TYPES = re.compile(r"(date32|date64|timestamp|duration|time32|time64)\[(day|s|ms|us|ns)(?:, tz=([\w/+:-]+))?\]")
+_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
-def _clock_words(seconds: float, digits: int, half_days: bool, padded: bool) -> dict[str, str]:
-    hours, left = divmod(seconds, 3600.0)
-    minutes, rest = divmod(left, 60.0)
-    shown = (hours - 1) % 12 + 1 if half_days else hours
-    width = 3 + digits if digits else 2
-    return {
-        "%H": f"{shown:02.0f}" if padded else f"{shown:.0f}",
-        "%M": f"{minutes:02.0f}",
-        "%S": f"{rest:0{width}.{digits}f}",
-        "%p": "PM" if hours >= 12 else "AM",
-    }
+def is_time_type(name: str) -> bool:
+    """Whether this is the name of an Arrow type of dates, times or durations."""
+    return _TYPES.fullmatch(name) is not None
 
 
-WHOLE = NumberForm()
-"""Whole numbers, written plainly."""
-
-MOST_DECIMALS = 6
-"""Decimals of numbers that were rounded by whoever wrote them down; more are a computer's."""
-ENOUGH_NUMBERS = 1_024
-"""Numbers that say how many decimals a column has."""
-
-
-def rounded_form(values: np.ndarray) -> NumberForm | None:
-    """The form of plain numbers that all have a few decimals at most; None where some have more.
-
-    >>> rounded_form(np.array([1.25, 3.0, 7.1])).digits, rounded_form(np.array([1 / 3]))
-    (2, None)
-    """
-    some = values[:ENOUGH_NUMBERS]
-    with np.errstate(over="ignore", invalid="ignore"):
-        fits = (digits for digits in range(1, MOST_DECIMALS + 1) if (np.round(some, digits) == some).all())
-        found = next(fits, None)
-    return None if found is None else NumberForm(digits=found)
+def form_of_type(kind: Any) -> TimeForm:
+    """The form of a column with an Arrow type of dates, times or durations."""
+    digits = {"s": 0, "ms": 3}.get(getattr(kind, "unit", "s"), 6)
+    if pa.types.is_date32(kind):
+        return TimeForm(typed=str(kind))
+    if pa.types.is_duration(kind):
+        return TimeForm("%D days %H:%M:%S", digits=0, typed=str(kind))
+    if pa.types.is_time(kind):
+        return TimeForm("%H:%M:%S", digits=min(digits, 3), typed=str(kind))
+    return TimeForm("%Y-%m-%d %H:%M:%S", digits=0, typed=str(kind))
 
 
-def is_plain(form: CellForm | None) -> bool:
-    """Whether numbers are written as numbers."""
-    return form is None or not (form.spelt or form.typed)
+def seconds_of(column: Any) -> np.ndarray:
+    """Seconds since 1970 (dates, timestamps), since midnight (times) or of length (durations) of an Arrow column."""
+    days = pa.types.is_date32(column.type)
+    unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
+    ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
+    found = filled(ticks)
+    return found * DAY if days else found / _TICKS[unit]
 
 
-def as_cell(form: CellForm | None, value: Any) -> Any:
-    """A number as a cell of its column has it; as it is where cells are plain numbers, or it is none."""
-    return value if is_plain(form) or not isinstance(value, float) else form.written(value)  # type: ignore[union-attr]
+def _as_time_type(values: np.ndarray, typed: str) -> Any:
+    """Seconds as an Arrow array of a time type, null where they are NaN."""
+    found = _TYPES.fullmatch(typed)
+    assert found is not None
+    name, unit, zone = found.groups()
+    known = np.isfinite(values)
+    days = name == "date32"
+    per_second = 1 / DAY if days else _TICKS["ms" if name == "date64" else unit]
+    size = np.int32 if name in ("date32", "time32") else np.int64
+    ticks = np.floor(np.where(known, values, 0.0) * per_second + (0.0 if days else 0.5)).astype(size)
+    kind = getattr(pa, name)(*([] if name.startswith("date") else [unit]), **({"tz": zone} if zone else {}))
+    return pa.array(ticks, mask=~known).cast(kind)
 
-
-def number_in(form: CellForm | None, text: str) -> float:
-    """The number that a person writes for a cell of the column: in its form, or plainly; NaN where it is none."""
-    if form is not None and not is_plain(form):
-        found = form.read([text])[0][0]
-        if not np.isnan(found):
-            return float(found)
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
-def given_back(form: CellForm | None, values: np.ndarray) -> Any:
-    """Numbers as the cells of a column have them: rounded, as dates, or as text; as they are where there is no form.
-
-    >>> given_back(WHOLE, np.array([2.6])).tolist(), given_back(TimeForm(), np.array([86_400.0])).tolist()
-    ([3], ['1970-01-02'])
-    """
-    if form is None or values.dtype.kind not in "fiu":
-        return values
-    if form == WHOLE:
-        whole = np.isfinite(values).all() and (np.abs(values) < 2.0**62).all()
-        found = np.rint(values) if whole else values
-        return found.astype(np.int64) if whole and not spelt_decimals(form) else found
-    if is_plain(form):
-        return np.round(values, form.digits) if isinstance(form, NumberForm) else values
-    if form.typed:
-        return typed_times(values.astype(np.float64), form.typed)
-    return np.array([None if np.isnan(value) else form.written(float(value)) for value in values], dtype=object)
-
-
-# -- the type that a column's cells had
-
-CATEGORY = "category:"
-"""Begins the name of the type of a column of codes: a pandas or polars categorical."""
-_NAMED = re.compile(
-    rf"({CATEGORY})?(string|bool|u?int(8|16|32|64)|halffloat|float|double|date32\[day\]|date64\[ms\]"
-    r"|(timestamp|time32|time64|duration)\[(s|ms|us|ns)\])"
-)
-
-
-def named_type(kind: Any) -> str:
-    """The name of an Arrow type that values can be given back in; empty for any other (decimal, time zones)."""
-    if pa.types.is_dictionary(kind):
-        name = named_type(kind.value_type)
-        return name and CATEGORY + name
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    name = "string" if text else str(kind)
-    return name if is_named_type(name) else ""
-
-
-def is_named_type(name: str) -> bool:
-    """Whether `named_type` can return this name."""
-    return _NAMED.fullmatch(name) is not None
-
-
-def as_named_type(values: Any, name: str, decimals: int = 0, levels: Sequence[object] = ()) -> Any:
-    """Values as an Arrow array of a named type; as they are if that type cannot hold them.
-
-    Numbers in a column of text are spelt with `decimals`. `levels` are the categories of a column of codes.
-
-    >>> as_named_type([1, 2], "string", 1).to_pylist(), as_named_type([1, 2], "double").to_pylist()
-    (['1.0', '2.0'], [1.0, 2.0])
-    """
-    plain = name.removeprefix(CATEGORY)
-    try:
-        if plain == "string":
-            found = pa.array(spell_cells(values, decimals), pa.string())
-        else:
-            found = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
-            if pa.types.is_boolean(found.type) != (plain == "bool"):
-                return values
-            found = found.cast(pa.type_for_alias(plain))
-        if plain == name:
-            return found
-        if not levels:
-            return found.dictionary_encode()
-        known = as_named_type(list(levels), plain, decimals)
-        places = {level: place for place, level in enumerate(known.to_pylist())}
-        return pa.DictionaryArray.from_arrays(pa.array([places.get(x) for x in found.to_pylist()], pa.int32()), known)
-    except (pa.ArrowException, AttributeError, OverflowError, TypeError):
-        return values
-
-
-def spell_cells(values: Any, decimals: int = 0) -> list[str | None]:
-    """Values as text; numbers with so many decimals, or with as few as they need."""
-    listed = values.to_pylist() if hasattr(values, "to_pylist") else values
-    return [None if value is None or value != value else spell_cell(value, decimals) for value in listed]
-
-
-def spell_cell(value: Any, decimals: int = 0) -> str:
-    """A value as text; a number with so many decimals, or with as few as it needs.
-
-    >>> spell_cell(2, 1), spell_cell(2.0), spell_cell(2.25), spell_cell(True)
-    ('2.0', '2', '2.25', 'True')
-    """
-    if isinstance(value, str | bool | np.bool_) or not isinstance(value, int | float | np.number):
-        return str(value)
-    if decimals:
-        return f"{value:.{decimals}f}"
-    return np.format_float_positional(value, trim="-") if isinstance(value, float | np.floating) else str(value)
-
-
-def spelt_decimals(form: CellForm | None) -> int:
-    """How many decimals every cell of a column of plain numbers is spelt with; 0 if it differs or is not known."""
-    return form.decimals if isinstance(form, NumberForm) and not form.spelt else 0
-
-
-def decimals_of(cells: Sequence[str | None]) -> int:
-    """How many decimals all cells of text that are numbers are spelt with; 0 if it differs from cell to cell.
-
-    >>> decimals_of(["1.0", None, "2.0", "?"]), decimals_of(["1.0", "2"]), decimals_of(["7", "8"])
-    (1, 0, 0)
-    """
-    found = 0
-    for cell in cells:
-        if cell is None or number_of(cell.strip()) is None:
-            continue
-        own = len(cell.strip().partition(".")[2])
-        if not own or (found and own != found) or "e" in cell.lower():
-            return 0
-        found = own
-    return found
-
-
-# Durations as ISO 8601 writes them: PT1H30M, P2D, P1DT6H.
 
 UNITS = {"W": 7 * DAY, "D": DAY, "H": 3600.0, "M": 60.0, "S": 1.0}
 _duration = re.compile(
@@ -557,36 +351,33 @@ _duration = re.compile(
 )
 
 
-class DurationForm(CellForm, frozen=True, tag_field="form", tag="duration"):
-    """Weeks, days, hours, minutes and seconds, as seconds; years and months, which differ in length, are not read.
+class DurationForm(Struct, frozen=True, tag_field="form", tag="duration"):
+    """Durations of ISO 8601, such as PT1H30M, as seconds; years and months, which differ in length, are not read.
 
     The smallest part that is written is `unit`, and of seconds `digits` decimals.
 
     >>> form = DurationForm()
-    >>> form.read(["PT1H30M", "P2D", "P1Y"])[0].tolist(), form.written(5400.0)
+    >>> form.read(["PT1H30M", "P2D", "P1Y"])[0].tolist(), form.write(5400.0)
     ([5400.0, 172800.0, nan], 'PT1H30M')
     """
 
-    name = "duration"
-    of_time = True
+    typed: ClassVar[str] = ""
+    is_text: ClassVar[bool] = True
+    description: ClassVar[str] = "durations, as seconds"
     digits: int = 0
     unit: str = "S"
 
-    @property
-    def spelt(self) -> bool:
-        return True
-
-    @property
-    def said(self) -> str:
-        return "durations, as seconds"
-
     def read(self, cells: Sequence[str | None]) -> Read:
-        found = [None if cell is None else _duration.fullmatch(cell.strip()) for cell in cells]
-        values = np.array([np.nan if match is None else _seconds(match) for match in found], dtype=np.float64)
+        values = np.full(len(cells), np.nan)
+        for place, cell in enumerate(cells):
+            match = None if cell is None else _duration.fullmatch(cell.strip())
+            if match is not None:
+                total = sum(float(match[unit]) * worth for unit, worth in UNITS.items() if match[unit] is not None)
+                values[place] = -total if match["sign"] else total
         there = np.array([cell is not None for cell in cells], dtype=bool)
         return values, there & np.isnan(values)
 
-    def written(self, value: float) -> str:
+    def write(self, value: float) -> str:
         if not np.isfinite(value):
             return str(value)
         finest = UNITS.get(self.unit, 1.0) * 10.0**-self.digits
@@ -599,21 +390,254 @@ class DurationForm(CellForm, frozen=True, tag_field="form", tag="duration"):
         date = f"{days:.0f}D" if days else ""
         return f"{'-' if value < 0 and (date or clock) else ''}P{date}{f'T{clock}' if clock else '' if date else 'T0S'}"
 
-    def spread(self, value: float) -> str:
-        return time_spread(value)
+    def write_difference(self, value: float) -> str:
+        return _write_seconds(value)
 
 
-def duration_form(cells: Sequence[str]) -> DurationForm | None:
-    """The form of cells that are all durations; None where one is not."""
-    matches = [_duration.fullmatch(cell) for cell in cells]
-    seconds = [match["S"] or "" for match in matches if match is not None]
-    if len(seconds) < len(cells):
+CellForm = NumberForm | TimeForm | DurationForm
+
+
+# -- numbers as cells, and cells as numbers
+
+WHOLE = NumberForm()
+"""Whole numbers, written plainly."""
+MOST_DECIMALS = 6
+"""Decimals of numbers that a person rounded; more come from a computation."""
+ENOUGH_NUMBERS = 1_024
+"""Numbers that decide how many decimals a column has."""
+
+
+def detect_rounding(values: np.ndarray) -> NumberForm | None:
+    """The form of plain numbers that all have a few decimals at most; None if some have more.
+
+    >>> detect_rounding(np.array([1.25, 3.0, 7.1])).digits, detect_rounding(np.array([1 / 3]))
+    (2, None)
+    """
+    some = values[:ENOUGH_NUMBERS]
+    with np.errstate(over="ignore", invalid="ignore"):
+        fits = (digits for digits in range(1, MOST_DECIMALS + 1) if (np.round(some, digits) == some).all())
+        found = next(fits, None)
+    return None if found is None else NumberForm(digits=found)
+
+
+def is_plain(form: CellForm | None) -> bool:
+    """Whether cells are plain numbers."""
+    return form is None or (isinstance(form, NumberForm) and not form.is_text)
+
+
+def fixed_decimals(form: CellForm | None) -> int:
+    """Decimals that every cell of a column of plain numbers is spelt with; 0 if that differs or is not known."""
+    return form.decimals if isinstance(form, NumberForm) and not form.is_text else 0
+
+
+def write_cell(form: CellForm | None, value: Any) -> Any:
+    """A number in the form of its column; unchanged if cells are plain numbers or it is not a float."""
+    return value if form is None or is_plain(form) or not isinstance(value, float) else form.write(value)
+
+
+def parse_cell(form: CellForm | None, text: str) -> float:
+    """The number that a person writes for a cell of the column: in its form, or plainly; NaN if it is neither."""
+    if form is not None and not is_plain(form):
+        found = form.read([text])[0][0]
+        if not np.isnan(found):
+            return float(found)
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def restore_cells(form: CellForm | None, values: np.ndarray) -> Any:
+    """Numbers as the cells of a column: rounded, as dates, or as text; unchanged if it has no form.
+
+    >>> restore_cells(WHOLE, np.array([2.6])).tolist(), restore_cells(TimeForm(), np.array([86_400.0])).tolist()
+    ([3], ['1970-01-02'])
+    """
+    if form is None or values.dtype.kind not in "fiu":
+        return values
+    if form == WHOLE:
+        whole = np.isfinite(values).all() and (np.abs(values) < 2.0**62).all()
+        found = np.rint(values) if whole else values
+        return found.astype(np.int64) if whole and not fixed_decimals(form) else found
+    if is_plain(form):
+        return np.round(values, form.digits)
+    if form.typed:
+        return _as_time_type(values.astype(np.float64), form.typed)
+    return np.array([None if np.isnan(value) else form.write(float(value)) for value in values], dtype=object)
+
+
+# -- which form the cells of a column have
+
+LOOKED_AT = 1_000
+"""Different cells that suggest a form; in the end all cells must have it."""
+
+
+class CellHabits(NamedTuple):
+    """The decimal mark, the order of dates and the delimiter of a table, as far as they are known."""
+
+    decimal: str | None = None
+    dates: str | None = None
+    delimiter: str | None = None
+
+
+NO_HABITS = CellHabits()
+_digit = re.compile("[0-9]")
+
+
+def detect_form(key: Key, texts: Sequence[str | None], habits: CellHabits) -> CellForm | None:
+    """The form of all cells that have a digit in them; None if they have none in common."""
+    cells = [text.strip() for text in texts if text is not None and _digit.search(text)]
+    if not cells:
         return None
-    digits = min(max(len(part.partition(".")[2]) for part in seconds), 6)
-    units = [unit for unit in UNITS if unit != "W" and any(match is not None and match[unit] for match in matches)]
+    some = cells[:LOOKED_AT]
+    form = _number_form(key, some, habits)
+    others = [] if form is None else [cell for cell, bad in zip(cells, form.read(cells)[1], strict=True) if bad]
+    if form is None and all(map(re.compile(_number_pattern("", ".")).fullmatch, some)):
+        others = list(cells[LOOKED_AT:])  # plain so far
+    return (
+        (_number_form(key, [*others[:LOOKED_AT], *some], habits) if others else form)
+        or _time_form(key, cells, habits)
+        or _duration_form(cells)
+    )
+
+
+_CURRENCIES = (
+    r"US\$|A\$|C\$|[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u20ba]|USD|EUR|GBP|CHF|JPY|CAD|AUD|SEK|NOK|DKK|PLN|INR|Rs\.?"
+)
+_UNIT = r"[^\W\d_](?:[^\W\d_]|[/\u00b2\u00b3. ]){0,11}|%|\u2030|\u00b0[CFK]?|" + _CURRENCIES
+_cell = re.compile(
+    rf"(?P<open>\(?)(?P<sign>[+-]?)(?P<prefix>(?:{_CURRENCIES})?){BLANK}*[+-]?"
+    rf"(?P<number>[0-9.,'\u00a0\u202f ]*[0-9][.,]?)"
+    rf"(?P<suffix>(?:{BLANK}*(?:{_UNIT}))?)(?P<close>\)?)"
+)
+_MARKS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("'", ","))
+"""Marks of thousands and of decimals, the simplest first."""
+
+
+def _number_form(key: Key, cells: Sequence[str], habits: CellHabits) -> NumberForm | None:
+    found = [_cell.fullmatch(cell) for cell in cells]
+    matches = [match for match in found if match is not None]
+    if len(matches) < len(found) or any(bool(match["open"]) != bool(match["close"]) for match in matches):
+        return None
+    prefixes, units = {match["prefix"] for match in matches}, {match["suffix"].strip() for match in matches}
+    if len(units) > 1 or len(prefixes) > 1:
+        return None
+    marks = _marks(key, [match["number"].strip() for match in matches], habits)
+    if marks is None:
+        return None
+    thousands, decimal = marks
+    suffix = Counter(match["suffix"] for match in matches).most_common(1)[0][0]
+    digits = max(len(match["number"].strip().partition(decimal)[2]) for match in matches)
+    below = any(match["open"] for match in matches)
+    form = NumberForm(prefixes.pop(), suffix, decimal, thousands, below, digits)
+    return form if form.is_text else None
+
+
+def _marks(key: Key, numbers: Sequence[str], habits: CellHabits) -> tuple[str, str] | None:
+    fits = [pair for pair in _MARKS if all(map(re.compile(_number_pattern(*pair)).fullmatch, numbers))]
+    if habits.decimal is not None:
+        return next((pair for pair in fits if pair[1] == habits.decimal), None)
+    if (",", ".") in fits and ("", ",") in fits and ("", ".") not in fits:
+        if habits.delimiter in (",", None):  # commas between cells are not decimal commas
+            return ",", "."
+        odd = next(number for number in numbers if "," in number)
+        marks = " or ".join(remedies.setting("decimal", mark) for mark in ",.")
+        raise DataError(
+            f"{wording.column(key)} holds {wording.cell(odd)}, which may be {odd.replace(',', '')} or "
+            f"{odd.replace(',', '.')}. Give the decimal mark: {marks}"
+        )
+    return fits[0] if fits else None
+
+
+_comma_decimals = re.compile(r"(?:[0-9.\u00a0\u202f ']*[0-9]),(?:[0-9]{1,2}|[0-9]{4,})")
+
+
+def detect_decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
+    """A comma if some column of numbers can be read only with decimal commas, which then hold for all columns."""
+    for cells in columns:
+        found = [_cell.fullmatch(cell.strip()) for cell in cells[:LOOKED_AT] if _digit.search(cell)]
+        numbers = [match["number"].strip() for match in found if match is not None]
+        if len(numbers) == len(found) and any(_comma_decimals.fullmatch(number) for number in numbers):
+            return ","
+    return None
+
+
+_ZONE = r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2}|)"
+_HALF = r"(?P<half>(?: ?[AaPp]\.?[Mm]\.?)?)"
+_CLOCK = rf"(?P<hour>[0-9]{{1,4}}):[0-9]{{2}}(?P<second>(?::[0-9]{{2}}(?P<part>\.[0-9]+)?)?){_HALF}{_ZONE}"
+_time = re.compile(rf"-?(?P<days>(?:[0-9]+ days?,? )?){_CLOCK}")
+_moment = re.compile(rf"(?P<date>.*?[0-9])(?:(?P<join>T|,? )(?P<clock>{_CLOCK}))?")
+_small = re.compile(r"(?<![0-9])[1-9](?=[-/.,]| (?!day))|(?<![0-9:])[0-9]:")
+_MONTH, _YEAR = r"(?P<month>[A-Za-z]{3,9})\.?", "(?P<year>[0-9]{4}|[0-9]{2})"
+_DATES = tuple(
+    (re.compile(cell), patterns)
+    for cell, *patterns in (
+        (r"[0-9]{4}(?P<sep>[- /]?)Q[1-4]", "%Y{sep}Q%q"),
+        (r"Q[1-4](?P<sep>[- /])[0-9]{4}", "Q%q{sep}%Y"),
+        (r"[0-9]{4}(?P<sep>[-/.])[0-9]{1,2}(?P=sep)[0-9]{1,2}", "%Y{sep}%m{sep}%d"),
+        (r"[0-9]{4}-[0-9]{1,2}", "%Y-%m"),
+        (rf"[0-9]{{1,2}}(?P<sep>[-/.]|\. )[0-9]{{1,2}}(?P=sep){_YEAR}", "%d{sep}%m{sep}{year}", "%m{sep}%d{sep}{year}"),
+        (rf"[0-9]{{1,2}}(?P<sep>[-/ ]|\. ){_MONTH}(?P<then>[-/ ]|, ){_YEAR}", "%d{sep}{month}{then}{year}"),
+        (rf"{_MONTH}(?P<sep>[- ])[0-9]{{1,2}}(?P<then>, | |-)[0-9]{{4}}", "{month}{sep}%d{then}%Y"),
+    )
+)
+"""How a date may look, and the patterns that read it: two if days or months may come first."""
+
+
+def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm | None:
+    """The form of dates, times or durations; ambiguous dates raise an error unless `habits` give their order."""
+    patterns = _time_patterns(cells[0])
+    zones = {match["zone"] for cell in cells if (match := _moment.fullmatch(cell)) and match["clock"]}
+    if len(zones) > 1 and "" not in zones:
+        patterns = [re.sub("(?:Z|[+-][0-9]{2}:?[0-9]{2})$", "%z", pattern) for pattern in patterns]
+    matches = [_moment.fullmatch(cell) or _time.fullmatch(cell) for cell in cells]
+    digits = max((len(match["part"] or ".") - 1 for match in matches if match), default=0)
+    padded = not any(_small.search(cell) for cell in cells)
+    forms = [TimeForm(pattern, padded, min(digits, 6)) for pattern in patterns]
+    wrong = [form.read(cells)[1] for form in forms]
+    fits = [form for form, bad in zip(forms, wrong, strict=True) if not bad.any()]
+    if len(fits) == 2 and "." not in fits[0].pattern:  # with dots, days come first
+        if habits.dates in ("day-first", "month-first"):
+            return fits[habits.dates == "month-first"]
+        ways = " or ".join(remedies.setting("dates", way) for way in list(ORDERS)[:2])
+        raise DataError(
+            f"{wording.column(key)} holds dates such as {cells[0]!r}, of which none says whether days or months come "
+            f"first. Say it: {ways}"
+        )
+    if len(forms) == 2 and not fits and not (wrong[0] & wrong[1]).any():
+        mixed = [cells[int(bad.argmax())] for bad in wrong]
+        raise DataError(
+            f"{wording.column(key)} mixes days first and months first: {wording.cell(mixed[1])} and "
+            f"{wording.cell(mixed[0])}. Write them in one order, or leave it out: {remedies.kind(key, 'ignore')}"
+        )
+    return fits[0] if fits else None
+
+
+def _time_patterns(cell: str) -> list[str]:
+    """The patterns under which a cell may be a time; of a date that begins with its day or month, both."""
+    match = _time.fullmatch(cell) or _moment.fullmatch(cell)
+    if match is None:
+        return []
+    clock = ""
+    if match["hour"]:
+        half = "" if not match["half"] else " %p" if match["half"].startswith(" ") else "%p"
+        clock = "%H:%M" + (":%S" if match["second"] else "") + half + match["zone"]
+    if match.re is _time:
+        return [clock.removesuffix(match["zone"]) if match["half"] else re.sub("^[0-9]+", "%D", match["days"]) + clock]
+    for form, patterns in _DATES:
+        date = form.fullmatch(match["date"])
+        if date is not None:
+            parts = date.groupdict("")
+            parts["year"] = "%Y" if len(parts.get("year", "")) == 4 else "%y"
+            parts["month"] = "%b" if len(parts.get("month", "")) == 3 else "%B"
+            return [pattern.format(**parts) + (match["join"] or "") + clock for pattern in patterns]
+    return []
+
+
+def _duration_form(cells: Sequence[str]) -> DurationForm | None:
+    matches = [match for match in map(_duration.fullmatch, cells) if match is not None]
+    if len(matches) < len(cells):
+        return None
+    digits = min(max(len((match["S"] or "").partition(".")[2]) for match in matches), 6)
+    units = [unit for unit in UNITS if unit != "W" and any(match[unit] for match in matches)]
     return DurationForm(digits, units[-1] if units else "D")
-
-
-def _seconds(match: re.Match[str]) -> float:
-    total = sum(float(match[unit]) * worth for unit, worth in UNITS.items() if match[unit] is not None)
-    return -total if match["sign"] else total

@@ -1,7 +1,7 @@
-"""Cells that are not numbers in columns of numbers, and numbers that mean missing.
+"""Raw cells of a column to numbers or distinct values, missing words, and values back to cells of the same type.
 
 Words without a digit in a few cells of a column of numbers mean missing, and a note lists them. Cells with a digit,
-such as 80+ or <5, may be worth something: they are refused with a remedy, unless they are rare (`MOST_STRAY`).
+such as 80+ or <5, may carry information: they raise an error with a remedy, unless they are rare (`MOST_STRAY`).
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ from softcount.sources.arrow_columns import (
     cell_type,
     filled,
     flat,
+    number_of,
     numpy_of,
     text_of,
     with_levels,
 )
-from softcount.table.cell_forms import CellForm, Read, is_plain
+from softcount.table.cell_forms import CellForm, Read, is_plain, seconds_of
 from softcount.table.schema import DASHES, MISSING, Key, asked_words
 
 FEW_ROWS = 10
-"""Rows below which nothing is said of how cells are spelt."""
+"""Rows below which odd cells get no note."""
 
 MOST_ODD = 0.2
-"""Share of the cells that odd ones may be."""
+"""Share of odd cells up to which they may mean missing."""
 
 MOST_STRAY = 0.01
-"""Share of the cells up to which odd ones are stray, however they are spelt: the column stays one of numbers."""
+"""Share of odd cells, however spelt, up to which a column stays numeric."""
 
 FEW_WORDS = 5
 """Different words that may mean missing in one column."""
 
 SHORT = 8
-"""Characters that a dash may have, blanks around it included."""
+"""Length of a dash with the blanks around it, at most."""
 
 TAKEN = ": taken as missing"
 
@@ -59,7 +60,7 @@ _infinite = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
 class OddCells(NamedTuple):
-    """Different cells that are no numbers, the commonest first, how often each occurs, and how many others are."""
+    """Distinct cells that are not numbers, the commonest first, their counts, and how many cells are numbers."""
 
     words: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
@@ -67,7 +68,7 @@ class OddCells(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[Any], places: np.ndarray, bad: np.ndarray) -> OddCells:
-        """Those cells of a column, by its distinct values and their places, that are bad."""
+        """Collect the `bad` ones of a column's distinct values; `places` has the value of every row."""
         counts = np.bincount(places + 1, minlength=len(texts) + 1)[1:]
         spelt: dict[str, int] = {}
         for place in np.flatnonzero(bad).tolist():
@@ -77,8 +78,7 @@ class OddCells(NamedTuple):
         known = np.array([value is not None for value in texts], dtype=bool)
         return cls(tuple(words), tuple(spelt[word] for word in words), int(counts[known & ~bad].sum()))
 
-    @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """`55 of 60 cells are numbers; the others are 'n/a' (5)`."""
         shown = [f"{wording.cell(word)} ({n:,})" for word, n in zip(self.words, self.counts, strict=True)][:FEW_WORDS]
         more = len(self.words) - len(shown)
@@ -86,7 +86,6 @@ class OddCells(NamedTuple):
         return f"{self.numbers:,} of {self.numbers + sum(self.counts):,} cells are numbers; the others are {others}"
 
     def remedy(self, key: Key) -> str:
-        """What to do if the cells mean missing, if they are numbers, and if the column is of words."""
         words = [word for word in self.words if not _digit.search(word)][:FEW_WORDS]
         missing = f"If they mean missing: {remedies.missing(*words or self.words[:FEW_WORDS])}; "
         number = (
@@ -95,8 +94,8 @@ class OddCells(NamedTuple):
         return f"{missing}{number}if they are categories: {remedies.kind(key, 'categorical')}"
 
 
-def dashes_in(texts: Sequence[Any]) -> tuple[str, ...]:
-    """The dashes of a column, which mean missing; none where + is a cell too, for there - is a sign."""
+def find_dashes(texts: Sequence[Any]) -> tuple[str, ...]:
+    """The dashes of a column, which mean missing; none if + is a cell too, since - is a sign then."""
     short = {text.strip() for text in texts if text is not None and len(text) <= SHORT}
     found = tuple(dash for dash in DASHES if dash in short)
     if not found or "+" in short or all(text is None or text.strip() in DASHES for text in texts):
@@ -105,9 +104,9 @@ def dashes_in(texts: Sequence[Any]) -> tuple[str, ...]:
 
 
 def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
-    """Whether odd cells mean missing among numbers; False where the column is of words, its numbers included.
+    """Whether odd cells mean missing; False if the column is text, its numbers included.
 
-    Where nearly all are numbers and some others look as if they were worth something, that is refused.
+    If nearly all cells are numbers and others hold digits, that is an error.
     """
     cells = odd.numbers + sum(odd.counts)
     if cells < FEW_ROWS or few_levels or any(_padded.fullmatch(word) for word in odd.words):
@@ -117,33 +116,32 @@ def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
     if not stray and (not few or sum(odd.counts) > MOST_ODD * cells):
         return False
     if any(_infinite.fullmatch(word) for word in odd.words):
-        raise DataError(f"{wording.column(key)}: {odd.told}. Infinite values cannot be counted. {odd.remedy(key)}")
+        raise DataError(
+            f"{wording.column(key)}: {odd.describe()}. Infinite values cannot be counted. {odd.remedy(key)}"
+        )
     if not stray and any(_digit.search(word) for word in odd.words):
-        raise DataError(f"{wording.column(key)}: {odd.told}. {odd.remedy(key)}")
+        raise DataError(f"{wording.column(key)}: {odd.describe()}. {odd.remedy(key)}")
     return True
 
 
 def note_of_missing(key: Key, odd: OddCells) -> str:
-    """What is said of cells that were taken to mean missing."""
     kept = remedies.kind(key, "categorical")
-    return f"{wording.column(key)}: {odd.told}{TAKEN} ({kept} keeps them as categories)"
+    return f"{wording.column(key)}: {odd.describe()}{TAKEN} ({kept} keeps them as categories)"
 
 
 def missing_notes(notes: Sequence[str]) -> list[str]:
-    """Those of a table's notes that say which cells were taken to mean missing."""
     return [note for note in notes if TAKEN in note]
 
 
 def note_of_words(key: Key, odd: OddCells, few_levels: bool) -> str:
-    """What is said of a column of words most of whose cells are numbers."""
     cells = odd.numbers + sum(odd.counts)
     if cells < FEW_ROWS or few_levels or 2 * odd.numbers < cells or any(_padded.fullmatch(word) for word in odd.words):
         return ""
-    return f"{wording.column(key)} is read as words: {odd.told}. {odd.remedy(key)}"
+    return f"{wording.column(key)} is read as words: {odd.describe()}. {odd.remedy(key)}"
 
 
 def note_of_marks(key: Key, values: np.ndarray) -> str:
-    """What is said of numbers such as -999 or 9999 that lie farther from the rest than the rest is wide; or nothing."""
+    """A note on numbers such as -999 or 9999 that lie farther from the rest than the rest is wide; or an empty one."""
     if len(values) < FEW_ROWS:
         return ""
     ends = {float(values.min()), float(values.max())}
@@ -163,7 +161,7 @@ def note_of_marks(key: Key, values: np.ndarray) -> str:
     return f"{wording.column(key)} holds {said}, {rest_is}. If that means missing: {options}"
 
 
-# One column of raw cells, as Arrow holds it: its numbers, or its distinct values and where they stand.
+# -- one Arrow column: its numbers, or its distinct values and the places of each
 
 
 class MissingWords(Struct, frozen=True):
@@ -194,12 +192,11 @@ class MissingWords(Struct, frozen=True):
         return cls(frozenset(words), arrow_columns.number_words(words), dashes=False)
 
     def among(self, more: tuple[str, ...]) -> MissingWords:
-        """The same with what else means missing in one column."""
         return replace(self, missing=self.missing.union(more)) if more else self
 
     @property
     def among_numbers(self) -> MissingWords:
-        """The same for a column of numbers, in which nothing and a dash cannot be anything else."""
+        """For a column of numbers: an empty cell and a dash can only mean missing."""
         return self.among(("", *DASHES) if self.dashes else ("",)) if self.usual else self
 
 
@@ -245,7 +242,7 @@ def mask_words(
             each["values"]: each["counts"] for each in call("value_counts", call("filter", column, hit)).to_pylist()
         }
         dashes = set(counts) - {cell for cell in counts if cell.strip() in words.missing}
-        if dashes and (key in spelt or not words.usual or not dashes_in(call("unique", column).to_pylist())):
+        if dashes and (key in spelt or not words.usual or not find_dashes(call("unique", column).to_pylist())):
             counts = {cell: count for cell, count in counts.items() if cell not in dashes}
         for cell, count in counts.items():
             by_column = found.setdefault(cell.strip(), {})
@@ -255,62 +252,48 @@ def mask_words(
             kept[key] = call("if_else", where, pa.nulls(len(column), column.type), column)
     rows = max((len(column) for column in kept.values()), default=0)
     usual = {word: found[word] for word in found if words.usual and word in (*MISSING, *DASHES)}
-    return kept, (_note_of_words(usual, rows if rows != n_rows else None),) if usual else ()
+    if not usual:
+        return kept, ()
+    listed = sorted(usual, key=lambda word: -sum(usual[word].values()))
+    shown = [
+        f"{word!r} ({sum(usual[word].values()):,} in {wording.and_others(usual[word], NAMED_COLUMNS)})"
+        for word in listed[:NAMED_WORDS]
+    ]
+    more = f" and {len(listed) - NAMED_WORDS} more words" if len(listed) > NAMED_WORDS else ""
+    where = "" if rows == n_rows else f" in the first {rows:,} rows"
+    keep = remedies.either("only_missing=['']", "--only-missing ''")
+    return kept, (f"read as missing{where}: {', '.join(shown)}{more} ({keep} keeps such words)",)
 
 
 def _lookup(words: MissingWords, kind: Any, more: Sequence[str] = DASHES) -> Any:
-    """What finds cells that are one of the words, or a dash, with a blank before or after them or not."""
+    """Options of Arrow's `is_in` for the words and dashes, with or without a blank before or after them."""
     wanted = dict.fromkeys((*filter(None, words.missing), *more))
     spelt = [f"{before}{word}{after}" for word in wanted for before in ("", " ") for after in ("", " ")]
     return arrow_compute.SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
 
 
-def _note_of_words(found: Mapping[str, Mapping[Key, int]], rows: int | None) -> str:
-    """The words taken as missing, the commonest first, in how many cells and in which columns."""
-    listed = sorted(found, key=lambda word: -sum(found[word].values()))
-    told = [
-        f"{word!r} ({sum(found[word].values()):,} in {wording.and_others(found[word], NAMED_COLUMNS)})"
-        for word in listed[:NAMED_WORDS]
-    ]
-    more = f" and {len(listed) - NAMED_WORDS} more words" if len(listed) > NAMED_WORDS else ""
-    where = "" if rows is None else f" in the first {rows:,} rows"
-    kept = remedies.either("only_missing=['']", "--only-missing ''")
-    return f"read as missing{where}: {', '.join(told)}{more} ({kept} keeps such words)"
-
-
 def _levels(values: Any, words: MissingWords) -> list[Any]:
     cells = cell_type(values.type)
     if cells is CellType.TEXT:
-        return [_text_level(value, words) for value in values.to_pylist()]
+        bare = [None if value is None else value.strip() for value in values.to_pylist()]
+        kept = bare if words.trim else values.to_pylist()
+        return [None if word is None or word in words.missing else cell for word, cell in zip(bare, kept, strict=True)]
     if cells is CellType.TIME:
         return [None if value is None else str(value) for value in values.to_pylist()]
     if cells is CellType.FLOAT:
         values = _as_floats(values)
-    return [_number_level(value, words) for value in values.to_pylist()]
-
-
-def _text_level(value: str | None, words: MissingWords) -> str | None:
-    if value is None:
-        return None
-    bare = value.strip()
-    if bare in words.missing:
-        return None
-    return bare if words.trim else value
-
-
-def _number_level(value: Any, words: MissingWords) -> Any:
-    if value is None or value != value or (words.numbers and value in words.numbers):
-        return None
-    return arrow_columns.level_of(value)
+    return [
+        None if value is None or value != value or value in words.numbers else arrow_columns.level_of(value)
+        for value in values.to_pylist()
+    ]
 
 
 def numbers(
     column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False, form: CellForm | None = None
 ) -> np.ndarray:
-    """A column as float64, NaN where missing; text is parsed, dates become seconds since 1970.
+    """A column as float64, NaN where missing; text is parsed in its `form`, dates become seconds since 1970.
 
-    Infinite values and words are refused, naming column and row. `padded` allows leading zeros. Text that is written in
-    a `form` of its own is read by it.
+    Infinite values and words raise an error that names column and row. `padded` allows leading zeros.
     """
     column = flat(column)
     cells = cell_type(column.type)
@@ -319,15 +302,21 @@ def numbers(
     if cells is CellType.TEXT:
         pattern = arrow_columns.PADDED if padded else arrow_columns.PLAIN
         read = partial(arrow_columns.floats_of, pattern=pattern) if form is None or is_plain(form) else form.read
-        found = _spelt_numbers(column, words, key, start, read)
+        return without(_read_text(column, words, key, start, read), words.numbers)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if cells is CellType.EMPTY:
+        found = np.full(len(column), np.nan)
+    elif cells is CellType.TIME:
+        found = seconds_of(column)
     else:
-        found = _typed_numbers(column, cells)
-        refuse_infinite(found, key, start)
+        found = filled(_as_floats(column.cast(pa.int8()) if cells is CellType.TRUTH else column))
+    refuse_infinite(found, key, start)
     return without(found, words.numbers)
 
 
 def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
-    """Numbers with those that mark a missing cell taken out; the same array where there are none."""
+    """The numbers with NaN in place of the marks of a missing cell; the same array if there are none."""
     for mark in marks:
         hit = found == mark
         if hit.any():
@@ -339,63 +328,29 @@ def _as_floats(column: Any) -> Any:
     return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
 
 
-def _typed_numbers(column: Any, cells: CellType) -> np.ndarray:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if cells is CellType.EMPTY:
-        return np.full(len(column), np.nan)
-    if cells is CellType.TIME:
-        return _seconds(column)
-    if cells is CellType.TRUTH:
-        column = column.cast(pa.int8())
-    return filled(_as_floats(column))
-
-
-_TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-
-
-def _seconds(column: Any) -> np.ndarray:
-    """Seconds since 1970 (dates, timestamps), since midnight (times) or of length (durations)."""
-    days = pa.types.is_date32(column.type)
-    unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
-    ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
-    found = filled(ticks)
-    return found * 86_400.0 if days else found / _TICKS[unit]
-
-
-def _spelt_numbers(
+def _read_text(
     column: Any, words: MissingWords, key: Key, start: int, read: Callable[[Sequence[str | None]], Read]
 ) -> np.ndarray:
     texts, places = distinct(column, words.among_numbers)
     floats, bad = read(texts)
-    if bad.any():
-        _refuse_words(OddCells.of(texts, places, bad), key, start + _first_row(places, np.flatnonzero(bad)) + 1)
-    if np.isinf(floats).any():
-        row = _first_row(places, np.flatnonzero(np.isinf(floats)))
+    infinite = np.isinf(floats)
+    if not bad.any() and not infinite.any():
+        found: np.ndarray = np.append(floats, np.nan)[places]
+        return found
+    row = int(np.argmax(np.isin(places, np.flatnonzero(bad if bad.any() else infinite))))
+    if not bad.any():
         raise too_large(key, start + row, texts[places[row]])
-    found: np.ndarray = np.append(floats, np.nan)[places]
-    return found
-
-
-def _first_row(places: np.ndarray, wanted: np.ndarray) -> int:
-    return int(np.flatnonzero(np.isin(places, wanted))[0])
-
-
-_INFINITE = frozenset({"inf", "infinity", "+inf", "-inf", "+infinity", "-infinity"})
-
-
-def _refuse_words(odd: OddCells, key: Key, row: int) -> None:
-    """Raise what is wrong with cells that are no numbers, the first of which stands in a row."""
+    odd = OddCells.of(texts, places, bad)
     word = odd.words[0]
-    where = f"{wording.column(key)} holds numbers, but row {row} holds {wording.cell(word)}."
-    if word.casefold() in _INFINITE:
+    where = f"{wording.column(key)} holds numbers, but row {start + row + 1} holds {wording.cell(word)}."
+    if _infinite.fullmatch(word):
         raise DataError(f"{where} Infinite values cannot be counted; if it means missing: {remedies.missing(word)}")
-    if len(word) > wording.LONGEST:  # a document, which is neither a mark nor a level
+    if len(word) > wording.LONGEST:  # a document, which is neither a missing word nor a category
         raise DataError(
             f"{where} If it is text: {remedies.kind(key, 'text')}; or leave it out: {remedies.kind(key, 'ignore')}"
         )
     if odd.numbers and 1 < len(odd.words) <= FEW_WORDS:
-        raise DataError(f"{where} {odd.told}. {odd.remedy(key)}")
+        raise DataError(f"{where} {odd.describe()}. {odd.remedy(key)}")
     level = remedies.kind(key, "categorical")
     raise DataError(f"{where} If it means missing: {remedies.missing(word)}; if it is a category: {level}")
 
@@ -409,8 +364,95 @@ def too_large(key: Key, row: int, shown: object) -> DataError:
 
 
 def refuse_infinite(found: np.ndarray, key: Key, start: int) -> None:
-    """Raise where a column of numbers holds an infinite one, naming its row."""
     infinite = np.isinf(found)
     if infinite.any():
         row = int(np.argmax(infinite))
         raise too_large(key, start + row, float(found[row]))
+
+
+# -- values as cells of the type that a column had
+
+CATEGORY = "category:"
+"""Prefix of the type name of a dictionary column: a pandas or polars categorical."""
+_NAMED = re.compile(
+    rf"({CATEGORY})?(string|bool|u?int(8|16|32|64)|halffloat|float|double|date32\[day\]|date64\[ms\]"
+    r"|(timestamp|time32|time64|duration)\[(s|ms|us|ns)\])"
+)
+
+
+def type_name(kind: Any) -> str:
+    """The name of an Arrow type that values can be cast to; empty for any other (decimal, time zones)."""
+    if pa.types.is_dictionary(kind):
+        name = type_name(kind.value_type)
+        return name and CATEGORY + name
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    name = "string" if text else str(kind)
+    return name if is_type_name(name) else ""
+
+
+def is_type_name(name: str) -> bool:
+    """Whether `type_name` can return this name."""
+    return _NAMED.fullmatch(name) is not None
+
+
+def cast_to_type(values: Any, name: str, decimals: int = 0, levels: Sequence[object] = ()) -> Any:
+    """Values as an Arrow array of a named type; unchanged if that type cannot hold them.
+
+    Numbers in a column of text are spelt with `decimals`. `levels` are the categories of a dictionary column.
+
+    >>> cast_to_type([1, 2], "string", 1).to_pylist(), cast_to_type([1, 2], "double").to_pylist()
+    (['1.0', '2.0'], [1.0, 2.0])
+    """
+    plain = name.removeprefix(CATEGORY)
+    try:
+        if plain == "string":
+            found = pa.array(format_cells(values, decimals), pa.string())
+        else:
+            found = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
+            if pa.types.is_boolean(found.type) != (plain == "bool"):
+                return values
+            found = found.cast(pa.type_for_alias(plain))
+        if plain == name:
+            return found
+        if not levels:
+            return found.dictionary_encode()
+        known = cast_to_type(list(levels), plain, decimals)
+        places = {level: place for place, level in enumerate(known.to_pylist())}
+        return pa.DictionaryArray.from_arrays(pa.array([places.get(x) for x in found.to_pylist()], pa.int32()), known)
+    except (pa.ArrowException, AttributeError, OverflowError, TypeError):
+        return values
+
+
+def format_cells(values: Any, decimals: int = 0) -> list[str | None]:
+    listed = values.to_pylist() if hasattr(values, "to_pylist") else values
+    return [None if value is None or value != value else format_cell(value, decimals) for value in listed]
+
+
+def format_cell(value: Any, decimals: int = 0) -> str:
+    """A value as text; a number with `decimals`, or with as few as it needs.
+
+    >>> format_cell(2, 1), format_cell(2.0), format_cell(2.25), format_cell(True)
+    ('2.0', '2', '2.25', 'True')
+    """
+    if isinstance(value, str | bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return str(value)
+    if decimals:
+        return f"{value:.{decimals}f}"
+    return np.format_float_positional(value, trim="-") if isinstance(value, float | np.floating) else str(value)
+
+
+def count_decimals(cells: Sequence[str | None]) -> int:
+    """Decimals that all cells which are numbers are spelt with; 0 if it differs from cell to cell.
+
+    >>> count_decimals(["1.0", None, "2.0", "?"]), count_decimals(["1.0", "2"]), count_decimals(["7", "8"])
+    (1, 0, 0)
+    """
+    found = 0
+    for cell in cells:
+        if cell is None or number_of(cell.strip()) is None:
+            continue
+        own = len(cell.strip().partition(".")[2])
+        if not own or (found and own != found) or "e" in cell.lower():
+            return 0
+        found = own
+    return found

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from softcount.core.lazy import gammaln
 from softcount.core.special import times_log
-from softcount.table.cell_forms import CellForm, as_cell, is_plain
+from softcount.table.cell_forms import CellForm, is_plain, write_cell
 
 LOG_2 = math.log(2.0)
 MOST_INTERVALS = 5
@@ -323,7 +323,7 @@ def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tupl
     >>> interval_names([1.5, 20.0])
     ('<= 1.5', '1.5 to 20', '> 20')
     """
-    spelt = [f"{edge:.6g}" if is_plain(form) else str(as_cell(form, float(edge))) for edge in edges]
+    spelt = [f"{edge:.6g}" if is_plain(form) else str(write_cell(form, float(edge))) for edge in edges]
     if len(set(spelt)) < len(spelt):
         spelt = [repr(float(edge)) for edge in edges]
     if not spelt:

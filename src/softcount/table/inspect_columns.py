@@ -1,11 +1,12 @@
-"""Inspection of columns: the first pass over a table that decides kinds."""
+"""The first pass over a table: the kind of every column (category, count, real number, text), and how it is read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,23 +17,27 @@ from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.sources.frames import LOOK_WHOLE
-from softcount.table.cell_forms import WHOLE, CellForm, NumberForm, decimals_of, named_type, rounded_form
-from softcount.table.cell_values import MissingWords, numbers, too_large
+from softcount.table.cell_forms import (
+    NO_HABITS,
+    WHOLE,
+    CellHabits,
+    NumberForm,
+    detect_decimal_mark,
+    detect_rounding,
+)
+from softcount.table.cell_values import MissingWords, count_decimals, numbers, too_large, type_name
 from softcount.table.column_facts import (
     FEW_CELLS,
     FEW_TEXTS,
-    NO_HABITS,
-    CellHabits,
     Facts,
     Meant,
     alike_to_draw,
     cell_codes,
     counted_rows,
-    decimal_mark,
     facts_of,
+    is_few,
     number_facts,
 )
-from softcount.table.kinds import FEWEST, IDENTIFIER_ROWS, LEAST_ROWS, MOST, Verdict, decide_numbers, is_few
 from softcount.table.schema import (
     BLANK,
     LOOKED_AT,
@@ -52,20 +57,18 @@ from softcount.text import Reading
 
 NO_VALUES = "every value missing"
 """Why a column without a value is left out."""
-
 IGNORE = "ignore"
 FEW_REPEATS = 0.9
-"""The share of different rows in a long table from which on its repeats are too few to matter."""
+"""Share of distinct rows in a long table from which on its repeats are too few to matter."""
 FIRST_CELLS = 200
-"""Cells that tell what begins the decimals of a table's numbers."""
+"""Cells that decide the decimal mark of a table."""
 
 
 class Request(Struct, frozen=True):
-    """What the caller has said about the columns; `named` tables may hold identifiers, bare arrays not.
+    """Settings of the caller for the columns; `named` tables may hold identifiers, bare arrays not.
 
-    The kinds of columns in `guessed` were not declared by anybody: earlier rows suggested them. `groups` are the
-    classes of the rows looked at, below 0 where unknown; None where there are none to know. `weights` are those of the
-    rows.
+    The kinds of columns in `guessed` were suggested by earlier rows, not declared. `groups` are the classes of the
+    first rows, below 0 where unknown; None without classes. `weights` are those of the rows.
     """
 
     kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
@@ -77,27 +80,34 @@ class Request(Struct, frozen=True):
     groups: np.ndarray | None = None
     weights: np.ndarray | None = None
 
-    def of_rows(self, rows: np.ndarray | None) -> Request:
-        """The request for some of the rows: their classes."""
-        if rows is None or self.groups is None:
-            return self
-        return replace(self, groups=self.groups[rows])
+
+class Verdict(NamedTuple):
+    """A column's kind and why; a note where its owner should know."""
+
+    kind: Kind
+    why: str
+    used: bool = True
+    note: str = ""
 
 
-def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
-    """How to read each column of the first rows, and what to tell the table's owner."""
+def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
+    """How to read each column of the first rows, and notes for the table's owner."""
     plans: list[ColumnPlan] = []
     notes: list[str] = []
     if request.habits.decimal is None:
-        texts = {key: column for key, column in columns.items() if cell_type(column.type) is CellType.TEXT}
-        first = {key: _first_cells(column) for key, column in texts.items()}
-        mark = decimal_mark({key: some for key, some in first.items() if "," in "".join(some)})
+        texts = (column for column in columns.values() if cell_type(column.type) is CellType.TEXT)
+        mark = detect_decimal_mark(some for some in map(_first_cells, texts) if "," in "".join(some))
         request = replace(request, habits=request.habits._replace(decimal=mark))
     found: dict[Key, Facts] = {}
     for key, column in columns.items():
-        _refuse_nested(key, cell_type(column.type), request)
-        if _text_plan(key, request) is None:
-            declared = request.kinds.get(key)
+        declared = request.kinds.get(key)
+        sequences = isinstance(declared, Reading) and declared.analyzer == "steps"
+        if cell_type(column.type) is CellType.NESTED and declared != IGNORE and not sequences:
+            raise DataError(
+                f"{wording.column(key)} holds nested or binary values, which cannot be modelled. Leave it out: "
+                f"{remedies.kind(key, IGNORE)}. Lists of steps are sequences: {remedies.kind(key, 'markov')}"
+            )
+        if not is_text(declared):
             numeric = declared is not None and declared != IGNORE and _kind(key, declared).numeric
             meant = Meant(key in request.levels or (declared is not None and not numeric), numeric, request.habits)
             found[key] = facts_of(key, column, request.words, meant)
@@ -105,18 +115,20 @@ def look(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan]
     for key, column in columns.items():
         if key in found:
             plan, note = plan_of(found[key], request, column, rows)
-            written, cells = plan.field.written, "" if request.words.trim else named_type(column.type)
-            if cell_type(column.type) is CellType.TEXT and isinstance(written, NumberForm) and not written.spelt:
-                written = replace(written, decimals=decimals_of(_first_cells(column)))
+            written, cells = plan.field.written, "" if request.words.trim else type_name(column.type)
+            if cell_type(column.type) is CellType.TEXT and isinstance(written, NumberForm) and not written.is_text:
+                written = replace(written, decimals=count_decimals(_first_cells(column)))
             plans.append(replace(plan, field=replace(plan.field, written=written, cells=cells)))
-            notes.extend(said for said in (found[key].note, note) if said)
+            notes.extend(filter(None, (found[key].note, note)))
         else:
-            plans.extend(filter(None, [_text_plan(key, request)]))
+            declared = request.kinds[key]
+            reading = declared if isinstance(declared, Reading) else DEFAULT_READING
+            plans.append(ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading)))
     return keep_something(plans, notes)
 
 
 def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], request: Request) -> np.ndarray | None:
-    """The rows that count as evidence of what undeclared columns are; None is every row, if repeats cannot matter."""
+    """The rows that decide the kinds of undeclared columns; None for every row, if repeats cannot matter."""
     rows = max((facts.rows for facts in found.values()), default=0)
     undeclared = [x for key, x in found.items() if key not in request.kinds and key not in request.levels]
     few = any(x.whole and 2 < x.different <= MOST for x in undeclared)
@@ -139,47 +151,34 @@ def _first_cells(column: Any) -> list[str]:
     return [cell for cell in flat(column[:FIRST_CELLS]).to_pylist() if cell]
 
 
-def _refuse_nested(key: Key, cells: CellType, request: Request) -> None:
-    said = request.kinds.get(key)
-    sequences = isinstance(said, Reading) and said.analyzer == "steps"
-    if cells is CellType.NESTED and said != IGNORE and not sequences:
-        raise DataError(
-            f"{wording.column(key)} holds nested or binary values, which cannot be modelled. "
-            f"Leave it out: {remedies.kind(key, IGNORE)}. Lists of steps are sequences: {remedies.kind(key, 'markov')}"
-        )
-
-
 def plan_of(
     facts: Facts, request: Request, column: Any = None, rows: np.ndarray | None = None
 ) -> tuple[ColumnPlan, str]:
-    """How to read one column, and a note or nothing. `rows` are the places of rows that count; None is every row."""
+    """How to read one column, and a note or nothing. `rows` are the places of rows that count; None for every row."""
     key = facts.key
     forced = request.kinds.get(key)
     if forced == IGNORE:
         return ColumnPlan(Field(key, Kind.IDENTIFIER, "left out by request", used=False, declared=True)), ""
-    if forced is None and key in request.levels:
-        forced = Kind.CATEGORICAL
-    if forced is not None:
-        return _declared(facts, _kind(key, forced), request, column), ""
-    verdict = _tick_box(facts) or decide(facts.of_rows(rows), request.named, request.of_rows(rows).groups)
+    if forced is not None or key in request.levels:
+        kind, values = Kind.CATEGORICAL if forced is None else _kind(key, forced), facts.values
+        if kind.numeric and values is None and column is not None:
+            found = numbers(column, request.words.among(facts.missing), key, 0, padded=True)
+            values = found[~np.isnan(found)]
+        used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
+        plan = _base(facts, values, request).as_kind(kind, "declared", used=used)
+        return replace(plan, field=replace(plan.field, declared=True), guessed=key in request.guessed), ""
+    groups = request.groups if rows is None or request.groups is None else request.groups[rows]
+    verdict = _tick_box(facts) or decide(facts.of_rows(rows), request.named, groups)
     why = verdict.why
     if facts.written is not None and verdict.kind.numeric:
-        why = facts.written.said if facts.cells is CellType.TIME else f"{facts.written.said} ({why})"
+        form = facts.written.description
+        why = form if facts.cells is CellType.TIME else f"{form} ({why})"
     plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
     if verdict.kind is Kind.TEXT:
         plan = replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
     if facts.different == 1 and verdict.used:
         plan = replace(plan, extra=(BLANK,))
     return plan, verdict.note
-
-
-def _text_plan(key: Key, request: Request) -> ColumnPlan | None:
-    """The plan of a column that is declared text: nothing need be known of its cells."""
-    said = request.kinds.get(key)
-    if not is_text(said):
-        return None
-    reading = said if isinstance(said, Reading) else DEFAULT_READING
-    return ColumnPlan(Field(key, Kind.TEXT, "declared", declared=True, reading=reading))
 
 
 def _kind(key: Key, forced: Any) -> Kind:
@@ -191,48 +190,33 @@ def _kind(key: Key, forced: Any) -> Kind:
 
 
 def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
-    """The column as known before its kind is: anchors, levels that exist, how text is read."""
+    """The plan of a column before its kind is known: anchors, levels that exist, how its cells are written."""
     extra = tuple(request.levels.get(facts.key, ()))
     as_numbers = facts.values is not None and not any(isinstance(level, str) and level != BLANK for level in extra)
     wide = facts.different + len(extra) > NARROW_LEVELS
-    has_numbers = values is not None and len(values) > 0
+    written = facts.written
+    plain = facts.cells in (CellType.WHOLE, CellType.TEXT, CellType.FLOAT)
+    if written is None and plain and facts.values is not None:  # the number of decimals, to write them again
+        written = WHOLE if facts.whole else detect_rounding(facts.values)
     return ColumnPlan(
-        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=_written(facts)),  # type: ignore[arg-type]  # one of the three
+        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=written),
         as_numbers=as_numbers,
         number_like=facts.values is not None,
         constant=facts.only,
-        plain=anchor_of(values) if has_numbers else None,  # type: ignore[arg-type]
-        logged=log_anchor_of(values) if has_numbers and values.min() > 0 else NO_ANCHOR,  # type: ignore[union-attr, arg-type]
+        plain=None if values is None or not len(values) else anchor_of(values),
+        logged=log_anchor_of(values) if values is not None and len(values) and values.min() > 0 else NO_ANCHOR,
         extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is CellType.TEXT else extra,
     )
 
 
-def _written(facts: Facts) -> CellForm | None:
-    """How the numbers of a column are written; of plain ones with how many decimals, so that they come back so."""
-    plain = facts.cells in (CellType.WHOLE, CellType.TEXT, CellType.FLOAT) and facts.values is not None
-    if facts.written is not None or not plain or facts.values is None:
-        return facts.written
-    return WHOLE if facts.whole else rounded_form(facts.values)
-
-
-def _declared(facts: Facts, kind: Kind, request: Request, column: Any) -> ColumnPlan:
-    values = facts.values
-    if kind.numeric and values is None and column is not None:
-        found = numbers(column, request.words.among(facts.missing), facts.key, 0, padded=True)
-        values = found[~np.isnan(found)]
-    used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
-    plan = _base(facts, values, request).as_kind(kind, "declared", used=used)
-    return replace(plan, field=replace(plan.field, declared=True), guessed=facts.key in request.guessed)
-
-
 def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
-    """The kind of a column that its owner has said nothing about; `groups` are its rows' classes."""
+    """The kind of a column that is not declared; `groups` are its rows' classes."""
     if facts.different <= 1:
         name = wording.column(facts.key)
         if not facts.known:
             return Verdict(Kind.CONSTANT, NO_VALUES, False, f"{name} has no values: left out")
-        said = f"always {wording.cell(facts.only)}"
-        return Verdict(Kind.CONSTANT, said, False, f"{name} is {said}: left out")
+        always = f"always {wording.cell(facts.only)}"
+        return Verdict(Kind.CONSTANT, always, False, f"{name} is {always}: left out")
     if facts.cells is CellType.TRUTH:
         return Verdict(Kind.CATEGORICAL, "true or false")
     if facts.values is None:
@@ -243,17 +227,17 @@ def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdi
         return Verdict(Kind.REAL, "dates or times")
     if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
-    return decide_numbers(facts, named, groups)
+    return _decide_whole(facts, named, groups) if facts.whole else _decide_real(facts, "numbers with decimals")
 
 
 FEWEST_TICKS = 5
-"""Cells with and without the value that a tick box must have among the rows looked at."""
+"""Cells with the value, and missing cells, that a tick box has at least among the first rows."""
 
 
 def _tick_box(facts: Facts) -> Verdict | None:
-    """The verdict on a column whose cells hold one value or nothing; None of others.
+    """The verdict on a column whose cells hold one value or nothing; None for others.
 
-    Whether the value is there is what such a column says. Of numbers with decimals and of times it is no tick.
+    The information of such a column is whether the value is there. Decimals and times are not ticks.
     """
     blank = facts.rows - facts.known
     if facts.different != 1 or min(facts.known, blank) < FEWEST_TICKS or facts.cells is CellType.TIME:
@@ -266,15 +250,15 @@ def _tick_box(facts: Facts) -> Verdict | None:
 
 
 MANY_WORDS = 4
-"""Words in a cell, on average, from which on it is no category."""
+"""Mean number of words in a cell from which on cells are not categories."""
 RUNNING_WORDS = 8
-"""Words in a cell, on average, from which on they are counted without being asked for."""
+"""Mean number of words in a cell from which on they are counted by default."""
 
 
 def _decide_text(facts: Facts, named: bool) -> Verdict:
     name, count = wording.column(facts.key), facts.different
     if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
-        # A mean number of words is not rounded up to where running text begins.
+        # Not rounded up to `RUNNING_WORDS`, where running text begins.
         near = facts.words < RUNNING_WORDS <= round(facts.words)
         about = f"{math.floor(10 * facts.words) / 10:.1f}" if near else f"{facts.words:.0f}"
         why = f"text of about {about} words"
@@ -293,52 +277,278 @@ def _decide_text(facts: Facts, named: bool) -> Verdict:
 
 
 def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[ColumnPlan], list[str]]:
-    """The plans, with columns taken back in where nothing would be left of a table that has values."""
+    """The plans; if no column would be used, with columns that have values taken back in."""
     if any(plan.field.used for plan in plans):
         return plans, notes
     able = [plan for plan in plans if not plan.field.declared]
     able = [plan for plan in able if plan.field.kind is not Kind.CONSTANT or plan.constant is not None]
     by_kind = ({plan.key for plan in able if plan.field.kind is kind} for kind in (Kind.TEXT, Kind.CONSTANT))
     chosen = next(filter(None, by_kind), {plan.key for plan in able[:1]})
-    kept = [_taken_back(plan) if plan.key in chosen else plan for plan in plans]
-    said = [f"{wording.column(key)} is kept: the table has nothing else" for key in sorted(chosen, key=str)]
+    kept = []
+    for plan in plans:
+        if plan.key in chosen and plan.field.kind is Kind.TEXT:
+            plan = replace(plan, field=replace(plan.field, used=True))
+        elif plan.key in chosen:
+            plan = plan.as_kind(Kind.REAL if plan.number_like else Kind.CATEGORICAL, plan.field.why)
+        kept.append(plan)
+    added = [f"{wording.column(key)} is kept: the table has nothing else" for key in sorted(chosen, key=str)]
     about = tuple(wording.column(key) + " " for key in chosen)
-    return kept, [note for note in notes if not note.startswith(about)] + said
+    return kept, [note for note in notes if not note.startswith(about)] + added
 
 
-def _taken_back(plan: ColumnPlan) -> ColumnPlan:
-    if plan.field.kind is Kind.TEXT:
-        return replace(plan, field=replace(plan.field, used=True))
-    kind = Kind.REAL if plan.number_like else Kind.CATEGORICAL
-    return plan.as_kind(kind, plan.field.why)
+# -- numbers: categories, counts, amounts, identifiers or real numbers
+
+IDENTIFIER_ROWS = 10
+IDENTIFIER_SHARE = 0.5
+"""Share of distinct values from which on a column with the name of an identifier is left out."""
+COUNTABLE = 20.0
+"""Mean up to which whole numbers may be counts: above, a normal fits as well, and temperatures are not counts."""
+ZEROS = 0.1
+"""Share of zeros from which on numbers of 0 or more are amounts, whatever the others are like."""
+
+_ID_NAME = re.compile(
+    r"(?i:(?:.*[_. -])?(?:id|uuid|guid|index|idx)|row_?(?:num|number|names?|id)|unnamed: 0)|.*[a-z]I[dD]"
+)
+_MEASURED_NAME = re.compile(
+    r"(?i:(?:.*[_. -])?(?:age|years?|temp(?:erature)?s?|degrees?|scores?|grades?|marks?)(?:[_. -].*)?)"
+)
 
 
-# Two-dimensional arrays of numbers: looked at briefly, and handed over without copying where nothing need change.
+def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdict:
+    """Whole numbers; only columns of `named` tables may be identifiers."""
+    few, values = is_few(facts.different, facts.known), facts.values
+    assert values is not None
+    run = facts.different == facts.known >= IDENTIFIER_ROWS and float(values.max() - values.min()) == facts.known - 1
+    identifier = named and (run or (isinstance(facts.key, str) and _ID_NAME.fullmatch(facts.key.strip()) is not None))
+    if identifier and not few:
+        return _identifier(facts)
+    levels = Verdict(Kind.CATEGORICAL, f"whole numbers, {facts.different} distinct")
+    if identifier or not FEWEST <= facts.different <= MOST:
+        return levels if few else _as_numbers(facts)
+    return _by_rows_left_out(facts, levels if few else None, groups)
+
+
+def _as_numbers(facts: Facts) -> Verdict:
+    values: Any = facts.values
+    measured = isinstance(facts.key, str) and _MEASURED_NAME.fullmatch(facts.key.strip()) is not None
+    mean = float(values.mean())
+    countable = not measured and values.min() >= 0 and mean <= COUNTABLE
+    if countable and 0.5 * mean <= float(values.var()) <= 1.5 * mean:
+        return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
+    return _decide_real(facts, f"whole numbers, {facts.different} distinct")
+
+
+def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray | None) -> Verdict:
+    """`levels` if the rule of thumb gave that, else numbers, unless the other predicts left-out rows better.
+
+    Without known classes numbers stay numbers: what makes categories of them may be the classes to be found. Categories
+    do not become amounts, which predicted digits and Titanic worse, whatever one column alone had promised.
+    """
+    assert facts.values is not None
+    known = None if groups is None or facts.there is None else groups[: facts.rows][facts.there]
+    compared = counted(facts.values, known) if levels is not None or known is not None else None
+    if compared is None:
+        return levels or _as_numbers(facts)
+    counts = compared[1]
+    # Only if categories have few rows each can numbers, with fewer parameters, predict noticeably better.
+    if levels is not None and not len(counts) * (counts.shape[1] - 1) > 2.0 * WORTH * counts.sum():
+        return levels
+    numbers = _as_numbers(facts)
+    if levels is not None and numbers.kind in (Kind.AMOUNT, Kind.POSITIVE):
+        return levels
+    gain = gain_of_levels(*compared, numbers.kind)
+    if levels is None and gain.values > CLEAR and gain.classes > 0:
+        why = f"whole numbers, {facts.different} distinct: predicted better as categories"
+        return Verdict(Kind.CATEGORICAL, why)
+    if levels is not None and gain.values < -TIE and gain.classes <= 0:
+        return numbers._replace(why=f"{numbers.why}: predicted better as numbers")
+    return levels or numbers
+
+
+def _identifier(facts: Facts) -> Verdict:
+    """Left out if most values differ; categories if they repeat."""
+    name, count, rows = wording.column(facts.key), facts.different, facts.known
+    if rows < IDENTIFIER_ROWS or count < IDENTIFIER_SHARE * rows:
+        return Verdict(Kind.CATEGORICAL, f"whole numbers under the name of an identifier, {count} distinct")
+    keep = remedies.kind(facts.key, "real")
+    if count == rows:
+        note = f"{name} numbers the rows: left out as an identifier ({keep} to keep it)"
+        return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)
+    said = f"{100 * count / rows:.0f} % of its values differ"
+    note = f"{name} is named as an identifier, and {said}: left out ({keep} to keep it)"
+    return Verdict(Kind.IDENTIFIER, f"whole numbers, {said}", False, note)
+
+
+def _decide_real(facts: Facts, why: str) -> Verdict:
+    """Amounts are often 0, or skewed but for zeros: rain, capital gains, fares."""
+    values: Any = facts.values
+    if is_skewed(values):
+        return Verdict(Kind.POSITIVE, f"{why}, above zero over several sizes")
+    above = values[values > 0]
+    several = float(values.min()) == 0.0 and len(np.unique(above)) >= 2
+    if several and (len(above) <= (1.0 - ZEROS) * len(values) or is_skewed(above)):
+        share = np.count_nonzero(values == 0) / facts.known
+        return Verdict(Kind.AMOUNT, f"{why}, {100 * share:.0f} % of them 0 and the others above")
+    return Verdict(Kind.REAL, why)
+
+
+def is_skewed(values: Any) -> bool:
+    """Whether numbers are all above zero, span a factor of 100, and are more like a lognormal than like a normal."""
+    low, high = float(values.min()), float(values.max())
+    if low <= 0 or low >= high / 100:
+        return False
+    unit = values / high
+    logs = np.log(values) - np.log(high)
+    return bool(-0.5 * np.log(logs.var()) - logs.mean() > -0.5 * np.log(unit.var()))
+
+
+# -- categories or numbers: which predicts left-out rows better
+
+FEWEST, MOST = 5, 30
+"""Distinct values of columns that are compared: with fewer both say the same, with more each has too few rows."""
+LEAST_ROWS = 50
+"""Rows from which on they are compared: on 25 drawn ratings either choice was worse than the rule of thumb."""
+WORTH = 0.01
+"""Nats per row that numbers can save at most, by having fewer parameters, from which on they are compared."""
+MOST_CELLS = 10_000
+"""Classes times distinct values up to which they are compared."""
+CLEAR = 0.1
+"""Nats per row by which categories must predict values better before numbers, which know their neighbours, give way."""
+TIE = 0.005
+"""Nats per row by which numbers must predict values better before categories give way to them."""
+SMALLEST = 1e-300
+
+
+def counted(values: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """The distinct values, and (classes x values) their counts; None if they are too few or too many to compare.
+
+    `groups` are the classes of the rows, below 0 where unknown; without any, all rows are of one.
+    """
+    if groups is not None and (groups < 0).any():
+        known = groups >= 0
+        values, groups = (values[known], groups[known]) if known.any() else (values, None)
+    if len(values) < LEAST_ROWS:
+        return None
+    different, codes = np.unique(values, return_inverse=True)
+    classes = 1 if groups is None else int(groups.max()) + 1
+    if not FEWEST <= len(different) <= MOST or classes * len(different) > MOST_CELLS:
+        return None
+    cells = codes if groups is None else codes + len(different) * groups
+    counts = np.bincount(cells, minlength=classes * len(different)).reshape(classes, -1).astype(np.float64)
+    return different, counts[counts.sum(axis=1) > 0]
+
+
+class Gain(NamedTuple):
+    """Nats per row by which categories predict left-out rows better: of values in a class, and of classes."""
+
+    values: float
+    classes: float
+
+
+def gain_of_levels(different: np.ndarray, counts: np.ndarray, kind: Kind) -> Gain:
+    """How much better categories predict left-out rows than numbers of a kind; each class has one prior row of either.
+
+    >>> gain_of_levels(np.arange(5.0), np.array([[30.0, 1.0, 1.0, 1.0, 30.0]]), Kind.REAL).values > CLEAR
+    True
+    """
+    levels, numbers = (_left_out_scores(different, counts, how) for how in (_levels, _NUMBERS[kind]))
+    return Gain(*((levels - numbers) / counts.sum()).tolist())
+
+
+def _left_out_scores(different: np.ndarray, counts: np.ndarray, how: Callable[..., np.ndarray]) -> np.ndarray:
+    """Log-probabilities of all rows, each given the others: of values given classes, and of classes given values."""
+    alone = np.maximum(how(different, counts, 1.0), SMALLEST)
+    shares = counts.sum(axis=1, keepdims=True)
+    joint = shares * np.maximum(how(different, counts, 0.0), SMALLEST)
+    here = shares * alone
+    seen = counts > 0
+    of_class = here / (joint.sum(axis=0) - joint + here)
+    return np.array([counts[seen] @ np.log(alone[seen]), counts[seen] @ np.log(of_class[seen])])
+
+
+# Below: the probability of each value in each class, by the rows of the class less `without` rows of that value.
+
+
+def _levels(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
+    """With one prior count per category."""
+    rows = counts.sum(axis=1, keepdims=True)
+    return np.asarray((np.maximum(counts - without, 0.0) + 1.0) / (rows - without + counts.shape[1]))
+
+
+def _rounded_lognormal(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
+    return _between(np.log(different), counts, (np.log(different - 0.5), np.log(different + 0.5)), without)
+
+
+def _rounded_amount(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
+    """Zeros by their share, the others by a lognormal."""
+    rows = counts.sum(axis=1, keepdims=True)
+    none = counts[:, :1]
+    none_of = (np.maximum(none - without, 0.0) + 1.0) / (rows - without + 2.0)
+    some_of = (np.maximum(rows - none - without, 0.0) + 1.0) / (rows - without + 2.0)
+    above = _rounded_lognormal(different[1:], counts[:, 1:], without)
+    return np.concatenate([none_of, some_of * above], axis=1)
+
+
+def _poisson(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
+    rows, total = counts.sum(axis=1, keepdims=True), (counts @ different)[:, None]
+    rate = (np.maximum(total - without * different, 0.0) + total.sum() / rows.sum()) / (rows - without + 1.0)
+    factorials = np.array([math.lgamma(value + 1.0) for value in different.tolist()])
+    return np.asarray(np.exp(different * np.log(rate) - rate - factorials))
+
+
+def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.ndarray], without: float) -> np.ndarray:
+    """The mass of a normal of each class between two edges; its prior is one row with the spread of the column."""
+    pooled = counts.sum(axis=0)
+    centre = float(pooled @ at / pooled.sum())
+    at = at - centre
+    squared = at * at
+    rows = np.maximum(counts.sum(axis=1, keepdims=True) - without, 0.0)
+    mean = ((counts @ at)[:, None] - without * at) / np.maximum(rows, 1.0)
+    squares = (counts @ squared)[:, None] - without * squared - rows * mean * mean
+    spread = float(pooled @ squared / pooled.sum())
+    deviation = np.sqrt(2.0 * (np.maximum(squares, 0.0) + spread) / (rows + 1.0))
+    low, high = ((edge - centre - mean) / deviation for edge in edges)
+    low, high = np.where(low > 0, low, -high), np.where(low > 0, high, -low)  # in the upper tail no digits are lost
+    found = [math.erfc(a) - math.erfc(b) for a, b in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)]
+    return 0.5 * np.array(found).reshape(low.shape)
+
+
+_NUMBERS: dict[Kind, Callable[..., np.ndarray]] = {
+    Kind.REAL: lambda at, counts, without: _between(at, counts, (at - 0.5, at + 0.5), without),
+    Kind.POSITIVE: _rounded_lognormal,
+    Kind.AMOUNT: _rounded_amount,
+    Kind.COUNT: _poisson,
+}
+
+# -- two-dimensional arrays of numbers
 
 NARROW = 1_024
-"""Widest range of values counted in bins for all columns at once."""
+"""Widest range of values that is counted in bins for all columns together."""
 
 ANCHORED_BY = 256
-"""Rows, spread over the first ones, whose medians are anchors: of all of them that took a third of a small fit."""
+"""Rows, spread over the first ones, whose medians are anchors: with all of them it took a third of a small fit."""
 
 LARGEST = 2**62
 """Beyond this, differences might not fit."""
 
 
-def look_dense(array: np.ndarray, request: Request) -> tuple[list[ColumnPlan], list[str]]:
-    """How to read each column of an array: floats are real, whole numbers are decided by looking."""
-    looked = _look_floats(array, request) if array.dtype.kind == "f" else _look_wholes(array, request)
+def inspect_array(array: np.ndarray, request: Request) -> tuple[list[ColumnPlan], list[str]]:
+    """How to read each column of an array: floats are real, the first rows decide on whole numbers."""
+    looked = _inspect_floats(array, request) if array.dtype.kind == "f" else _inspect_wholes(array, request)
     return keep_something([plan for plan, _ in looked], [note for _, note in looked if note])
 
 
-def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
-    """Few levels per column, the usual case, are found for all columns at once; other columns one by one."""
+def _inspect_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
+    """Columns with few levels, the usual case, are found together; other columns one by one."""
     plain = array.dtype.kind in "iu" and not request.words.numbers
     head, kinds = array[:LOOK_WHOLE], request.kinds
     few = _few_levels(head) if plain else {}
     counted, rows = None, len(head)
-    if rows < LEAST_ROWS or any(len(few.get(place, ())) not in range(1, FEWEST) for place in range(array.shape[1])):
-        counted = _counted_dense_rows(head, request)
+    many = any(len(few.get(place, ())) not in range(1, FEWEST) for place in range(array.shape[1]))
+    if head.size and (many or rows < LEAST_ROWS):
+        sides = [] if request.groups is None else [request.groups[:rows].astype(np.int64)]
+        cells = [*np.ascontiguousarray(head.T, dtype=np.int64), *sides]
+        counted = counted_rows(cells, None if request.weights is None else request.weights[:rows])
     if counted is not None:
         rows = len(counted)
         few = {place: x for place, x in few.items() if is_few(len(x), rows)}
@@ -346,29 +556,19 @@ def _look_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
         if kinds.get(place) is not Kind.CATEGORICAL or place in request.levels:
             few.pop(place, None)
     few = {place: x for place, x in few.items() if place in kinds or len(x) < FEWEST or rows < LEAST_ROWS}
-    return [
-        (_coded(place, few[place], place in kinds), "") if place in few else _look_whole(array, place, request, counted)
-        for place in range(array.shape[1])
-    ]
-
-
-def _coded(place: int, levels: list[int], declared: bool) -> ColumnPlan:
-    why = "declared" if declared else f"whole numbers, {len(levels)} distinct"
-    field = Field(place, Kind.CATEGORICAL, why, declared=declared)
-    return ColumnPlan(field, as_numbers=True, number_like=True, seen=tuple(levels))
-
-
-def _counted_dense_rows(head: np.ndarray, request: Request) -> np.ndarray | None:
-    """The rows that count as evidence of what the columns are; None is every row, once."""
-    if not head.size:
-        return None
-    sides = [] if request.groups is None else [request.groups[: len(head)].astype(np.int64)]
-    columns = list(np.ascontiguousarray(head.T, dtype=np.int64))
-    return counted_rows([*columns, *sides], None if request.weights is None else request.weights[: len(head)])
+    found: list[tuple[ColumnPlan, str]] = []
+    for place in range(array.shape[1]):
+        if place in few:
+            why = "declared" if place in kinds else f"whole numbers, {len(few[place])} distinct"
+            spec = Field(place, Kind.CATEGORICAL, why, declared=place in kinds)
+            found.append((ColumnPlan(spec, as_numbers=True, number_like=True, seen=tuple(few[place])), ""))
+        else:
+            found.append(_inspect_whole(array, place, request, counted))
+    return found
 
 
 def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
-    """The levels of those columns that have few enough to be categories: what `is_few` says, for all at once."""
+    """The levels of the columns with few enough to be categories, as `is_few` decides."""
     low, high = head.min(axis=0), head.max(axis=0)
     narrow = np.flatnonzero((high <= LARGEST) & (low >= -LARGEST))
     narrow = narrow[high[narrow].astype(np.int64) - low[narrow].astype(np.int64) < NARROW]
@@ -385,7 +585,9 @@ def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
     }
 
 
-def _look_whole(array: np.ndarray, place: int, request: Request, counted: np.ndarray | None) -> tuple[ColumnPlan, str]:
+def _inspect_whole(
+    array: np.ndarray, place: int, request: Request, counted: np.ndarray | None
+) -> tuple[ColumnPlan, str]:
     cells = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
     column = array[:LOOK_WHOLE, place].astype(np.float64)
     for mark in request.words.numbers:
@@ -401,7 +603,7 @@ def _varies(column: np.ndarray, step: int = 65_536) -> bool:
     return any(bool(np.any(column[at : at + step] != first)) for at in range(0, len(column), step))
 
 
-def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
+def _inspect_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
     head = np.asarray(array[:LOOKED_AT], dtype=np.float64)
     if math.isfinite(float(head.sum())):
         at, scale = anchors_of(head[:: max(1, len(head) // ANCHORED_BY)])
@@ -416,20 +618,19 @@ def _look_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, 
     constant: list[bool] = still.tolist()
     spoken = {*request.kinds, *request.levels}
     simple = bool(np.isfinite(head).all())
+    found: list[tuple[ColumnPlan, str]] = []
+    for place, anchor in enumerate(plain):
+        kind = request.kinds.get(place)
+        if constant[place] or (place in spoken and not (simple and kind == Kind.REAL and place not in request.levels)):
+            found.append(_inspect_float(array, place, head, anchor, request))
+            continue
+        why = "numbers" if kind is None else "declared"
+        spec = Field(place, Kind.REAL, why, anchor=anchor.at, scale=anchor.scale, declared=kind is not None)
+        found.append((ColumnPlan(spec, number_like=True, plain=anchor), ""))
+    return found
 
-    def look(place: int) -> tuple[ColumnPlan, str]:
-        said = request.kinds.get(place)
-        if constant[place] or (place in spoken and not (simple and said == Kind.REAL and place not in request.levels)):
-            return _look_float(array, place, head, plain[place], request)
-        anchor, declared = plain[place], said is not None
-        why = "declared" if declared else "numbers"
-        kept = Field(place, Kind.REAL, why, anchor=anchor.at, scale=anchor.scale, declared=declared)
-        return ColumnPlan(kept, number_like=True, plain=anchor), ""
 
-    return [look(place) for place in range(array.shape[1])]
-
-
-def _look_float(
+def _inspect_float(
     array: np.ndarray, place: int, head: np.ndarray, anchor: Anchor, request: Request
 ) -> tuple[ColumnPlan, str]:
     column = head[:, place]

@@ -15,10 +15,10 @@ from softcount.sources.arrow_columns import CellType, cell_type, flat
 from softcount.sources.frames import LOOK_WHOLE, TEXT, DenseSource, SparseSource, text_column
 from softcount.sources.open_source import open_source
 from softcount.sources.source import CONTENT_DECIDES, FileFormat, Source, refuse_empty
-from softcount.table.cell_forms import decimals_of
-from softcount.table.cell_values import MissingWords, mask_words, numbers
-from softcount.table.column_facts import CellHabits, Facts, Meant, cell_codes, facts_of
-from softcount.table.inspect_columns import IGNORE, Request, look, look_dense
+from softcount.table.cell_forms import CellHabits
+from softcount.table.cell_values import MissingWords, count_decimals, mask_words, numbers
+from softcount.table.column_facts import Facts, Meant, cell_codes, facts_of
+from softcount.table.inspect_columns import IGNORE, Request, inspect_array, inspect_columns
 from softcount.table.labels import NUMBERED_CLASSES, check_weights, numeric_target
 from softcount.table.schema import MISSING, ColumnPlan, Field, Key, Kind, Schema
 from softcount.table.table import Sides, Table, TableParts, refuse_unequal
@@ -152,7 +152,7 @@ def _open(
         if sides.target is not None:
             classes = source.array[:LOOK_WHOLE, sides.target.key]
             request = replace(request, groups=np.unique(classes, return_inverse=True)[1])
-        plans, notes = look_dense(source.array, request)
+        plans, notes = inspect_array(source.array, request)
         plans = [plan for plan in plans if plan.key not in apart]
     else:
         told = [] if sides.target is None else [sides.target.key]
@@ -163,7 +163,7 @@ def _open(
         declared = {key for key, said in request.kinds.items() if said not in NUMERIC}
         first, taken = mask_words(first, request.words, {*told, *request.levels, *declared}, source.n_rows)
         request = replace(request, groups=cell_codes(first.pop(told[0])) if told else request.groups)
-        plans, notes = look(first, request)
+        plans, notes = inspect_columns(first, request)
         notes = [*taken, *notes]
     if source.whys:  # documents know what they are without being looked at
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
@@ -266,7 +266,9 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     if not declared and (cells is not CellType.TEXT or source.text_file):
         _refuse_numeric_target(facts_of(target, column, request.words, Meant(habits=request.habits)))
     spec = Field(target, Kind.CATEGORICAL, "target", wide=True, declared=declared)
-    spelt = numeric and source.text_file and decimals_of(column[:SPELT_LABELS].to_pylist()) > 0  # "1.0" in a text file
+    spelt = (
+        numeric and source.text_file and count_decimals(column[:SPELT_LABELS].to_pylist()) > 0
+    )  # "1.0" in a text file
     return ColumnPlan(spec, as_numbers=numeric, number_like=numeric), cells is CellType.FLOAT or spelt
 
 
@@ -280,5 +282,5 @@ def _refuse_numeric_target(facts: Facts) -> None:
         raise numeric_target(facts.key, f"row {np.flatnonzero(facts.there)[first] + 1:,} holds {values[first]:g}")
     count = len(np.unique(values))
     if count > NUMBERED_CLASSES:
-        what = "whole numbers" if facts.written is None else facts.written.said
+        what = "whole numbers" if facts.written is None else facts.written.description
         raise numeric_target(facts.key, f"{count:,} different {what} in the first {facts.rows:,} rows")

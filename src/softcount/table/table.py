@@ -263,7 +263,7 @@ class Table:
                     continue
                 padded = spec.declared or self.closed is not None
                 # Cells that only we can read would make Arrow give up on all columns of a chunk.
-                spelt = spec.missing or (spec.written is not None and spec.written.spelt)
+                spelt = spec.missing or (spec.written is not None and spec.written.is_text)
                 numeric = spec.used and spec.kind.numeric and not spelt
                 wanted[self.located[spec.key]] = Wanted(numeric, padded)
         if self.sides.target is not None:
