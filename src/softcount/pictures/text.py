@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, log10
-
-import numpy as np
 
 CELL_LIMIT = 64
 """Characters of a cell in a table; longer text is cut with an ellipsis."""
@@ -166,36 +164,34 @@ STEP, LEFT = 8, 8
 """Characters from one place of a lettered axis to the next, and before it."""
 
 
-def spark(values: Sequence[float] | np.ndarray, top: float | None = None) -> str:
+def spark(values: Iterable[float], top: float | None = None) -> str:
     """Draw numbers of 0 or more as one line of blocks; the largest (or `top`) is a whole block.
 
     >>> spark([0, 1, 2, 3, 4])
     ' ▂▄▆█'
     """
-    heights = np.nan_to_num(np.asarray(values, dtype=float), posinf=0.0)
-    most = float(heights.max(initial=0.0)) if top is None else top
-    if not most > 0:
-        return " " * len(heights)
-    places = np.round(np.clip(heights / most, 0, 1) * 8).astype(int)
-    return "".join(EIGHTHS[place] for place in places)
+    return "".join(EIGHTHS[height] for height in _eighths(values, 1, top))
 
 
-def area(values: Sequence[float] | np.ndarray, lines: int = 8) -> list[str]:
+def area(values: Iterable[float], lines: int = 8) -> list[str]:
     """Draw numbers of 0 or more as a filled curve of several lines.
 
     >>> print("\\n".join(area([0, 1, 3, 4, 2], lines=2)))
       ▄█
      ▄███
     """
-    heights = np.nan_to_num(np.asarray(values, dtype=float), posinf=0.0)
-    most = float(heights.max(initial=0.0))
-    if not most > 0:
-        return [""] * lines
-    filled = np.round(np.clip(heights / most, 0, 1) * 8 * lines).astype(int)
+    filled = _eighths(values, lines)
     return [
-        "".join(EIGHTHS[place] for place in np.clip(filled - 8 * below, 0, 8)).rstrip()
+        "".join(EIGHTHS[min(max(height - 8 * below, 0), 8)] for height in filled).rstrip()
         for below in range(lines - 1, -1, -1)
     ]
+
+
+def _eighths(values: Iterable[float], lines: int, top: float | None = None) -> list[int]:
+    """Heights in eighths of a line; what is not finite has the height 0."""
+    heights = [value if isfinite(value) else 0.0 for value in map(float, values)]
+    most = max(heights, default=0.0) if top is None else top
+    return [round(min(max(height / most, 0.0), 1.0) * 8 * lines) if most > 0 else 0 for height in heights]
 
 
 def axis(low: float, high: float, width: int) -> list[str]:
@@ -218,12 +214,14 @@ def axis(low: float, high: float, width: int) -> list[str]:
     return ["".join(marks), "".join(numbers).rstrip()]
 
 
-def lettered_curves(heights: np.ndarray, marks: Sequence[str], ends: tuple[float, float], lines: int = 12) -> list[str]:
+def lettered_curves(
+    heights: Iterable[Iterable[float]], marks: Sequence[str], ends: tuple[float, float], lines: int = 12
+) -> list[str]:
     """Draw each row of `heights` with its letter; values beyond an end stand there, NaN nowhere.
 
     Curves that meet stand side by side.
 
-    >>> print("\\n".join(lettered_curves(np.array([[0.0, 0.5, 1.0], [1.0, 0.5, 0.5]]), ["10", "20", "50"], (0, 1), 3)))
+    >>> print("\\n".join(lettered_curves([[0.0, 0.5, 1.0], [1.0, 0.5, 0.5]], ["10", "20", "50"], (0, 1), 3)))
            1 ┤  b               a
              ┤          ab      b
            0 ┤  a
@@ -234,7 +232,7 @@ def lettered_curves(heights: np.ndarray, marks: Sequence[str], ends: tuple[float
     grid = [[" "] * (STEP * len(marks) + 2) for _ in range(lines)]
     for letter, curve in zip(LETTERS, heights, strict=False):
         for place, height in enumerate(curve):
-            if np.isfinite(height):
+            if isfinite(height):
                 row = grid[lines - 1 - round(min(max((height - low) / (high - low), 0.0), 1.0) * (lines - 1))]
                 start = STEP * place + 2
                 free = [at for at in range(start, min(start + STEP, len(row))) if row[at] == " "]
