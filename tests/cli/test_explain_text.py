@@ -16,8 +16,8 @@ from cli.terminal import on_a_terminal
 from softcount.cli import main
 from softcount.pictures.text import cell_width
 from softcount.report.classes import model_page, model_record
-from softcount.report.page import Page, render_text
-from softcount.report.passage import SHOWN_LINES, WIDTH, make_passage
+from softcount.report.page import WIDTH, Page, render_text
+from softcount.report.words import SHOWN_LINES, make_passage
 
 SPAM = ["free prize call now", "claim your free prize", "win cash call claim", "free cash prize now"] * 5
 HAM = ["see you at home mum", "love you mum", "call me when home", "are you at home now"] * 5

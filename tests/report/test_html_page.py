@@ -14,7 +14,7 @@ from softcount.pictures.drawing import DARK, LIGHT, Drawing
 from softcount.pictures.text import printable
 from softcount.report.html import STYLE, render_html
 from softcount.report.page import Page, make_grid, page_blocks, render_text
-from softcount.report.passage import make_passage
+from softcount.report.words import make_passage
 
 
 def page_of(name: str) -> Page:

@@ -45,8 +45,8 @@ from softcount.report.answers import (
     number_rows,
     reasons_table,
 )
-from softcount.report.classes import class_names, format_cell
-from softcount.report.page import Page
+from softcount.report.classes import class_names
+from softcount.report.page import Page, format_cell
 from softcount.report.words import add_moved_words, begin_document, find_moved_words
 from softcount.run.local import Threads
 from softcount.sources.frames import ArrowSource

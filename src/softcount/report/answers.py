@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from softcount.pictures.text import format_count, format_number, format_share
-from softcount.report.classes import format_cell
-from softcount.report.page import Page, key_text
+from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import format_bar, format_signed
 
 if TYPE_CHECKING:

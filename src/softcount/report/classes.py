@@ -12,9 +12,8 @@ from softcount.fitted.influence import influence_meaning
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
 from softcount.report import evaluation
-from softcount.report.page import Page, Record, key_text, make_grid, make_record
+from softcount.report.page import OPEN, Page, Record, Redaction, format_cell, key_text, make_grid, make_record
 from softcount.report.quality import ColumnRecord, add_missing, add_notes, add_table, column_records, describe_role
-from softcount.report.redaction import OPEN, Redaction
 from softcount.report.words import add_words, find_text_column
 
 if TYPE_CHECKING:
@@ -375,19 +374,6 @@ def _add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
             cells += zip(key, value, strict=True) if isinstance(key, tuple) else [(key, value)]
         shown = format_list([f"{key_text(column)} {format_cell(value)}" for column, value in cells], most=8)
         page.line(f"typical row: {shown}")
-
-
-def format_cell(value: Any, digits: int = 4) -> str:
-    """Format a cell as a person reads it; those of a block in brackets.
-
-    >>> format_cell(2.5), format_cell(None), format_cell(("a", 1.0))
-    ('2.5', 'missing', '(a, 1)')
-    """
-    if value is None:
-        return "missing"
-    if isinstance(value, tuple):
-        return f"({', '.join(format_cell(part, digits) for part in value)})"
-    return format_number(value, digits) if isinstance(value, float) else str(value)
 
 
 def _add_sorting(page: Page, fitted: Fitted, found: SortedRows) -> None:

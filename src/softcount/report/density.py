@@ -12,8 +12,7 @@ from softcount.densities.kernels import WeightedPoints
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
 from softcount.pictures.chart import PAGE, Axis, Bars, Chart, class_lines
 from softcount.pictures.text import area, axis, format_count, format_list, format_number, printable, shorten, spark
-from softcount.report.page import Page, make_record
-from softcount.report.passage import WIDTH
+from softcount.report.page import WIDTH, Page, make_record
 
 ACROSS = 64
 """Columns of a drawing in a terminal."""

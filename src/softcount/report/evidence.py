@@ -15,9 +15,7 @@ from softcount.pictures.chart import Axis, Bars, Chart, class_lines, waterfall_c
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.nomogram import Nomogram, NomogramLine
 from softcount.pictures.text import format_count, format_list, format_number, format_share, shorten
-from softcount.report.classes import format_cell
-from softcount.report.page import Grid, Page, key_text, make_grid
-from softcount.report.redaction import Redaction
+from softcount.report.page import Grid, Page, Redaction, format_cell, key_text, make_grid
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow

@@ -14,7 +14,7 @@ from softcount.networks.network import Graph, Name
 from softcount.pictures.drawing import SMALL, Drawing, Point, class_tone, fit_text
 from softcount.pictures.text import cell_width, clip, format_count, printable
 from softcount.report.graph_layout import GraphLayout, lay_out
-from softcount.report.passage import WIDTH
+from softcount.report.page import WIDTH
 
 DRAWN_NODES = 40
 """Nodes up to which lines are drawn; of a larger graph every parent's children are listed."""

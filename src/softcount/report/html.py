@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from softcount.pictures.drawing import DARK, FONT, LIGHT, PICTURE_RULES, color_variables, markup
-from softcount.report.page import Grid, Heading, Page, PageBlock, Picture
-from softcount.report.passage import MarkedText, Passage
+from softcount.report.page import Grid, Heading, MarkedText, Page, PageBlock, Passage, Picture
 
 LAYOUT = """
 *{box-sizing:border-box}

@@ -12,9 +12,8 @@ from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions, wi
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.classes import starts_record
 from softcount.report.mixture import plane_marks
-from softcount.report.page import Page, make_grid, make_record
+from softcount.report.page import RARE, Page, Redaction, make_grid, make_record
 from softcount.report.quality import add_notes
-from softcount.report.redaction import RARE, Redaction
 
 if TYPE_CHECKING:
     from softcount.learn.kmeans.fit import Centres

@@ -27,8 +27,7 @@ from softcount.pictures.chart import (
 from softcount.pictures.drawing import class_tone, stack
 from softcount.pictures.text import format_count, format_number, format_share, shorten
 from softcount.report.evaluation import CRITERIA, add_selection, selection_grid
-from softcount.report.page import Page, key_text, make_grid
-from softcount.report.redaction import RARE, Redaction
+from softcount.report.page import RARE, Page, Redaction, key_text, make_grid
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import RowFindings

@@ -19,7 +19,7 @@ from softcount.report import evaluation
 from softcount.report.answers import AnswerTable, describe_given, given_record
 from softcount.report.classes import add_anomalies, add_saved, quote_files
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
-from softcount.report.page import Page, Record, key_text, make_grid, make_record
+from softcount.report.page import OPEN, Page, Record, Redaction, key_text, make_grid, make_record, redaction_of
 from softcount.report.quality import (
     ColumnRecord,
     add_drift,
@@ -30,7 +30,6 @@ from softcount.report.quality import (
     add_table,
     column_records,
 )
-from softcount.report.redaction import OPEN, Redaction, redaction_of
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import Evaluation

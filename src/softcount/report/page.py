@@ -9,15 +9,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from softcount.pictures.text import cell_width, escape_controls, printable, shorten
-from softcount.report.passage import Passage
+from softcount.pictures.text import cell_width, escape_controls, format_number, printable, shorten
 from softcount.run.progress import console_on, on_terminal
 
 if TYPE_CHECKING:
@@ -25,9 +24,13 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from softcount.learn.record import Learned
     from softcount.pictures.drawing import Drawing
+    from softcount.table.schema import Key
 
 Record = TypeVar("Record", bound=Struct)
+WIDTH = 78
+"""Columns of a line; a page sets it in by two more."""
 
 
 class Grid(Struct, frozen=True):
@@ -69,6 +72,39 @@ class Picture(Struct, frozen=True):
     def plot(self, ax: Any = None) -> Any:
         """Draw the picture on matplotlib axes."""
         return self.chart.plot(ax)
+
+
+class MarkedText(NamedTuple):
+    """A run of characters, its nats, and how strongly it is marked: 0 to 3, below 0 for the other class."""
+
+    text: str
+    nats: float = 0.0
+    tone: int = 0
+
+    @property
+    def signs(self) -> str:
+        """The signs on each side of it, two if it is marked most."""
+        return ("+" if self.tone > 0 else "-") * (2 if abs(self.tone) == 3 else min(abs(self.tone), 1))
+
+    @property
+    def width(self) -> int:
+        """Terminal columns, with its signs."""
+        return cell_width(self.text) + 2 * len(self.signs)
+
+
+class Passage(Struct, frozen=True):
+    """Lines to be shown, and the classes that marked words speak for."""
+
+    lines: tuple[tuple[MarkedText, ...], ...]
+    ours: str
+    theirs: str
+
+    def plain(self) -> Iterator[str]:
+        """Return the lines with signs around marked words, after a line on what they mean."""
+        if self.ours != self.theirs:
+            yield f"+word+ speaks for {self.ours}, -word- for {self.theirs}; two signs: strongly"
+        for line in self.lines:
+            yield "".join(f"{piece.signs}{piece.text}{piece.signs}" for piece in line)
 
 
 PageBlock = Heading | Grid | Passage | Picture | str
@@ -280,3 +316,69 @@ def key_text(key: object) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(key_text, key))
     return str(jsonable(str(key)))
+
+
+def format_cell(value: Any, digits: int = 4) -> str:
+    """Format a cell as a person reads it; those of a block in brackets.
+
+    >>> format_cell(2.5), format_cell(None), format_cell(("a", 1.0))
+    ('2.5', 'missing', '(a, 1)')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, tuple):
+        return f"({', '.join(format_cell(part, digits) for part in value)})"
+    return format_number(value, digits) if isinstance(value, float) else str(value)
+
+
+# -- redaction: nothing by which a single row could be recognised
+
+FEWEST_ROWS = 5
+"""Rows that a category or class must have to be named in a redacted report."""
+RARE = "(rare)"
+
+
+class Redaction(Struct, frozen=True):
+    """How categories and numbers are shown.
+
+    Redacted, categories of fewer than five rows have no name, no cell is shown, and numbers that come from cells are
+    rounded to two digits. `rows` are the rows of each category by column, as far as they are known.
+    """
+
+    redacted: bool = False
+    rows: dict[Key, dict[Any, float]] = {}
+
+    @property
+    def shows_cells(self) -> bool:
+        return not self.redacted
+
+    def allows(self, rows: float) -> bool:
+        """Whether this many rows are enough to be shown."""
+        return not self.redacted or rows >= FEWEST_ROWS
+
+    def level(self, key: Key, level: Any) -> str:
+        return key_text(level) if self.allows(self.rows.get(key, {}).get(level, 0.0)) else RARE
+
+    def levels(self, key: Key, levels: Sequence[Any]) -> list[str]:
+        return [self.level(key, level) for level in levels]
+
+    def number(self, value: float | None, digits: int = 4) -> str:
+        """Format a number that comes from cells."""
+        if self.redacted and value is not None:
+            value = float(f"{value:.2g}")  # a number of four digits would be shown with all of them
+        return format_number(value, digits)
+
+
+OPEN = Redaction()
+
+
+def redaction_of(fitted: Learned, redact: bool) -> Redaction:
+    """Return how categories and numbers of this model are shown."""
+    if not redact:
+        return OPEN
+    table = None if fitted.record is None else fitted.record.table
+    rows: dict[Any, dict[Any, float]] = {}
+    for column in () if table is None else table.columns:
+        levels = fitted.schema[column.key].levels
+        rows[column.key] = {levels[place]: float(n) for place, n in column.levels}
+    return Redaction(True, rows)

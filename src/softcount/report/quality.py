@@ -10,8 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import format_count, format_list, format_number, format_share
-from softcount.report.page import Page, key_text, make_grid
-from softcount.report.redaction import Redaction
+from softcount.report.page import Page, Redaction, key_text, make_grid
 from softcount.table.column_summary import ColumnSummary, TableSummary
 from softcount.table.schema import Field, Key, Kind, Schema
 

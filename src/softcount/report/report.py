@@ -24,9 +24,20 @@ from softcount.report.classes import (
 )
 from softcount.report.evaluation import add_performance, summarize_evaluation
 from softcount.report.html import render_html
-from softcount.report.page import Grid, Page, Picture, as_json, key_text, page_blocks, render_text
+from softcount.report.page import (
+    FEWEST_ROWS,
+    RARE,
+    Grid,
+    Page,
+    Picture,
+    Redaction,
+    as_json,
+    key_text,
+    page_blocks,
+    redaction_of,
+    render_text,
+)
 from softcount.report.quality import add_drift, add_notes, add_origin, add_quality
-from softcount.report.redaction import FEWEST_ROWS, RARE, Redaction, redaction_of
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import RowFindings

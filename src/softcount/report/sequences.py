@@ -15,9 +15,8 @@ from softcount.pictures.chart import PAGE, Axis, Cells, Chart, add_legend
 from softcount.pictures.drawing import Drawing, class_tone, fit_text
 from softcount.pictures.text import format_count, format_number, format_share, printable
 from softcount.report.graph import draw_ring
-from softcount.report.page import Heading, Page, key_text, make_grid, make_record
+from softcount.report.page import OPEN, RARE, Heading, Page, Redaction, key_text, make_grid, make_record
 from softcount.report.quality import ColumnRecord, add_notes, add_origin, column_records
-from softcount.report.redaction import OPEN, RARE, Redaction
 
 if TYPE_CHECKING:
     import pyarrow as pa

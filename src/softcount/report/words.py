@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,7 @@ from msgspec import Struct, field
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
-from softcount.report.page import Page, key_text, make_grid
-from softcount.report.passage import LOOKED_AT, make_passage
-from softcount.report.redaction import FEWEST_ROWS, RARE, Redaction
+from softcount.report.page import FEWEST_ROWS, RARE, WIDTH, MarkedText, Page, Passage, Redaction, key_text, make_grid
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow
@@ -28,7 +28,15 @@ TABLE_CLASSES = 4
 PAGE_WORDS, JSON_WORDS, MOVED_WORDS = 10, 50, 12
 """Words of a class on a page and in JSON, and words of a document on a page; JSON has all of those."""
 PICTURE_CLASSES, PICTURE_DOCUMENTS = 20, 3
-PAGE_WIDTH, WORD_LIMIT, NAME_LIMIT = 78, 24, 16
+WORD_LIMIT, NAME_LIMIT = 24, 16
+SHOWN_LINES = 24
+"""Lines of a document that are shown; of a longer one, those with the weightiest words."""
+
+LOOKED_AT = 1_000_000
+"""Characters of a document that are looked at to show it."""
+
+STEPS = (0.15, 0.35, 0.65)
+"""Shares of the weightiest word's nats from which a word is marked, marked well, and marked most."""
 
 
 # -- words of classes
@@ -49,7 +57,7 @@ def add_words(page: Page, fitted: Fitted, names: Sequence[str], brief: bool = Fa
         found = list(marking_words(fitted, leaf, PAGE_WORDS))
         if brief or fitted.n_groups > TABLE_CLASSES:
             shown = [printable(name) for name in names]
-            room = min(max(PAGE_WIDTH - max(map(cell_width, shown)) - 4, WORD_LIMIT), CELL_LIMIT)
+            room = min(max(WIDTH - max(map(cell_width, shown)) - 4, WORD_LIMIT), CELL_LIMIT)
             lines = [(name, join_fitting([x.word for x in own], room)) for name, own in zip(shown, found, strict=True)]
             page.grid(("class", "words"), lines)
         else:
@@ -296,3 +304,110 @@ def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None)
         for move in found.words
     ]
     return MovedDocument(key_text(found.key), document, found.total, words)
+
+
+# -- documents with their words marked
+
+Line = tuple[MarkedText, ...]
+Weights = Mapping[tuple[int, int], float]
+"""The nats of words, by the places of their first character and of the one after the last."""
+
+
+def make_passage(document: str, weights: Weights, ours: str, theirs: str, most: int = LOOKED_AT) -> Passage:
+    """Wrap a document into lines and mark its weighty words; of a long one keep the lines that matter.
+
+    No more than `most` characters are looked at.
+    """
+    lines = [short for line in _mark_lines(document[:most].rstrip(), weights) for short in _wrap(line)]
+    kept = tuple(_choose_lines(lines))
+    if len(document) > most:
+        kept += ((MarkedText(f"[only the first {most:,} of {len(document):,} characters were looked at]"),),)
+    return Passage(kept, printable(ours), printable(theirs))
+
+
+def _mark_lines(document: str, weights: Weights) -> Iterator[list[MarkedText]]:
+    """Cut each line where words begin and end; control characters are escaped."""
+    most = max(map(abs, weights.values()), default=0.0)
+    done, pieces = 0, []
+    for (start, end), nats in sorted(weights.items()):
+        strength = sum(abs(nats) >= step * most for step in STEPS) if nats else 0
+        if strength and start >= done and end <= len(document):
+            pieces.append(MarkedText(document[done:start]))
+            pieces.append(MarkedText(document[start:end], nats, strength if nats > 0 else -strength))
+            done = end
+    line: list[MarkedText] = []
+    for piece in (*pieces, MarkedText(document[done:])):
+        for place, text in enumerate(piece.text.split("\n")):
+            if place:
+                yield line
+                line = []
+            line.append(piece._replace(text=printable(text.replace("\r", "").replace("\t", "    "))))
+    yield line
+
+
+def _wrap(line: Iterable[MarkedText]) -> Iterator[Line]:
+    """Break a line at spaces, or anywhere in a run without any."""
+    short: list[MarkedText] = []
+    used = 0
+    for space, run in _split_runs(line):
+        if used and used + len(space) + sum(piece.width for piece in run) > WIDTH:
+            yield tuple(short)
+            short, used, space = [], 0, ""
+        short.append(MarkedText(space))
+        used += len(space)
+        for piece in (portion for whole in run for portion in _split_long(whole)):
+            if used + piece.width > WIDTH and used > len(space):
+                yield tuple(short)
+                short, used = [], 0
+            short.append(piece)
+            used += piece.width
+    yield tuple(piece for piece in short if piece.text)
+
+
+def _split_runs(line: Iterable[MarkedText]) -> Iterator[tuple[str, list[MarkedText]]]:
+    space, run = "", list[MarkedText]()
+    for piece in line:
+        for part in re.split(r"( +)", piece.text):
+            if part.startswith(" "):
+                if run:
+                    yield space, run
+                    space, run = "", []
+                space += part
+            elif part:
+                run.append(piece._replace(text=part))
+    if run:
+        yield space, run
+
+
+def _split_long(piece: MarkedText) -> list[MarkedText]:
+    """Cut a piece into parts that fit a line each."""
+    if piece.width <= WIDTH:
+        return [piece]
+    ends, width = [0], 0
+    for place, char in enumerate(piece.text):
+        width += cell_width(char)
+        if width > WIDTH - 4:
+            ends.append(place)
+            width = cell_width(char)
+    return [piece._replace(text=piece.text[a:b]) for a, b in pairwise([*ends, len(piece.text)])]
+
+
+def _choose_lines(lines: Sequence[Line]) -> Iterator[Line]:
+    """Keep all lines of a short document; of a long one those with the weightiest words, and their neighbours."""
+    if len(lines) <= SHOWN_LINES:
+        yield from lines
+        return
+    shown: set[int] = set()
+    for place in sorted(range(len(lines)), key=lambda at: (-sum(abs(piece.nats) for piece in lines[at]), at)):
+        more = shown | {place} | {at for at in (place - 1, place + 1) if 0 <= at < len(lines) and lines[at]}
+        if len(more) > SHOWN_LINES:
+            break
+        shown = more
+    shown |= {place for place in range(len(lines)) if {place - 1, place + 1} <= shown}  # a gap of one line is none
+    after = 0
+    for place in (*sorted(shown), len(lines)):
+        if place > after:
+            yield (MarkedText(f"[{format_count(place - after, 'line')} left out]"),)
+        if place < len(lines):
+            yield lines[place]
+        after = place + 1
