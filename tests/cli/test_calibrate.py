@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import softcount
 from softcount.cli import main
 from softcount.fitted.fitted import Bin, Calibration
-from softcount.report.evaluation import add_evaluation, calibration_record
+from softcount.report.evaluation import add_calibration, calibration_record
 from softcount.report.page import Page, render_text
 
 
@@ -45,20 +45,20 @@ def fitted(folder: Path, *options: object) -> Result:
 def test_a_model_that_is_too_sure_is_said_to_be_with_a_remedy(folder):
     page = fitted(folder, "--model", "naive-bayes").stdout
     assert "balanced accuracy" in page
-    (line,) = [line for line in page.splitlines() if "too sure" in line]
+    (line,) = [line for line in page.splitlines() if "overconfident" in line]
     assert "--calibrate temperature" in line and "stated as 0.9" in line
     assert "0.9 to 1.0" in page
 
 
 def test_what_decides_for_itself_is_not_too_sure(folder):
     page = fitted(folder).stdout
-    assert "Classifier for sort" in page and "too sure" not in page
+    assert "Classifier for sort" in page and "overconfident" not in page
 
 
 @pytest.mark.parametrize("method", ["temperature", "isotonic"])
 def test_the_page_says_what_calibrating_did(folder, method):
     page = fitted(folder, "--calibrate", method).stdout
-    assert "too sure" not in page
+    assert "overconfident" not in page
     (line,) = [line for line in page.splitlines() if "calibrated (" in line]
     assert method in line and "600 rows held out" in line and " -> " in line
     model = softcount.load(folder / "m.sc")
@@ -103,7 +103,7 @@ def test_without_classes_there_is_nothing_to_calibrate(folder):
 def test_figures_near_one_are_not_called_one():
     before = (Bin(0.9, 1.0, 10.0, 0.9999, 1.0),)
     page = Page()
-    add_evaluation(page, None, Calibration("temperature", 10, 0.5, 0.25, before, before, temperature=2.0))
+    add_calibration(page, Calibration("temperature", 10, 0.5, 0.25, before, before, temperature=2.0))
     text = render_text(page)
     assert "> 0.999" in text and "1.000" in text and "0.5 -> 0.25" in text
     assert calibration_record(None) is None

@@ -287,7 +287,10 @@ def test_an_interrupted_fit_with_unlabelled_rows_is_kept_too(tmp_path, listening
     words = ("fit", tmp_path / "some.csv", "--target", "kind", "--kind", "colour=ignore")
     words += ("--unlabelled-weight", "1", "-o", tmp_path / "m.sc")
     result = run(*words, code=130, watching=interrupting(3))
-    assert "interrupted: the best so far is saved in" in result.stderr and "not tried on unseen rows" in result.stdout
+    assert (
+        "interrupted: the best so far is saved in" in result.stderr
+        and "not evaluated on held-out rows" in result.stdout
+    )
 
 
 def test_ctrl_c_twice_ends_at_once_with_nothing_saved(folder, tmp_path, listening):

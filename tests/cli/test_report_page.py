@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from cli.stand_in import StandIn, mixture
 from cli.terminal import Terminal, on_a_terminal
 from softcount.evaluate.scores import Evaluation
+from softcount.learn.record import FitRecord
 from softcount.pictures.text import cell_width
 from softcount.report.answers import ExplainedRow, add_reasons, query_page
-from softcount.report.classes import FitReport, fit_page, fit_record, model_page
+from softcount.report.classes import FitOutcome, fit_page, fit_record, model_page
 from softcount.report.page import Page, jsonable, render_text, show_page
 from softcount.report.quality import schema_page
 
@@ -32,8 +33,9 @@ EVALUATION = Evaluation(
 )
 
 
-def report(fitted: StandIn, evaluation: object = EVALUATION) -> FitReport:
-    return FitReport(fitted, evaluation, 8, "my model.sc", "a b.csv")  # type: ignore[arg-type]
+def report(fitted: StandIn, evaluation: object = EVALUATION) -> FitOutcome:
+    fitted.record = FitRecord(evaluation=evaluation)
+    return FitOutcome(fitted, 8, "my model.sc", "a b.csv")
 
 
 def pages() -> list[Page]:
@@ -109,9 +111,9 @@ def test_the_fit_page_says_what_was_promised():
 
 
 def test_probabilities_worse_than_the_baseline_are_said_to_be():
-    assert "too sure" not in render_text(fit_page(report(StandIn())))
+    assert "overconfident" not in render_text(fit_page(report(StandIn())))
     worse = replace(EVALUATION, log_loss=0.6)
-    assert "too sure" in render_text(fit_page(report(StandIn(), worse)))
+    assert "overconfident" in render_text(fit_page(report(StandIn(), worse)))
 
 
 def test_the_columns_that_matter_most_come_first():

@@ -135,7 +135,7 @@ def test_rows_are_those_counted_where_classes_are_taken_as_equally_likely(tmp_pa
     page = run("fit", tmp_path, "--text", "complement", "-o", "x.sc").stdout
     lines = [line.split() for line in page.splitlines()]
     assert ["few", "33.3", "%", "3", "50.0", "%"] in lines and ["many", "66.7", "%", "6", "50.0", "%"] in lines
-    assert "taken to be is the share that a class is given before a row is read" in page
+    assert "prior is the probability that a class has before any cell of a row is known" in page
     classes = json.loads(run("show", "x.sc", "--json").stdout)["classes"]
     assert [(card["class"], card["rows"]) for card in classes] == [("few", 3), ("many", 6)]
-    assert "taken to be" not in run("fit", tmp_path, "-o", "x.sc").stdout
+    assert "prior is the probability" not in run("fit", tmp_path, "-o", "x.sc").stdout

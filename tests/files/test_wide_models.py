@@ -18,7 +18,7 @@ from softcount.cli.request import FitRequest
 from softcount.errors import DataError, DataWarning
 from softcount.files import archive, read, write
 from softcount.fit import classes
-from softcount.report.classes import SortedRows, model_page, model_record
+from softcount.report.classes import GivenRows, model_page, model_record
 from softcount.table import schema
 
 WIDTHS = (60, 240)
@@ -70,12 +70,12 @@ def test_a_model_of_many_columns_comes_back(saved):
     np.testing.assert_array_equal(sc.load(path).predict_proba(rows), model.predict_proba(rows))
 
 
-def sorted_rows(model: Any, rows: pd.DataFrame) -> SortedRows:
+def sorted_rows(model: Any, rows: pd.DataFrame) -> GivenRows:
     from softcount.fitted.classes import sort_rows
     from softcount.run.local import Threads
 
     with Threads(1) as threads:
-        return SortedRows(sort_rows(model.fitted_, model.fitted_.table(rows), threads), "rows")
+        return GivenRows("rows", sort_rows(model.fitted_, model.fitted_.table(rows), threads))
 
 
 WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {

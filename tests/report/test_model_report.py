@@ -125,10 +125,10 @@ def test_no_nomogram_where_columns_do_not_speak_alone() -> None:
 PARTS = [
     "Data quality",
     "How good it is",
-    "What matters",
-    "The classes",
-    "Rows",
     "How the fit went",
+    "Classes",
+    "What matters",
+    "Rows",
     "Where it comes from",
 ]
 
@@ -139,7 +139,7 @@ def test_the_report_has_its_parts_in_order(bikes: Any) -> None:
     assert [part for part in found if part != "Drift"] == PARTS and "Drift" in found
     checked(html)
     right = bikes.fitted_.record.evaluation.accuracy
-    assert f"it told the type right in {100 * right:.1f} %" in html.split("<h2")[0]
+    assert f"Accuracy {100 * right:.1f} %" in html.split("<h2")[0]
     assert html.count("<svg ") == html.count("<figure>") == html.count("<details>")
 
 

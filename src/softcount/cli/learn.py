@@ -21,7 +21,6 @@ from softcount.cli.outputs import INTERRUPTED, progress, put_answer, save_by, sa
 from softcount.cli.read import bytes_read, declared, may_be_lines, read_sequences, source_of, table_of
 from softcount.cli.request import BDEU, NETWORK_WORDS, FitRequest, NetRequest, is_network_file
 from softcount.errors import DataError
-from softcount.evaluate.scores import Evaluation
 from softcount.families.text import Text
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.files.data_digest import data_digest
@@ -32,7 +31,7 @@ from softcount.learn.em import Stop
 from softcount.learn.record import Provenance
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared
-from softcount.report.classes import FitReport, fit_page, fit_record
+from softcount.report.classes import FitOutcome, fit_page, fit_record
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, starts_told
 from softcount.sources import wording
@@ -78,16 +77,13 @@ def fit_table(request: FitRequest, saved: str, tell: Tell) -> Learned:
     """Learn a model of classes, or a network."""
     result = fit(request, tell)
     fitted = result.fitted
-    found = fitted, result.evaluation, result.n_rows, saved, request.data
+    outcome = FitOutcome(fitted, result.n_rows, saved, request.data, request.form.options, result.beliefs)
     write = partial(save_model, fitted)
     if request.net is not None:
-        from softcount.report.network import NetworkFit, network_fit_page, network_fit_record
+        from softcount.report.network import network_fit_page, network_fit_record
 
-        net_report = NetworkFit(*found, request.form.options)
-        return fitted, lambda: network_fit_record(net_report), lambda: network_fit_page(net_report), write
-    criterion = request.criterion or DEFAULT_CRITERION
-    report = FitReport(*found, criterion, request.form.options, result.beliefs)
-    return fitted, lambda: fit_record(report), lambda: fit_page(report), write
+        return fitted, lambda: network_fit_record(outcome), lambda: network_fit_page(outcome), write
+    return fitted, lambda: fit_record(outcome), lambda: fit_page(outcome), write
 
 
 def fit_sequences(request: FitRequest, saved: str, tell: Tell) -> Learned:
@@ -131,12 +127,6 @@ class FitResult(Struct, frozen=True):
     fitted: Any
     n_rows: int
     beliefs: Any = None
-
-    @property
-    def evaluation(self) -> Evaluation | None:
-        """How the model did on rows it has not seen; None if it was not tried."""
-        found: Evaluation | None = self.fitted.record.evaluation
-        return found
 
 
 def fit(request: FitRequest, tell: Tell) -> FitResult:

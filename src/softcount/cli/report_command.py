@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from softcount.cli.models import KMeansFile
     from softcount.cli.options import InputFormat
     from softcount.fitted.fitted import Fitted
-    from softcount.report.report import GivenRows, Report
+    from softcount.report.classes import GivenRows
+    from softcount.report.report import Report
     from softcount.run.progress import Tell
     from softcount.table import Table
 

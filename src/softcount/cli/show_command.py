@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softcount.cli.sequence_calls import ShowRequest
     from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import FittedNet
-    from softcount.report.classes import SortedRows
+    from softcount.report.classes import GivenRows
 
 EPILOG = """\b
 Examples:
@@ -187,17 +187,17 @@ def show_odd_rows(fitted: FittedNet, data: str, form: InputFormat, most: int, js
     say_prediction_notes(fitted, table)
 
 
-def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> SortedRows:
+def sort(fitted: Fitted, data: str, form: InputFormat, anomalies: int) -> GivenRows:
     """The rows of the table, sorted into the model's classes."""
     from softcount.cli.models import say_prediction_notes
     from softcount.cli.outputs import progress
     from softcount.cli.read import open_like
     from softcount.fitted.classes import sort_rows
-    from softcount.report.classes import SortedRows as Rows
+    from softcount.report.classes import GivenRows as Rows
     from softcount.run.local import Threads
 
     with progress() as tell, Threads() as threads:
         table = open_like(fitted, data, form, tell)
         sorting = sort_rows(fitted, table, threads, anomalies=anomalies)
     say_prediction_notes(fitted, table)
-    return Rows(sorting, data, table.source.files)
+    return Rows(data, sorting, table.source.files)

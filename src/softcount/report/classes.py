@@ -1,25 +1,51 @@
-"""A model of classes: its record, its page for `show`, and the page of a fit."""
+"""A model of classes: its record, and its page at three lengths, after a fit, for `show` and as a report."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 
+from softcount.core.counts import ROOT
+from softcount.evaluate.warnings import WORSE
+from softcount.fitted.answers import CLASS, labels_in, name_apart
+from softcount.fitted.classes import relative
 from softcount.fitted.influence import influence_meaning
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
-from softcount.report import evaluation
-from softcount.report.page import OPEN, Page, Record, Redaction, format_cell, key_text, make_grid, make_record
-from softcount.report.quality import ColumnRecord, add_missing, add_notes, add_table, column_records, describe_role
-from softcount.report.words import add_words, find_text_column
+from softcount.report import class_pictures, evaluation, words
+from softcount.report.page import (
+    FEWEST_ROWS,
+    OPEN,
+    RARE,
+    Page,
+    Redaction,
+    format_cell,
+    key_text,
+    make_grid,
+    make_record,
+    redaction_of,
+)
+from softcount.report.quality import (
+    ColumnRecord,
+    add_drift,
+    add_missing,
+    add_notes,
+    add_origin,
+    add_quality,
+    add_table,
+    column_records,
+    describe_role,
+)
 
 if TYPE_CHECKING:
-    from softcount.evaluate.scores import Evaluation
-    from softcount.fitted.classes import Anomaly, Card, ClassMember, SortedTable
+    from softcount.evaluate.scores import Evaluation, RowFindings
+    from softcount.fitted.classes import Anomaly, ClassMember, SortedTable
     from softcount.fitted.fitted import Fitted
+    from softcount.table.column_summary import TableSummary
     from softcount.table.schema import Key
 
 PAGE_COLUMNS, CARD_COLUMNS, PICTURE_COLUMNS = 10, 5, 20
@@ -27,14 +53,51 @@ PAGE_COLUMNS, CARD_COLUMNS, PICTURE_COLUMNS = 10, 5, 20
 SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more have a card each."""
 REASON_NATS, REASON_LIMIT = 0.5, 40
-"""A column is a reason, after the first, from so many nats on; its text is cut after so many characters."""
+"""A column after the first is a reason from this many nats on; its text is cut after this many characters."""
 EXPERT_LINES = 40
 
 
-def class_names(fitted: Fitted) -> list[str]:
+class GivenRows(Struct, frozen=True):
+    """A table given to a page: its name, its rows sorted into the classes, and what a report shows of it besides.
+
+    `files` are the names of the rows if each row is a file.
+    """
+
+    name: str
+    sorting: SortedTable | None = None
+    files: Sequence[str] = ()
+    summary: TableSummary | None = None
+    findings: RowFindings | None = None
+    documents: Sequence[words.ShownDocument] = ()
+
+
+class FitOutcome(Struct, frozen=True):
+    """A model that was just fitted, the rows of its table, and the names of its file and data.
+
+    `reading` are the options the data were read with; `beliefs` compares an expert's beliefs with the data.
+    """
+
+    fitted: Any
+    n_rows: int
+    saved: str
+    data: str
+    reading: tuple[str, ...] = ()
+    beliefs: Any = None
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The model and the data, with the options it was read with, as one would type them."""
+        model = "MODEL" if self.saved == "-" else shlex.quote(self.saved)
+        return model, " ".join(["DATA" if self.data == "-" else shlex.quote(self.data), *self.reading])
+
+
+def class_names(fitted: Fitted, redaction: Redaction = OPEN) -> list[str]:
     """Name the classes as a person does: by category, or by number if they were found."""
     known = fitted.n_groups if fitted.classes is not None else len(fitted.named or ())
-    return [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
+    names = [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
+    if fitted.classes is None or not redaction.redacted:
+        return names
+    return [RARE if n < FEWEST_ROWS else name for name, n in zip(names, fitted.group_rows.tolist(), strict=True)]
 
 
 def is_only_text(fitted: Fitted) -> bool:
@@ -47,93 +110,23 @@ def title_of(fitted: Fitted) -> str:
     groups = format_count(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
-    kind = "Naive Bayes" if fitted.ensemble is None else "Classifier" if fitted.aode is None else "Averaged stars"
+    kind = "Naive Bayes" if fitted.ensemble is None else "Classifier" if fitted.aode is None else "AODE"
     return f"{kind}: {groups}" if fitted.target is None else f"{kind} for {key_text(fitted.target)}: {groups}"
-
-
-class SortedRows(Struct, frozen=True):
-    """A table's rows sorted into classes, the name of the table, and the files of the rows if each row is one."""
-
-    sorting: SortedTable
-    data: str
-    files: Sequence[str] = ()
-
-    def file(self, row: int) -> Any:
-        return self.files[row] if self.files else UNSET
 
 
 # -- as data
 
 
-class ContrastRecord(Struct, frozen=True):
-    """A column in a class and in the rest of the table."""
-
-    column: str
-    influence: float
-    here: str
-    elsewhere: str
-
-
-class ClassRecord(Struct, frozen=True):
-    """A class: its size, its typical row, and the columns that set it apart."""
-
-    name: Any = field(name="class")
-    share: float
-    rows: float
-    departure: float
-    typical: dict[str, Any]
-    apart: list[ContrastRecord]
-
-
-class InfluenceRecord(Struct, frozen=True):
-    """The influence of a column: summed over the classes, relative to the largest, and class by class."""
-
-    column: str
-    value: float
-    relative: float
-    per_class: list[float]
-
-
-class MemberRecord(Struct, frozen=True):
-    """A row of a class, counted from 1."""
-
-    row: int
-    probability: float
-    file: str | UnsetType = UNSET
-
-
-class AnomalyRecord(Struct, frozen=True):
-    """A row that fits badly, counted from 1, and how many nats each column adds to that."""
-
-    row: int
-    score: float
-    log_density: float
-    name: Any = field(name="class")
-    reasons: list[dict[str, Any]]
-    file: str | UnsetType = UNSET
-
-
-class CrowdRecord(Struct, frozen=True):
-    """The rows whose likeliest class this is."""
-
-    name: Any = field(name="class")
-    rows: float
-    entropy: float
-    relative_entropy: float
-    surest: list[MemberRecord]
-    least_sure: list[MemberRecord]
-
-
 class SortingRecord(Struct, frozen=True):
-    """A table sorted into the classes."""
+    """A table sorted into the classes: the rows of each, and the rows that fit worst. Rows are counted from 1."""
 
     name: str
     rows: int
     entropy: float
     relative_entropy: float
     impossible_rows: int
-    classes: list[CrowdRecord]
-    anomalies: list[AnomalyRecord]
+    classes: list[dict[str, Any]]
+    anomalies: list[dict[str, Any]]
 
 
 class ModelRecord(Struct, frozen=True):
@@ -142,9 +135,9 @@ class ModelRecord(Struct, frozen=True):
     target: Key | None
     rows: float
     parameters: int
-    classes: list[ClassRecord]
+    classes: list[dict[str, Any]]
     columns: list[ColumnRecord]
-    influence: list[InfluenceRecord]
+    influence: list[dict[str, Any]]
     fitted: list[dict[str, Any]]
     objective: dict[str, Any]
     log_likelihood: float | None
@@ -155,44 +148,51 @@ class ModelRecord(Struct, frozen=True):
     calibration: evaluation.CalibrationRecord | None
     starts: dict[str, int] | None
     selection: list[dict[str, Any]] | None
-    notes: list[str]
-    data: SortingRecord | None
-
-
-class FitRecord(ModelRecord, frozen=True):
-    """A model of classes that has just been fitted."""
-
-    evaluation: evaluation.EvaluationRecord | None
     criterion: str | None
-    expert: list[dict[str, Any]] | None
-    saved: str
-    next: list[str]
+    evaluation: evaluation.EvaluationRecord | None
+    notes: list[str]
+    data: SortingRecord | None = None
+    expert: list[dict[str, Any]] | UnsetType | None = UNSET
+    saved: str | UnsetType = UNSET
+    next: list[str] | UnsetType = UNSET
 
 
-def model_record(fitted: Fitted, rows: SortedRows | None = None, parameters: bool = False) -> ModelRecord:
-    """Return what a model holds as data; with a table sorted into its classes, that too."""
-    return _record(ModelRecord, fitted, rows, parameters)
-
-
-def _record(kind: type[Record], fitted: Fitted, rows: SortedRows | None, parameters: bool, **others: Any) -> Record:
-    from softcount.fitted.answers import labels_in
-
-    cards, names = fitted.cards(parameters), labels_in(fitted)
-    families, levels, columns = fitted.families, fitted.levels, []
+def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool = False, **fit: Any) -> ModelRecord:
+    """Return what a model holds as data; with a table sorted into its classes, that too; `fit` is about the fit."""
+    cards, names, ranked = fitted.cards(parameters), labels_in(fitted), fitted.influence()
+    most = max((value for _, value in ranked), default=0.0)
+    by_class = [{x.key: x.influence for x in card.apart} for card in cards]
+    columns = []
     for key, params in fitted.params.items():
-        own: Any = {"levels": list(levels.get(key, ())), "parameters": params}
+        own: Any = {"levels": list(fitted.levels.get(key, ())), "parameters": params}
         if key in fitted.schema.texts:
-            text = find_text_column(fitted, key)
-            own = {name: getattr(text, name) for name in text.__struct_fields__}
-        columns.append({"column": names[key], "family": families[key].name} | own)
+            own = words.find_text_column(fitted, key)
+        columns.append({"column": names[key], "family": fitted.families[key].name} | own)
+    classes = [
+        {
+            "class": card.name, "share": card.share, "rows": card.rows, "departure": card.departure,
+            "typical": {names[key]: value for key, value in card.typical.items()},
+            "apart": [
+                {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+                for x in card.apart
+            ],
+        }
+        for card in cards
+    ]  # fmt: skip
+    influence = [
+        {"column": names[key], "value": value, "relative": value / most if most > 0 else 0.0,
+         "per_class": [far[key] for far in by_class]}
+        for key, value in ranked
+    ]  # fmt: skip
     return make_record(
-        kind, fitted, rows=fitted.n_rows, parameters=fitted.n_parameters,
-        classes=[_class_record(card, names) for card in cards],
-        columns=column_records(fitted.schema, fitted.missing), influence=_influence_records(fitted, cards, names),
-        fitted=columns, objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=fitted.n_iter,
+        ModelRecord, fitted, rows=fitted.n_rows, parameters=fitted.n_parameters, classes=classes,
+        columns=column_records(fitted.schema, fitted.missing), influence=influence, fitted=columns,
+        objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=fitted.n_iter,
         calibration=evaluation.calibration_record(fitted.calibration), starts=starts_record(fitted.agreed),
-        selection=evaluation.selection_record(fitted), data=None if rows is None else _sorting_record(fitted, rows),
-        **others,
+        selection=evaluation.selection_record(fitted),
+        criterion=None if fitted.record is None else fitted.record.criterion,
+        evaluation=evaluation.evaluation_record(evaluation_of(fitted)),
+        data=None if rows is None else _sorting_record(fitted, rows), **fit,
     )  # fmt: skip
 
 
@@ -201,47 +201,38 @@ def starts_record(agreed: tuple[int, int] | None) -> dict[str, int] | None:
     return None if agreed is None else {"run": agreed[1], "reached_the_best": agreed[0]}
 
 
-def _class_record(card: Card, names: Mapping[Any, str]) -> ClassRecord:
-    apart = [ContrastRecord(names[x.key], x.influence, x.here, x.elsewhere) for x in card.apart]
-    return make_record(ClassRecord, card, typical={names[key]: x for key, x in card.typical.items()}, apart=apart)
+def evaluation_of(fitted: Any) -> Evaluation | None:
+    """Return the figures on held-out rows that a fitted model keeps; None if it was not evaluated."""
+    found: Evaluation | None = None if fitted.record is None else fitted.record.evaluation
+    return found
 
 
-def _influence_records(fitted: Fitted, cards: list[Card], names: Mapping[Any, str]) -> list[InfluenceRecord]:
-    ranked = fitted.influence()
-    most = max((value for _, value in ranked), default=0.0)
-    each = [{x.key: x.influence for x in card.apart} for card in cards]
-    return [
-        InfluenceRecord(names[key], value, value / most if most > 0 else 0.0, [far[key] for far in each])
-        for key, value in ranked
-    ]
+def _sorting_record(fitted: Fitted, given: GivenRows) -> SortingRecord:
+    assert given.sorting is not None
+    names, groups, sorting = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}, fitted.n_groups, given.sorting
 
+    def with_file(line: dict[str, Any], row: int) -> dict[str, Any]:
+        return line | ({"file": given.files[row]} if given.files else {})
 
-def _sorting_record(fitted: Fitted, found: SortedRows) -> SortingRecord:
-    from softcount.core.counts import ROOT
-    from softcount.fitted.answers import CLASS, labels_in, name_apart
-    from softcount.fitted.classes import relative
-
-    names, groups, sorting = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}, fitted.n_groups, found.sorting
-
-    def members(own: list[ClassMember]) -> list[MemberRecord]:
-        return [MemberRecord(x.row + 1, x.probability, found.file(x.row)) for x in own]
+    def members(own: list[ClassMember]) -> list[dict[str, Any]]:
+        return [with_file({"row": x.row + 1, "probability": x.probability}, x.row) for x in own]
 
     classes = [
-        CrowdRecord(
-            name, crowd.rows, crowd.entropy, relative(crowd.entropy, groups), members(crowd.most), members(crowd.least)
-        )
+        {
+            "class": name, "rows": crowd.rows, "entropy": crowd.entropy,
+            "relative_entropy": relative(crowd.entropy, groups),
+            "surest": members(crowd.most), "least_sure": members(crowd.least),
+        }
         for name, crowd in zip(fitted.names, sorting.classes, strict=True)
-    ]
-    anomalies = [
-        AnomalyRecord(
-            odd.row + 1, odd.score, odd.log_density, fitted.names[odd.group] if odd.probability > 0 else None,
-            [{"column": names[key], "value": odd.cells.get(key), "surprise": x} for key, x in odd.parts.items()],
-            found.file(odd.row),
-        )
-        for odd in sorting.anomalies
     ]  # fmt: skip
+    anomalies = []
+    for odd in sorting.anomalies:
+        reasons = [{"column": names[key], "value": odd.cells.get(key), "surprise": x} for key, x in odd.parts.items()]
+        likeliest = fitted.names[odd.group] if odd.probability > 0 else None
+        line = {"row": odd.row + 1, "score": odd.score, "log_density": odd.log_density, "class": likeliest}
+        anomalies.append(with_file(line | {"reasons": reasons}, odd.row))
     return make_record(
-        SortingRecord, sorting, name=found.data, relative_entropy=relative(sorting.entropy, groups),
+        SortingRecord, sorting, name=given.name, relative_entropy=relative(sorting.entropy, groups),
         impossible_rows=sorting.impossible, classes=classes, anomalies=anomalies,
     )  # fmt: skip
 
@@ -249,29 +240,47 @@ def _sorting_record(fitted: Fitted, found: SortedRows) -> SortingRecord:
 # -- as a page
 
 
-def model_page(fitted: Fitted, rows: SortedRows | None = None, parameters: bool = False) -> Page:
-    """Write what a model holds, for `softcount show`; with a table sorted into its classes, who is in them.
+class Length(IntEnum):
+    """How much of a model a page shows: what a person wants to see after a fit, all tables, or pictures as well."""
 
-    Shares, means and deviations are those of the rows or, with `parameters`, those that rows are scored with.
+    FIT = 0
+    SHOW = 1
+    REPORT = 2
+
+
+class View(Struct, frozen=True):
+    """A model of classes as a page shows it.
+
+    With `parameters`, shares, means and deviations are those that rows are scored with, not those of the rows.
     """
-    page = Page()
-    page.heading(title_of(fitted))
-    page.line(f"from {format_count(fitted.n_rows, 'row')}, {format_count(fitted.n_parameters, 'parameter')}")
-    if parameters:
-        page.line("figures are the parameters that rows are scored with: the prior has its part in them")
-    if fitted.calibration is not None:
-        evaluation.add_calibration(page, fitted.calibration)
-    evaluation.add_selection(page, fitted)
-    if fitted.information is not None:
-        page.line(f"log-likelihood {fitted.log_likelihood:,.3f}")
-        _add_information(page, fitted)
-    _add_classes(page, fitted, parameters)
-    _add_columns_that_matter(page, fitted, brief=False, parameters=parameters)
-    if fitted.n_groups > 1:
-        _add_cards(page, fitted, parameters)
-    if rows is not None:
-        _add_sorting(page, fitted, rows)
-    page.heading("Columns")
+
+    fitted: Fitted
+    names: list[str]
+    length: Length = Length.SHOW
+    rows: GivenRows | None = None
+    parameters: bool = False
+    redaction: Redaction = OPEN
+
+    @property
+    def full(self) -> bool:
+        return self.length is Length.REPORT
+
+    @property
+    def findings(self) -> RowFindings | None:
+        return None if self.rows is None else self.rows.findings
+
+
+def model_page(
+    fitted: Fitted, rows: GivenRows | None = None, parameters: bool = False, full: bool = False, redact: bool = False
+) -> Page:
+    """Write what a model holds, for `softcount show` or, in `full`, as a report; with a table, what its rows show."""
+    page, redaction = Page(), redaction_of(fitted, redact)
+    length = Length.REPORT if full else Length.SHOW
+    view = View(fitted, class_names(fitted, redaction), length, rows, parameters, redaction)
+    _add_model(page, view)
+    if full:
+        add_origin(page, fitted.record, redaction)
+        return page
     families = {
         column: family.title
         for key, family in fitted.families.items()
@@ -284,68 +293,180 @@ def model_page(fitted: Fitted, rows: SortedRows | None = None, parameters: bool 
         )
         for spec in fitted.schema.fields
     ]  # fmt: skip
+    page.heading("Columns")
     page.grid(("column", "kind", "modelled as", "why", "missing cells"), lines, right=("missing cells",))
     add_notes(page, fitted.notes)
     return page
 
 
-def add_sizes(page: Page, fitted: Fitted, names: Sequence[str], prior: bool = False) -> None:
-    """Add how large each class is; with `prior`, also the share it is given before a row is read."""
-    headings: tuple[str, ...] = ("class", "share", "rows", "taken to be")[: 4 if prior else 3]
-    shares = map(format_share, fitted.row_shares.tolist())
-    figures = zip(
-        shares, map(format_number, fitted.group_rows.tolist()), map(format_share, fitted.shares.tolist()), strict=True
-    )
-    page.grid(headings, [(name, *each)[: len(headings)] for name, each in zip(names, figures, strict=True)], None)
+def _add_model(page: Page, view: View) -> None:
+    """Add title and figures, how good the model is or how its classes were found, its classes, columns and rows."""
+    fitted, rows = view.fitted, view.rows
+    page.heading(title_of(fitted))
+    page.line(f"from {format_count(fitted.n_rows, 'row')}, {format_count(fitted.n_parameters, 'parameter')}")
+    if view.parameters:
+        page.line("figures are the parameters that rows are scored with, which include the prior")
+    if view.full:
+        _add_verdict(page, view)
+        if view.redaction.shows_cells:
+            add_notes(page, fitted.notes, level=2)
+        elif fitted.notes:
+            page.line(f"{format_count(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
+        add_quality(page, fitted, view.redaction, None if rows is None else rows.summary)
+        if rows is not None and rows.summary is not None:
+            add_drift(page, None if fitted.record is None else fitted.record.table, rows.summary, rows.name)
+    if fitted.classes is not None:
+        _add_performance(page, view)
+    if view.full or fitted.classes is None:
+        _add_search(page, view)
+    _add_classes(page, view)
+    _add_columns(page, view)
+    _add_cards(page, view)
+    _add_rows(page, view)
 
 
-def _add_classes(page: Page, fitted: Fitted, parameters: bool = False) -> None:
+def _add_verdict(page: Page, view: View) -> None:
+    fitted, rows = view.fitted, view.rows
+    if fitted.classes is not None:
+        tried = evaluation_of(fitted)
+        if tried is not None:
+            page.line(evaluation.summarize_evaluation(tried))
+        if rows is not None and rows.findings is not None and rows.findings.evaluation is not None:
+            here = rows.findings.evaluation
+            labelled = format_count(here.n_rows, "labelled row")
+            page.line(f"{rows.name}: accuracy {format_share(here.accuracy)} on {labelled}.")
+    else:
+        sizes = format_list([format_share(part) for part in sorted(fitted.row_shares.tolist(), reverse=True)], 5)
+        page.line(f"{format_count(fitted.n_groups, 'class', 'classes')} of {sizes} of the rows.")
+    ranked = [key_text(key) for key, value in fitted.influence() if value > 0]
+    if fitted.n_groups > 1 and ranked:
+        page.line(f"Most influential columns: {format_list(ranked[:3])}.")
+
+
+def _add_performance(page: Page, view: View) -> None:
+    """Add the figures on held-out rows, those on the rows given, and the members of the ensemble."""
+    fitted, tried = view.fitted, evaluation_of(view.fitted)
+    if view.full:
+        page.heading("How good it is")
+    page.line(*(note for note in fitted.notes if note.startswith(WORSE) and not view.full))
+    if tried is None:
+        page.line(
+            "not evaluated on held-out rows (--folds 0, too few labelled rows, merged, or learned in parts). On "
+            "labelled rows: softcount report MODEL DATA, or model.report(X, y)"
+        )
+    else:
+        intro = f"{tried.how}, on rows the model had not seen ({format_count(tried.n_rows, 'labelled row')}):"
+        remedy = evaluation.REMEDY if fitted.ensemble is None else ""
+        evaluation.add_evaluation(page, tried, view.names, intro, fitted.calibration, remedy, view.full)
+    if tried is None and fitted.calibration is not None:
+        evaluation.add_calibration(page, fitted.calibration)
+    if fitted.ensemble is not None and fitted.ensemble.tried:
+        page.line("models tried for the ensemble, each cross-validated alone:")
+        rows = [
+            (x.name, format_share(x.accuracy), format_number(x.log_loss), f"{x.weight:.2f}" if x.weight else "-")
+            for x in fitted.ensemble.tried
+        ]
+        page.grid(("", "accuracy", "log-loss", "weight"), rows, right=None)
+    if view.full and view.findings is not None and view.findings.evaluation is not None:
+        assert view.rows is not None
+        page.heading(f"On the rows of {view.rows.name}", level=2)
+        intro = "on the labelled rows given; figures on rows that the model has learned from are too good:"
+        evaluation.add_evaluation(page, view.findings.evaluation, view.names, intro, full=True, lift=False)
+
+
+def _add_search(page: Page, view: View) -> None:
+    """Add how the classes were found, and whether another search would find the same."""
+    fitted = view.fitted
+    if view.full:
+        page.heading("How the fit went")
+    criterion = None if fitted.record is None else fitted.record.criterion
+    evaluation.add_selection(page, fitted, criterion, view.full)
+    steps = format_count(fitted.n_iter, "iteration")
+    ending = f"EM converged after {steps}" if fitted.converged else f"EM stopped after {steps}, before it had converged"
+    ending = f"interrupted after {steps}: the best so far" if fitted.interrupted else ending
+    ending = ending if fitted.n_iter else "one pass over the rows: no cell or class had to be estimated by EM"
+    if fitted.log_likelihood is not None:
+        ending = f"log-likelihood {fitted.log_likelihood:,.3f}; {ending}"
+    page.line(ending)
+    found = fitted.information
+    if found is not None:
+        line = f"BIC {found['bic']:,.1f}, AIC {found['aic']:,.1f} (smaller is better)"
+        if "entropy" in found:
+            line += f"; entropy of all memberships {found['entropy']:,.1f} nats, so ICL {found['icl']:,.1f}"
+        page.line(line)
+    if fitted.agreed is not None and fitted.n_groups > 1:
+        best, run = fitted.agreed
+        page.line(f"{best} of {format_count(run, 'start')} reached the best")
+        if best == 1 and run > 1:
+            # While a number is searched, each gets a few starts; all starts go to a number that is given.
+            given = f"--classes {fitted.n_groups} " if fitted.selection else ""
+            page.line(f"more starts may find better classes: {given}--starts {10 * run}")
+    if view.full:
+        prior = key_text(fitted.prior) if isinstance(fitted.prior, str | int | float) else "as given for the columns"
+        page.line(f"estimated by {fitted.estimate}; prior {prior}")
+        class_pictures.add_trace(page, fitted)
+        if view.findings is not None and fitted.classes is None and view.redaction.shows_cells:
+            class_pictures.add_frames(page, fitted, view.findings)
+
+
+def _add_classes(page: Page, view: View) -> None:
+    """Add how large each class is, and its prior probability if that differs; in full, where the classes lie."""
+    fitted = view.fitted
     page.heading("Classes")
     shares = zip(fitted.shares.tolist(), fitted.row_shares.tolist(), strict=True)
-    prior = parameters or any(abs(a - b) > 0.01 for a, b in shares)
-    add_sizes(page, fitted, class_names(fitted), prior)
+    prior = view.parameters or any(abs(a - b) > 0.01 for a, b in shares)
+    headings = ("class", "share", "rows", "prior")[: 4 if prior else 3]
+    figures = (
+        map(format_share, fitted.row_shares.tolist()),
+        map(format_number, fitted.group_rows.tolist()),
+        map(format_share, fitted.shares.tolist()),
+    )
+    page.grid(headings, [line[: len(headings)] for line in zip(view.names, *figures, strict=True)], None)
     if prior:
-        page.line("taken to be is the share that a class is given before a row is read")
+        page.line("prior is the probability that a class has before any cell of a row is known")
+    if view.full:
+        if fitted.classes is None:
+            class_pictures.add_heat_map(page, fitted, view.names, view.redaction)
+        class_pictures.add_planes(page, fitted, view.names, view.findings, view.redaction)
 
 
-def _add_columns_that_matter(page: Page, fitted: Fitted, brief: bool = True, parameters: bool = False) -> None:
-    """Add the columns with most influence, and what they look like in each class; the words of text columns."""
+def _add_columns(page: Page, view: View) -> None:
+    """Add the columns with most influence and their cells in each class; the words of text columns."""
+    fitted = view.fitted
+    if view.full:
+        page.heading("What matters")
     if not is_only_text(fitted):
-        if fitted.n_groups == 1 and fitted.params:
+        if fitted.n_groups == 1 and fitted.params and not view.full:
             page.heading("What the rows look like")
-            rows = [(key_text(key), *fitted.describe(key, parameters)) for key in list(fitted.params)[:PAGE_COLUMNS]]
-            page.grid(("column", *class_names(fitted)), rows)
+            keys = list(fitted.params)[:PAGE_COLUMNS]
+            rows = [(key_text(key), *fitted.describe(key, view.parameters)) for key in keys]
+            page.grid(("column", *view.names), rows)
             if len(fitted.params) > len(rows):
                 page.line(f"and {format_count(len(fitted.params) - len(rows), 'column')} more (--json has all)")
-        add_influence(page, fitted, parameters)
-    if fitted.schema.texts:
-        add_words(page, fitted, class_names(fitted), brief)
+        _add_influence(page, view)
+    if fitted.schema.texts and view.full:
+        words.add_word_pictures(page, fitted, view.names, view.redaction)
+    elif fitted.schema.texts:
+        words.add_words(page, fitted, view.names, view.length is Length.FIT)
 
 
-def add_influence(
-    page: Page, fitted: Fitted, parameters: bool = False, told: Redaction = OPEN, picture: bool = False
-) -> None:
-    """Add the columns by their influence and what they look like in each class, or a picture with these numbers."""
-    ranked = fitted.influence()
+def _add_influence(page: Page, view: View) -> None:
+    fitted, ranked = view.fitted, view.fitted.influence()
     if fitted.n_groups < 2 or not ranked:
         return
-    chosen, most, meaning = (
-        ranked[: PICTURE_COLUMNS if picture else PAGE_COLUMNS],
-        ranked[0][1],
-        influence_meaning(fitted),
-    )
+    chosen, most = ranked[: PICTURE_COLUMNS if view.full else PAGE_COLUMNS], ranked[0][1]
+    meaning = influence_meaning(fitted)
     headings: tuple[str, ...] = ("column", "influence", "relative")
     rows: list[tuple[str, ...]] = [
         (key_text(key), format_number(value, 3), f"{value / most:.3f}" if most > 0 else "-") for key, value in chosen
     ]
-    if fitted.n_groups <= SIDE_BY_SIDE and told.shows_cells:
-        headings = (*headings, *class_names(fitted))
-        rows = [(*row, *fitted.describe(key, parameters)) for row, (key, _) in zip(rows, chosen, strict=True)]
+    if fitted.n_groups <= SIDE_BY_SIDE and view.redaction.shows_cells:
+        headings = (*headings, *view.names)
+        rows = [(*row, *fitted.describe(key, view.parameters)) for row, (key, _) in zip(rows, chosen, strict=True)]
     grid = make_grid(headings, rows, right=("influence", "relative"))
-    if picture:
-        chart = bar_chart(
-            [row[0] for row in rows], [x for _, x in chosen], [row[1] for row in rows], "influence by column"
-        )
+    if view.full:
+        names, texts = [row[0] for row in rows], [row[1] for row in rows]
+        chart = bar_chart(names, [x for _, x in chosen], texts, "influence by column")
         page.picture("Influence", chart, grid, f"{meaning[0].upper()}{meaning[1:]}.")
     else:
         page.heading(f"Columns that matter most (influence: {meaning})")
@@ -354,14 +475,20 @@ def add_influence(
         page.line(f"and {format_count(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
 
 
-def _add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
-    """Add what sets each class apart from the rest of the table, and its typical row.
+def _add_cards(page: Page, view: View) -> None:
+    """Add what distinguishes each class from the rest of the table, and its typical row; in full, as pictures.
 
-    If the model reads only text, the characteristic words say it already.
+    If the model reads only text, its characteristic words show it already.
     """
-    if is_only_text(fitted):
+    fitted, names = view.fitted, view.names
+    if view.full:
+        if fitted.classes is not None:
+            class_pictures.add_nomograms(page, fitted, names, view.redaction)
+        class_pictures.add_shapes(page, fitted, names, view.redaction)
         return
-    for name, part, card in zip(class_names(fitted), fitted.row_shares, fitted.cards(parameters), strict=True):
+    if is_only_text(fitted) or fitted.n_groups <= (SIDE_BY_SIDE if view.length is Length.FIT else 1):
+        return
+    for name, part, card in zip(names, fitted.row_shares, fitted.cards(view.parameters), strict=True):
         page.heading(f"What sets {name} apart ({format_share(float(part))} of the rows)")
         rows = [
             (key_text(x.key), format_number(x.influence, 3), x.here, x.elsewhere) for x in card.apart[:CARD_COLUMNS]
@@ -376,31 +503,55 @@ def _add_cards(page: Page, fitted: Fitted, parameters: bool = False) -> None:
         page.line(f"typical row: {shown}")
 
 
-def _add_sorting(page: Page, fitted: Fitted, found: SortedRows) -> None:
-    """Add who is in which class and how certainly, and the rows that fit worst."""
-    from softcount.fitted.classes import relative
+def _add_rows(page: Page, view: View) -> None:
+    """Add which rows of the table given are in which class and how certainly, and the rows that fit worst."""
+    rows = view.rows
+    if view.full:
+        page.heading("Rows")
+        if not view.redaction.shows_cells:
+            page.line("no row is shown: this report is redacted")
+            return
+        if rows is None:
+            page.line("give the report a table to see rows explained: softcount report MODEL DATA -o report.html")
+            return
+        _add_explained_rows(page, view)
+    elif rows is not None and rows.sorting is not None:
+        _add_sorting(page, view)
+    if rows is not None and rows.sorting is not None and rows.sorting.anomalies:
+        page.heading("Rows that fit worst (score: nats of log-density below the usual)", 2 if view.full else 1)
+        add_anomalies(page, rows.sorting.anomalies, view.names, rows.files)
 
-    names, sorting = class_names(fitted), found.sorting
+
+def _add_explained_rows(page: Page, view: View) -> None:
+    if view.fitted.n_groups < 2 or view.findings is None or view.rows is None:
+        return
+    if view.fitted.classes is None:
+        class_pictures.add_sureness(page, view.findings, view.names)
+    if not is_only_text(view.fitted):
+        class_pictures.add_waterfalls(page, view.fitted, view.findings.picked, view.names)
+    words.add_documents(page, view.rows.documents, view.names)
+
+
+def _add_sorting(page: Page, view: View) -> None:
+    assert view.rows is not None and view.rows.sorting is not None
+    sorting = view.rows.sorting
 
     def unsure(entropy: float) -> str:
-        return format_share(relative(entropy, fitted.n_groups))
+        return format_share(relative(entropy, view.fitted.n_groups))
 
     def members(own: list[ClassMember]) -> str:
         return ", ".join(f"{member.row + 1} ({format_share(member.probability)})" for member in own) or "-"
 
-    page.heading(f"The rows of {found.data}, by their likeliest class")
-    rows = [
+    page.heading(f"The rows of {view.rows.name}, by their likeliest class")
+    lines = [
         (name, format_number(crowd.rows), unsure(crowd.entropy), members(crowd.most), members(crowd.least))
-        for name, crowd in zip(names, sorting.classes, strict=True)
+        for name, crowd in zip(view.names, sorting.classes, strict=True)
     ]
-    page.grid(("class", "rows", "unsure", "surest rows", "least sure rows"), rows, right=("rows", "unsure"))
+    page.grid(("class", "rows", "unsure", "surest rows", "least sure rows"), lines, right=("rows", "unsure"))
     total = unsure(sorting.entropy)
-    page.line(f"unsure, over all rows: {total} (membership entropy; 0 % where every row is sure of its class)")
+    page.line(f"unsure, over all rows: {total} (membership entropy; 0 % if every row is certain of its class)")
     if sorting.impossible:
         page.line(f"{format_count(sorting.impossible, 'row')} impossible under every class, and in none")
-    if sorting.anomalies:
-        page.heading("Rows that fit worst (score: nats of log-density below the usual)")
-        add_anomalies(page, sorting.anomalies, names, found.files)
 
 
 def add_anomalies(page: Page, found: Sequence[Anomaly], names: Sequence[str] | None, files: Sequence[str] = ()) -> None:
@@ -417,8 +568,6 @@ def add_anomalies(page: Page, found: Sequence[Anomaly], names: Sequence[str] | N
 
 def give_reasons(odd: Anomaly, most: int = 3) -> str:
     """Name the columns that make a row odd, with their cells and what they add to its score."""
-    from softcount.core.counts import ROOT
-
     first, *others = odd.parts.items()
     reasons = []
     for key, part in [first, *(pair for pair in others if pair[1] >= REASON_NATS)][:most]:
@@ -433,57 +582,22 @@ def give_reasons(odd: Anomaly, most: int = 3) -> str:
 # -- a fit
 
 
-class FitReport(Struct, frozen=True):
-    """A fit and its outcome. `evaluation` is None if the model was not evaluated on unseen rows.
-
-    `criterion` chose the number of classes, if it was searched; `reading` are the options the data were read with;
-    `beside` compares an expert's beliefs with the data.
-    """
-
-    fitted: Fitted
-    evaluation: Evaluation | None
-    n_rows: int
-    saved: str
-    data: str
-    criterion: str = "evidence"
-    reading: tuple[str, ...] = ()
-    beside: Any = None
+def fit_record(fit: FitOutcome) -> ModelRecord:
+    """Return a fit as data: the model, and where it was saved."""
+    expert = None if fit.beliefs is None else fit.beliefs.to_pylist()
+    return model_record(fit.fitted, expert=expert, saved=fit.saved, next=suggest_commands(fit))
 
 
-def fit_record(report: FitReport) -> FitRecord:
-    """Return a fit as data: the model, the evaluation, and where it was saved."""
-    return _record(
-        FitRecord, report.fitted, None, False, evaluation=evaluation.evaluation_record(report.evaluation),
-        criterion=report.criterion if report.fitted.selection else None,
-        expert=None if report.beside is None else report.beside.to_pylist(),
-        saved=report.saved, next=suggest_commands(report),
-    )  # fmt: skip
-
-
-def fit_page(report: FitReport) -> Page:
+def fit_page(fit: FitOutcome) -> Page:
     """Write what was learned, how well it predicts, and what to do next."""
-    from softcount.evaluate.warnings import WORSE
-
-    fitted, page = report.fitted, Page()
-    add_table(page, fitted, report.n_rows, fitted.n_groups)
-    page.heading(title_of(fitted))
-    # Before any figure: that guessing would do better.
-    first = [note for note in fitted.notes if fitted.classes is not None and note.startswith(WORSE)]
-    page.line(*first)
-    if fitted.classes is None:
-        _add_search(page, report)
-    else:
-        evaluation.add_evaluation(page, report.evaluation, fitted.calibration, fitted.ensemble is None)
-        add_members(page, fitted)
-    _add_classes(page, fitted)
-    _add_columns_that_matter(page, fitted)
-    if fitted.n_groups > SIDE_BY_SIDE:
-        _add_cards(page, fitted)
-    if report.beside is not None:
-        _add_expert(page, report.beside)
+    fitted, page = fit.fitted, Page()
+    add_table(page, fitted, fit.n_rows, fitted.n_groups)
+    _add_model(page, View(fitted, class_names(fitted), Length.FIT))
+    if fit.beliefs is not None:
+        _add_beliefs(page, fit.beliefs.to_pylist())
     add_missing(page, fitted)
-    add_notes(page, [note for note in fitted.notes if note not in first])
-    add_saved(page, report.saved, suggest_commands(report))
+    add_notes(page, [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)])
+    add_saved(page, fit.saved, suggest_commands(fit))
     return page
 
 
@@ -495,49 +609,8 @@ def add_saved(page: Page, saved: str, commands: Sequence[str]) -> None:
     page.line(*commands)
 
 
-def add_members(page: Page, fitted: Fitted) -> None:
-    """Add the models that were tried for the ensemble, and the weights of its members."""
-    if fitted.ensemble is None or not fitted.ensemble.tried:
-        return
-    page.line("what was tried to tell the classes, each by itself, on rows held out:")
-    rows = [
-        (x.name, format_share(x.accuracy), format_number(x.log_loss), f"{x.weight:.2f}" if x.weight else "-")
-        for x in fitted.ensemble.tried
-    ]
-    page.grid(("", "accuracy", "log-loss", "weight"), rows, right=None)
-
-
-def _add_search(page: Page, report: FitReport) -> None:
-    """Add how the classes were found, and whether another search would find the same."""
-    fitted = report.fitted
-    evaluation.add_selection(page, fitted, report.criterion)
-    steps = format_count(fitted.n_iter, "iteration")
-    ending = f"converged after {steps}" if fitted.converged else f"stopped after {steps}, before it had converged"
-    ending = f"interrupted after {steps}: the best so far" if fitted.interrupted else ending
-    page.line(f"log-likelihood {fitted.log_likelihood or 0.0:,.3f}; {ending}")
-    _add_information(page, fitted)
-    if fitted.agreed is not None and fitted.n_groups > 1:
-        best, run = fitted.agreed
-        page.line(f"{best} of {format_count(run, 'start')} reached the best")
-        if best == 1 and run > 1:
-            # While a number is searched, each gets a few starts; all starts go to a number that is given.
-            given = f"--classes {fitted.n_groups} " if fitted.selection else ""
-            page.line(f"more starts may find better classes: {given}--starts {10 * run}")
-
-
-def _add_information(page: Page, fitted: Fitted) -> None:
-    """Add the figures that compare a mixture with other models of the same rows."""
-    found = fitted.information
-    if found is not None:
-        line = f"BIC {found['bic']:,.1f}, AIC {found['aic']:,.1f} (smaller is better)"
-        if "entropy" in found:
-            line += f"; entropy of all memberships {found['entropy']:,.1f} nats, so ICL {found['icl']:,.1f}"
-        page.line(line)
-
-
-def _add_expert(page: Page, beside: Any) -> None:
+def _add_beliefs(page: Page, lines: list[dict[str, Any]]) -> None:
     """Add a line for each belief of an expert: the expert's share, that of the rows, and that of both together."""
-    lines = beside.to_pylist()
     page.heading("Expert and data")
     rows = [
         (
@@ -550,20 +623,14 @@ def _add_expert(page: Page, beside: Any) -> None:
     page.grid(headings, rows, right=headings[3:])
     if len(lines) > EXPERT_LINES:
         page.line(f"and {len(lines) - EXPERT_LINES:,} more: --json has them all")
-    page.line("surprise: bits more that the rows of the column and class take than by 1 imagined row of each level;")
-    page.line("below 0 the expert knew something, far above 0 the data contradict the expert")
+    page.line("surprise: bits that the cells of the column and class take more than with one prior count per category;")
+    page.line("below 0 the expert's prior fits better, far above 0 the data contradict the expert")
 
 
-def suggest_commands(report: FitReport) -> list[str]:
+def suggest_commands(fit: FitOutcome) -> list[str]:
     """Return commands that go on from a fit, as one would type them."""
-    model, data = quote_files(report.saved, report.data, report.reading)
-    page = f"softcount report {model} {data} -o report.html"
-    if report.fitted.classes is None:
-        return [page, f"softcount show {model} {data}", f"softcount predict {model} {data}"]
-    return [page, f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]
-
-
-def quote_files(saved: str, data: str, reading: Sequence[str]) -> tuple[str, str]:
-    """Return the model and the data, with the options it was read with, as one would type them."""
-    model = "MODEL" if saved == "-" else shlex.quote(saved)
-    return model, " ".join(["DATA" if data == "-" else shlex.quote(data), *reading])
+    model, data = fit.files
+    report = f"softcount report {model} {data} -o report.html"
+    if fit.fitted.classes is None:
+        return [report, f"softcount show {model} {data}", f"softcount predict {model} {data}"]
+    return [report, f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]

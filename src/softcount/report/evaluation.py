@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
-from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Points, class_lines
+from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.page import Grid, Page, make_grid, make_record
 
@@ -79,26 +79,40 @@ def calibration_record(found: Calibration | None) -> CalibrationRecord | None:
     return make_record(CalibrationRecord, found, log_loss=losses, calibration_error=errors, reliability=bins)
 
 
-# -- figures as text
+# -- as blocks of a page
 
 
 def add_evaluation(
-    page: Page, evaluation: Evaluation | None, calibration: Calibration | None = None, can_calibrate: bool = True
-) -> None:
-    """Add the figures compared with those of the commonest class, and the reliability if something is wrong with it.
+    page: Page, found: Evaluation, names: Sequence[str], intro: str, calibration: Calibration | None = None,
+    remedy: str = REMEDY, full: bool = False, lift: bool = True,
+) -> None:  # fmt: skip
+    """Add the figures next to those of the majority class, and the reliability if something is wrong with it.
 
-    The remedy for overconfident probabilities is named if the model can be calibrated.
+    In `full`, also folds, confusion, reliability and, if `lift`, gain as pictures.
     """
-    if evaluation is None:
-        page.line("not tried on unseen rows (--folds 0, too few labelled rows, or rows that stayed where they are)")
-    else:
-        intro = f"{evaluation.how}, on rows the model had not seen"
-        add_figures(page, evaluation, f"{intro} ({format_count(evaluation.n_rows, 'labelled row')}):")
+    add_figures(page, found, intro)
     if calibration is not None:
         add_calibration(page, calibration)
-        _add_bins(page, calibration.after)
-    elif evaluation is not None:
-        add_overconfidence(page, evaluation, REMEDY if can_calibrate else "")
+    else:
+        add_overconfidence(page, found, remedy, bins=not full)
+    if not full:
+        return
+    if len(found.folds) > 1:
+        page.heading("Fold by fold", level=2)
+        rows = [
+            (str(k), format_number(fold["rows"]), format_share(fold["accuracy"]), format_number(fold["log_loss"]))
+            for k, fold in enumerate(found.folds, 1)
+        ]
+        headings = ("fold", "rows", "accuracy", "log-loss")
+        page.grid(headings, rows, right=headings)
+        right = [fold["accuracy"] for fold in found.folds]
+        page.line(f"accuracy between {format_share(min(right))} and {format_share(max(right))} from fold to fold")
+    if found.confusion:
+        add_confusion(page, found, names, picture=True)
+    if found.reliability:
+        _add_reliability(page, found.reliability)
+    if lift and any(found.lift):
+        _add_gain(page, found, names)
 
 
 def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
@@ -124,21 +138,22 @@ def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
     page.grid(("", "model", "majority baseline"), rows, right=None)
 
 
-def add_overconfidence(page: Page, evaluation: Evaluation, remedy: str) -> None:
+def add_overconfidence(page: Page, evaluation: Evaluation, remedy: str = "", bins: bool = True) -> None:
     """Warn about probabilities that are too near to 0 and 1, and name the remedy."""
     worst = overstated(evaluation.reliability)
     if worst is not None:
         page.line(
-            "its probabilities are too sure of themselves: "
+            "probabilities are overconfident: "
             f"of those stated as {_probability(worst.stated)}, {_probability(worst.right)} came true{remedy}"
         )
-        _add_bins(page, evaluation.reliability)
+        if bins:
+            _add_bins(page, evaluation.reliability)
     elif evaluation.log_loss > evaluation.baseline_log_loss:
-        page.line("its probabilities are too sure of themselves: trust the ranking more than the figures")
+        page.line("probabilities are overconfident: trust the ranking more than the figures")
 
 
 def add_calibration(page: Page, found: Calibration) -> None:
-    """Add how the probabilities are corrected, and what that did."""
+    """Add how the probabilities are corrected, what that did, and their reliability afterwards."""
     record = calibration_record(found)
     assert record is not None
     how = f"temperature {format_number(found.temperature, 3)}" if found.temperature is not None else "isotonic curves"
@@ -146,6 +161,7 @@ def add_calibration(page: Page, found: Calibration) -> None:
     error = " -> ".join(format_number(value, 3) for value in record.calibration_error.values())
     rows = format_count(found.rows, "row")
     page.line(f"calibrated ({how}) on {rows} held out in five folds: log-loss {loss}, calibration error {error}")
+    _add_bins(page, found.after)
 
 
 def _add_bins(page: Page, bins: Sequence[Bin]) -> None:
@@ -153,7 +169,7 @@ def _add_bins(page: Page, bins: Sequence[Bin]) -> None:
         (f"{b.low:.1f} to {b.high:.1f}", format_number(b.rows), _probability(b.stated), _probability(b.right))
         for b in bins
     ]
-    page.grid(("probability", "rows", "stated", "right"), rows, right=None)
+    page.grid(("probability", "rows", "stated", "came true"), rows, right=None)
 
 
 def _probability(value: float) -> str:
@@ -210,39 +226,6 @@ def add_lift(page: Page, of: str, lines: Sequence[LiftLine]) -> None:
     page.grid(headings, rows, right=headings)
 
 
-# -- with pictures
-
-
-def add_performance(
-    page: Page, found: Evaluation, names: Sequence[str], intro: str, calibration: Calibration | None = None,
-    lift: bool = True,
-) -> None:  # fmt: skip
-    """Add all figures and pictures of one evaluation, that of lift if it is wanted."""
-    add_figures(page, found, intro)
-    worst = overstated(found.reliability)
-    if calibration is not None:
-        add_calibration(page, calibration)
-    elif worst is not None:
-        stated = f"of those stated as {worst.stated:.3f}, {worst.right:.3f} came true"
-        page.line(f"Its probabilities are too sure of themselves: {stated} (softcount fit --calibrate temperature).")
-    if len(found.folds) > 1:
-        page.heading("Fold by fold", level=2)
-        rows = [
-            (str(k), format_number(fold["rows"]), format_share(fold["accuracy"]), format_number(fold["log_loss"]))
-            for k, fold in enumerate(found.folds, 1)
-        ]
-        headings = ("fold", "rows", "accuracy", "log-loss")
-        page.grid(headings, rows, right=headings)
-        right = [fold["accuracy"] for fold in found.folds]
-        page.line(f"accuracy between {format_share(min(right))} and {format_share(max(right))} from fold to fold")
-    if found.confusion:
-        add_confusion(page, found, names, picture=True)
-    if found.reliability:
-        _add_reliability(page, found.reliability)
-    if lift and any(found.lift):
-        _add_gain(page, found, names)
-
-
 def _add_reliability(page: Page, bins: Sequence[Bin]) -> None:
     marks: list[Any] = [Line([0, 1], [0, 1], tone="muted", width=1.2, dashes="4 4")]
     rows, most, z = [], max(b.rows for b in bins), 1.96
@@ -292,24 +275,21 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
     page.picture("Gain and lift", chart, make_grid(headings, rows, headings), reading, small=True)
 
 
-def summarize_evaluation(found: Evaluation, target: str) -> str:
+def summarize_evaluation(found: Evaluation) -> str:
     """Return one sentence on how good the model is."""
-    what = f"the {target}" if target else "the class"
-    rows = format_count(found.n_rows, "row")
-    said = f"On {rows} that it had not seen, it told {what} right in {format_share(found.accuracy)}"
-    usual = f"always saying the commonest class gives {format_share(found.baseline_accuracy)}"
-    if found.accuracy - found.baseline_accuracy <= 0.01:
-        return f"{said}: no better than guessing, since {usual}."
-    return f"{said}; {usual}."
+    rows = format_count(found.n_rows, "labelled row")
+    line = f"Accuracy {format_share(found.accuracy)} on {rows} that it had not seen"
+    usual = f"always predicting the most frequent class has {format_share(found.baseline_accuracy)}"
+    return f"{line}{', no better than guessing' if found.accuracy - found.baseline_accuracy <= 0.01 else ''}; {usual}."
 
 
 # -- numbers of classes that were tried
 
 CRITERIA = {
-    "evidence": "the evidence (Cheeseman-Stutz), where larger is better",
-    "bic": "BIC, where smaller is better",
-    "icl": "ICL, where smaller is better",
-    "cv": "the log-likelihood per row of rows held out (CV), where larger is better",
+    "evidence": "the marginal likelihood (Cheeseman-Stutz), larger is better",
+    "bic": "BIC, smaller is better",
+    "icl": "ICL, smaller is better",
+    "cv": "the log-likelihood per held-out row (CV), larger is better",
 }
 """The values of `--criterion` in words."""
 
@@ -317,20 +297,29 @@ TRIAL_FIGURES = {"log_likelihood": "log-likelihood", "n_parameters": "params", "
                  "icl": "ICL", "evidence": "evidence", "cv": "CV"}  # fmt: skip
 
 
-def add_selection(page: Page, fitted: Fitted, criterion: str | None = None) -> None:
-    """Add a line for each number of classes that was tried, the chosen one marked."""
+def add_selection(page: Page, fitted: Fitted, criterion: str | None = None, picture: bool = False) -> None:
+    """Add a line for each number of classes that was tried, the chosen one marked; or a picture with these numbers."""
     trials = fitted.selection or []
     if not trials:
         return
-    page.line(f"their number chosen by {CRITERIA[criterion]}:" if criterion else "numbers of classes that were tried:")
-    page.blocks.append(selection_grid(fitted))
+    meaning, comparable = CRITERIA.get(criterion or ""), [x for x in trials if x.reached >= x.classes]
+    if picture and len(comparable) > 1:
+        name = criterion or "evidence"
+        heights = [float("nan") if (value := getattr(x, name)) is None else value for x in comparable]
+        line = Line([x.classes for x in comparable], heights, name, dots=3.2)
+        marks: list[Mark] = [Rule(float(fitted.n_groups), "chosen"), line]
+        chart = Chart("the criterion by number of classes", marks, Axis("classes"), Axis(name))
+        reading = f"The number of classes was chosen by {CRITERIA.get(name, name)}."
+        page.picture("How many classes", chart, _selection_grid(fitted), reading, small=True)
+    else:
+        page.line(f"number of classes chosen by {meaning}:" if meaning else "numbers of classes that were tried:")
+        page.blocks.append(_selection_grid(fitted))
     chosen = [trial for trial in trials if trial.classes == fitted.n_groups]
     if any(trial.reached < trial.classes and _looks_better(trial, best) for trial in trials for best in chosen):
-        page.line("where fewer classes hold rows than were asked for, that number is not chosen, whatever its figures")
+        page.line("a number is not chosen if fewer classes than that hold rows, whatever its figures")
 
 
-def selection_grid(fitted: Fitted) -> Grid:
-    """Make the table of the numbers of classes that were tried."""
+def _selection_grid(fitted: Fitted) -> Grid:
     trials = fitted.selection or []
     shown = [name for name in TRIAL_FIGURES if any(getattr(trial, name) is not None for trial in trials)]
     rows = []

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions, widen
 from softcount.pictures.text import format_count, format_number, format_share
+from softcount.report.class_pictures import plane_marks
 from softcount.report.classes import starts_record
-from softcount.report.mixture import plane_marks
 from softcount.report.page import RARE, Page, Redaction, make_grid, make_record
 from softcount.report.quality import add_notes
 
@@ -53,7 +53,7 @@ def centres_page(
 
     `rows` are numbers that a report draws and counts.
     """
-    page, told, centres = Page(), Redaction(redact), found.centres
+    page, redaction, centres = Page(), Redaction(redact), found.centres
     clusters = format_count(len(centres), "cluster")
     page.heading(f"K-means, rows of length one: {clusters}" if found.frame.unit else f"K-means: {clusters}")
     ending = "converged" if found.converged else "stopped before it had converged"
@@ -63,10 +63,10 @@ def centres_page(
         page.line(f"{best} of {format_count(run, 'start')} reached this cost")
     page.heading("Centres")
     sizes = [0.0] * len(centres) if found.sizes is None else found.sizes.tolist()
-    shown = [told.allows(n) for n in sizes]  # a centre of few rows would show their cells
-    _add_centres(page, found, names, [told.number if there else lambda x: RARE for there in shown], full)
+    shown = [redaction.allows(n) for n in sizes]  # a centre of few rows would show their cells
+    _add_centres(page, found, names, [redaction.number if there else lambda x: RARE for there in shown], full)
     if full:
-        _add_plane(page, centres, names, rows, found.frame.unit, told if all(shown) else None)
+        _add_plane(page, centres, names, rows, found.frame.unit, redaction if all(shown) else None)
         for counts, what in ((found.sizes, "rows it was learned from"), (_count(centres, rows), "rows given")):
             if counts is not None:
                 parts = zip(counts.astype(float).tolist(), (counts / counts.sum()).tolist(), strict=True)
@@ -114,17 +114,22 @@ def _add_centres(
 
 
 def _add_plane(
-    page: Page, centres: np.ndarray, names: Sequence[str], rows: np.ndarray | None, unit: bool, told: Redaction | None
+    page: Page,
+    centres: np.ndarray,
+    names: Sequence[str],
+    rows: np.ndarray | None,
+    unit: bool,
+    redaction: Redaction | None,
 ) -> None:
     """Add the two columns in which centres lie farthest apart, with regions by the nearest centre."""
     pair = np.sort(np.argsort(-centres.std(axis=0), kind="stable")[:2])
-    if told is None:
+    if redaction is None:
         page.line("no plane of the clusters: some have fewer than five rows, whose cells it would show")
         return
     if len(pair) < 2 or len(centres) < 2 or unit:
         return
     places, two, called = centres[:, pair], [names[at] for at in pair], [f"cluster {k}" for k in range(len(centres))]
-    some = np.zeros((0, centres.shape[1])) if rows is None or told.redacted else rows[:DRAWN_ROWS]
+    some = np.zeros((0, centres.shape[1])) if rows is None or redaction.redacted else rows[:DRAWN_ROWS]
     shown, own = some[:, pair], _nearest(centres, some)
     ends = [widen(np.concatenate([places[:, k], shown[:, k]]), 0.08 if len(shown) else 0.3) for k in (0, 1)]
     x, y = (np.linspace(low, high, 48 + 1)[:-1] + (high - low) / 96 for low, high in ends)
@@ -133,7 +138,7 @@ def _add_plane(
     marks = [Regions(regions, ends[0], ends[1]), *plane_marks([shown[own == k] for k in range(len(centres))])]
     axes = Axis(two[0], ends[0]), Axis(two[1], ends[1])
     chart = Chart("regions by the nearest centre", marks, *axes, called, height=230)
-    lines = [(name, *map(told.number, line)) for name, line in zip(called, places.tolist(), strict=True)]
+    lines = [(name, *map(redaction.number, line)) for name, line in zip(called, places.tolist(), strict=True)]
     reading = "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone."
     page.picture("Who is nearest where", chart, make_grid(("cluster", *two), lines, None), reading, small=True)
 

@@ -17,9 +17,9 @@ from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation
 from softcount.report.answers import AnswerTable, describe_given, given_record
-from softcount.report.classes import add_anomalies, add_saved, quote_files
+from softcount.report.classes import FitOutcome, add_anomalies, add_saved, evaluation_of
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
-from softcount.report.page import OPEN, Page, Record, Redaction, key_text, make_grid, make_record, redaction_of
+from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, make_record, redaction_of
 from softcount.report.quality import (
     ColumnRecord,
     add_drift,
@@ -32,7 +32,6 @@ from softcount.report.quality import (
 )
 
 if TYPE_CHECKING:
-    from softcount.evaluate.scores import Evaluation
     from softcount.fitted.classes import Anomaly
     from softcount.fitted.network import FittedNet, LikeliestLevels
     from softcount.models.nodes import Node
@@ -124,23 +123,14 @@ class NetworkRecord(Struct, frozen=True):
     iterations: int
     converged: bool
     interrupted: bool
-    notes: list[str]
-
-
-class NetworkFitRecord(NetworkRecord, frozen=True):
-    """A network that has just been fitted."""
-
     evaluation: evaluation.EvaluationRecord | None
-    saved: str
-    next: list[str]
+    notes: list[str]
+    saved: str | UnsetType = UNSET
+    next: list[str] | UnsetType = UNSET
 
 
-def network_record(fitted: FittedNet) -> NetworkRecord:
-    """Return what a network holds as data."""
-    return _record(NetworkRecord, fitted)
-
-
-def _record(kind: type[Record], fitted: FittedNet, **others: Any) -> Record:
+def network_record(fitted: FittedNet, **fit: Any) -> NetworkRecord:
+    """Return what a network holds as data; `fit` is about the fit."""
     known, hidden, nodes = fitted.levels, hidden_names(fitted), []
     for place in range(len(fitted.net.graph.names)):
         table = NodeTable.of(fitted, place, known)
@@ -159,11 +149,12 @@ def _record(kind: type[Record], fitted: FittedNet, **others: Any) -> Record:
         parents = [*table.parents, *family.number_parents]
         nodes.append(NodeRecord(key, parents, key in hidden, cut, table.levels, **own))
     return make_record(
-        kind, fitted, model=fitted.net.name, rows=fitted.counts.rows, parameters=fitted.n_parameters,
+        NetworkRecord, fitted, model=fitted.net.name, rows=fitted.counts.rows, parameters=fitted.n_parameters,
         edges=[list(edge) for edge in fitted.net.graph.edges], nodes=nodes,
         columns=column_records(fitted.schema, fitted.missing),
         objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=fitted.n_iter,
-        **find_figures(fitted), **others,
+        evaluation=evaluation.evaluation_record(evaluation_of(fitted)),
+        **find_figures(fitted), **fit,
     )  # fmt: skip
 
 
@@ -187,26 +178,26 @@ def network_page(
 
     `now` is the summary of a table called `name`, whose drift against training a report shows.
     """
-    told = redaction_of(fitted, redact)
+    redaction = redaction_of(fitted, redact)
     for key, levels in fitted.levels.items() if redact and is_learned(fitted) else ():
         counts = np.asarray(fitted.counts.arrays[key].value, dtype=float)
-        told.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
+        redaction.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
     page = Page()
     page.heading(title_of(fitted))
     _add_figures(page, fitted)
     if full:
-        _add_training(page, fitted, told, now, name)
-    _add_graph(page, fitted, told, full)
+        _add_training(page, fitted, redaction, now, name)
+    _add_graph(page, fitted, redaction, full)
     if full:
         page.heading("Tables")
     known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
     for place in fitted.net.graph.order[:most]:
-        _add_node(page, fitted, NodeTable.of(fitted, place, known), told, full)
+        _add_node(page, fitted, NodeTable.of(fitted, place, known), redaction, full)
     more = len(fitted.net.graph.names) - most
     if more > 0:
         page.line(f"and {format_count(more, 'node')} more ({'softcount show' if full else '--json'} has all)")
     if full:
-        add_origin(page, fitted.record, told)
+        add_origin(page, fitted.record, redaction)
         return page
     if fitted.missing:
         add_missing(page, fitted)
@@ -226,31 +217,38 @@ def _add_figures(page: Page, fitted: FittedNet) -> None:
     page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, BIC {figures['bic']:,.1f} (smaller is better){length}")
 
 
-def _add_training(page: Page, fitted: FittedNet, told: Redaction, now: TableSummary | None, name: str) -> None:
+def _add_training(page: Page, fitted: FittedNet, redaction: Redaction, now: TableSummary | None, name: str) -> None:
     """Add how the fit went, the data it was learned from, and how good the network is at its target."""
-    tried = None if fitted.record is None else fitted.record.evaluation
+    tried = evaluation_of(fitted)
     if not is_learned(fitted):
-        page.line("nothing was learned: the tables are as the file has them")
+        page.line("nothing was learned: the tables are those of the file")
     if fitted.n_iter:
         state = "converged" if fitted.converged else "stopped before it had converged"
         page.line(f"EM {state} after {format_count(fitted.n_iter, 'iteration')}")
     if tried is not None:
-        page.line(evaluation.summarize_evaluation(tried, key_text(fitted.target)))
-    elif fitted.target is not None:
-        page.line("How good it is on unseen rows is not in the model file.")
-    if told.shows_cells:
+        page.line(evaluation.summarize_evaluation(tried))
+    if redaction.shows_cells:
         add_notes(page, fitted.notes, level=2)
     if is_learned(fitted):
-        add_quality(page, fitted, told, now)
+        add_quality(page, fitted, redaction, now)
     if now is not None:
         add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
-    if tried is not None and fitted.target is not None:
+    if fitted.target is not None:
         page.heading("How good it is")
+        _add_performance(page, fitted, redaction, full=True)
+
+
+def _add_performance(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) -> None:
+    tried, target = evaluation_of(fitted), fitted.target
+    if tried is not None and target is not None:
         intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
-        evaluation.add_performance(page, tried, told.levels(fitted.target, fitted.levels[fitted.target]), intro)
+        names = redaction.levels(target, fitted.levels[target])
+        evaluation.add_evaluation(page, tried, names, intro, remedy="", full=full)
+    elif target is not None:
+        page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, or a file without figures)")
 
 
-def _add_graph(page: Page, fitted: FittedNet, told: Redaction = OPEN, full: bool = False) -> None:
+def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction = OPEN, full: bool = False) -> None:
     """Add the graph as lines of text or, in `full`, as a picture with the distribution of each node."""
     graph, hidden = fitted.net.graph, hidden_names(fitted)
     page.heading("Graph (hidden nodes in parentheses)" if hidden and not full else "Graph")
@@ -262,7 +260,7 @@ def _add_graph(page: Page, fitted: FittedNet, told: Redaction = OPEN, full: bool
         page.line(f"{nodes} are too many to draw here: softcount show MODEL --svg graph.svg")
         return
     nats = edge_information(fitted)
-    chart = NetworkPicture(title_of(fitted), graph, _find_monitors(fitted, told), nats)
+    chart = NetworkPicture(title_of(fitted), graph, _find_monitors(fitted, redaction), nats)
     ranked = sorted(nats.items(), key=lambda item: -item[1])
     rows = [(key_text(graph.names[a]), key_text(graph.names[b]), format_number(x)) for (a, b), x in ranked]
     rows += [(key_text(a), key_text(b), "-") for a, b in graph.edges if (graph.place(a), graph.place(b)) not in nats]
@@ -274,30 +272,28 @@ def _add_graph(page: Page, fitted: FittedNet, told: Redaction = OPEN, full: bool
     page.picture("Nodes and arcs", chart, grid, reading)
 
 
-def _add_node(page: Page, fitted: FittedNet, table: NodeTable, told: Redaction, full: bool) -> None:
+def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redaction, full: bool) -> None:
     """Add the table of a node; in `full`, as a picture with a bar for each configuration of its parents."""
     key, family, parents = table.node.key, table.node.family, [key_text(parent) for parent in table.parents]
     above = [*parents, *map(key_text, family.number_parents)]
     title = f"{key_text(key)}, given {', '.join(above)}" if above else key_text(key)
-    given = [
-        [told.level(*pair) for pair in zip(table.parents, levels, strict=True)] for levels in table.configurations()
-    ]
+    given = [list(map(redaction.level, table.parents, levels)) for levels in table.configurations()]
     if table.levels is None:
         heads = [family.title]
         words = family.describe(table.parameters(fitted), table.node.setting)
-        cells = [[text if told.shows_cells else "a number"] for text in words]
+        cells = [[text if redaction.shows_cells else "a number"] for text in words]
     else:
-        heads = told.levels(key, table.levels[:PAGE_LEVELS])
+        heads = redaction.levels(key, table.levels[:PAGE_LEVELS])
         shares = np.asarray(fitted.estimates[key]["probability"], dtype=float)
         cells = [[format_share(float(p)) for p in line[:PAGE_LEVELS]] for line in shares]
-    if table.rows is not None and told.shows_cells:
+    if table.rows is not None and redaction.shows_cells:
         heads = [*heads, "rows"]
         cells = [[*line, format_number(float(rows))] for line, rows in zip(cells, table.rows, strict=True)]
     lines = [[*levels, *line] for levels, line in zip(given, cells, strict=True)]
     grid = make_grid([*parents, *heads], lines[:PAGE_LINES], right=heads)
     if full and table.levels is not None:
         rows = [", ".join(levels) or "(always)" for levels in given]
-        chart = _table_chart(rows[:DRAWN_ROWS], told.levels(key, table.levels), shares[:DRAWN_ROWS], title)
+        chart = _table_chart(rows[:DRAWN_ROWS], redaction.levels(key, table.levels), shares[:DRAWN_ROWS], title)
         cut = f"The first {DRAWN_ROWS} of {len(rows)} configurations." if len(rows) > DRAWN_ROWS else ""
         page.picture(title, chart, grid, cut)
     else:
@@ -308,46 +304,30 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, told: Redaction, 
             page.line(f"and {format_count(more, what)} more (--json has all)")
 
 
-class NetworkFit(Struct, frozen=True):
-    """A fit of a network and its outcome; `evaluation` is None if it was not evaluated on unseen rows."""
-
-    fitted: FittedNet
-    evaluation: Evaluation | None
-    n_rows: int
-    saved: str
-    data: str
-    reading: tuple[str, ...] = ()
-
-
-def network_fit_page(report: NetworkFit) -> Page:
+def network_fit_page(fit: FitOutcome) -> Page:
     """Write what was learned, how well it predicts its class, and what to do next."""
-    fitted, page = report.fitted, Page()
-    add_table(page, fitted, report.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
+    fitted, page = fit.fitted, Page()
+    add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
     page.heading(title_of(fitted))
     _add_figures(page, fitted)
     if fitted.agreed is not None and fitted.agreed[1] > 1:
         page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'start')} reached the best")
-    if fitted.target is not None:
-        evaluation.add_evaluation(page, report.evaluation, can_calibrate=False)
+    _add_performance(page, fitted, OPEN, full=False)
     _add_graph(page, fitted)
     add_missing(page, fitted)
     add_notes(page, fitted.notes)
-    add_saved(page, report.saved, suggest_commands(report))
+    add_saved(page, fit.saved, suggest_commands(fit))
     return page
 
 
-def network_fit_record(report: NetworkFit) -> NetworkFitRecord:
-    """Return a fit as data: the network, the evaluation and where it was saved."""
-    tried = evaluation.evaluation_record(report.evaluation)
-    return _record(
-        NetworkFitRecord, report.fitted, evaluation=tried, saved=report.saved, next=suggest_commands(report)
-    )  # fmt: skip
+def network_fit_record(fit: FitOutcome) -> NetworkRecord:
+    """Return a fit as data: the network and where it was saved."""
+    return network_record(fit.fitted, saved=fit.saved, next=suggest_commands(fit))
 
 
-def suggest_commands(report: NetworkFit) -> list[str]:
+def suggest_commands(fit: FitOutcome) -> list[str]:
     """Return commands that go on from a fit, as one would type them."""
-    fitted = report.fitted
-    model, data = quote_files(report.saved, report.data, report.reading)
+    fitted, (model, data) = fit.fitted, fit.files
     node = shlex.quote(str(fitted.net.graph.names[0] if fitted.target is None else fitted.target))
     of = f" --of {node}" if fitted.target is None else ""
     return [
@@ -361,7 +341,7 @@ def suggest_commands(report: NetworkFit) -> list[str]:
 # -- pictures
 
 
-def _find_monitors(fitted: FittedNet, told: Redaction) -> list[Monitor]:
+def _find_monitors(fitted: FittedNet, redaction: Redaction) -> list[Monitor]:
     names, hidden = list(fitted.net.graph.names), hidden_names(fitted)
     answers, found = fitted.query(names, each=True), []
     for name in names:
@@ -371,11 +351,11 @@ def _find_monitors(fitted: FittedNet, told: Redaction) -> list[Monitor]:
         if isinstance(answer, dict):
             many = len(answer) > MONITORED
             ranked = sorted(answer.items(), key=lambda item: -item[1]) if many else list(answer.items())
-            lines = [(told.level(name, level), part) for level, part in ranked[:MONITORED]]
+            lines = [(redaction.level(name, level), part) for level, part in ranked[:MONITORED]]
             if many:
                 lines.append((f"{len(answer) - MONITORED} more", sum(part for _, part in ranked[MONITORED:])))
         else:
-            lines = [(f"{told.number(answer.mean)} ± {told.number(answer.variance**0.5, 3)}", float("nan"))]
+            lines = [(f"{redaction.number(answer.mean)} ± {redaction.number(answer.variance**0.5, 3)}", float("nan"))]
         found.append(Monitor(key_text(name), lines, name in hidden))
     return found
 

@@ -280,8 +280,9 @@ def as_json(value: Any) -> str:
 
 
 def make_record(kind: type[Record], source: Any, **others: Any) -> Record:
-    """Make a record from the attributes of the same names, and from values given for its other fields."""
-    same = {name: getattr(source, name) for name in kind.__struct_fields__ if name not in others}
+    """Make a record from values given and, for other fields that have no default, attributes of the same names."""
+    needed = kind.__struct_fields__[: len(kind.__struct_fields__) - len(kind.__struct_defaults__)]
+    same = {name: getattr(source, name) for name in needed if name not in others}
     return kind(**same, **others)
 
 

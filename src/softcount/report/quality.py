@@ -129,7 +129,7 @@ def add_missing(page: Page, fitted: Learned) -> None:
 # -- data quality in a report
 
 
-def add_quality(page: Page, fitted: Learned, told: Redaction, given: TableSummary | None = None) -> None:
+def add_quality(page: Page, fitted: Learned, redaction: Redaction, given: TableSummary | None = None) -> None:
     """Add the columns, what is missing, and copies; if the training table was not kept, of the table given."""
     page.heading("Data quality")
     table = None if fitted.record is None else fitted.record.table
@@ -138,9 +138,9 @@ def add_quality(page: Page, fitted: Learned, told: Redaction, given: TableSummar
         (
             key_text(spec.key),
             describe_role(spec),
-            spec.why if told.shows_cells else "-",
+            spec.why if redaction.shows_cells else "-",
             missing_share(spec.key, fitted.missing, fitted.counts.rows),
-            _describe_cells(spec, None if held is None else held.column(spec.key), told),
+            _describe_cells(spec, None if held is None else held.column(spec.key), redaction),
         )
         for spec in fields
     ]
@@ -160,18 +160,18 @@ def add_quality(page: Page, fitted: Learned, told: Redaction, given: TableSummar
         page.line(f"{same} the same as an earlier one, in every column" if table.copies else "no row is there twice")
 
 
-def _describe_cells(spec: Field, found: ColumnSummary | None, told: Redaction) -> str:
+def _describe_cells(spec: Field, found: ColumnSummary | None, redaction: Redaction) -> str:
     """Describe a column in a few words: its middle half, or its commonest categories."""
     if found is None or not spec.used:
         return "-"
     if found.quantiles:
-        low, middle, high = (told.number(found.quantiles[at], 3) for at in (5, 10, 15))
-        if found.there < 20 and not told.shows_cells:
+        low, middle, high = (redaction.number(found.quantiles[at], 3) for at in (5, 10, 15))
+        if found.there < 20 and not redaction.shows_cells:
             return "-"
         words = "words of a document: " if spec.kind is Kind.TEXT else ""
         return f"{words}median {middle}, half between {low} and {high}"
     names = [
-        f"{told.level(spec.key, spec.levels[place])} {format_share(n / max(found.there, 1))}"
+        f"{redaction.level(spec.key, spec.levels[place])} {format_share(n / max(found.there, 1))}"
         for place, n in found.levels[:3]
     ]
     more = len(spec.levels) - len(names)
@@ -204,7 +204,7 @@ def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None
     page.grid(("column", "and", "rows that miss both", "by chance"), pairs[:8], ("rows that miss both", "by chance"))
 
 
-def add_origin(page: Page, record: FitRecord | None, told: Redaction) -> None:
+def add_origin(page: Page, record: FitRecord | None, redaction: Redaction) -> None:
     """Add where the model comes from: command, data, version and seed."""
     page.heading("Where it comes from")
     origin = None if record is None else record.provenance
@@ -212,7 +212,7 @@ def add_origin(page: Page, record: FitRecord | None, told: Redaction) -> None:
         page.line("not in this model file, which is of an earlier version, or was merged or drawn up by hand")
         return
     rows = [("Softcount", origin.version), ("seed", str(origin.seed))]
-    if told.shows_cells:
+    if redaction.shows_cells:
         page.line(origin.command)
         rows.append(("data", origin.data))
     rows.append(("SHA-256 of the data", origin.sha256 or "not known: it was no file"))
@@ -261,7 +261,7 @@ def find_drift(before: TableSummary, now: TableSummary) -> list[Drift]:
 def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: str) -> None:
     """Add how the columns of a table differ from those of the training table."""
     if before is None:
-        page.line("without one, drift against training cannot be told")
+        page.line("without one, drift against training cannot be redaction")
         return
     page.heading("Drift")
     training = format_count(before.rows, "row")

@@ -126,17 +126,17 @@ def _find_long_run(model: Any) -> dict[Any, float]:
 # -- as a page
 
 
-def sequence_page(model: Any, told: Redaction = OPEN) -> Page:
+def sequence_page(model: Any, redaction: Redaction = OPEN) -> Page:
     """Write what a model of sequences holds; redacted, without notes and names of what fewer than five steps were."""
     page = Page()
-    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model, told)
-    if told.shows_cells:
+    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model, redaction)
+    if redaction.shows_cells:
         add_notes(page, model.notes_)
     return page
 
 
-def _add_states(page: Page, model: Any, told: Redaction) -> None:
-    fitted, names = model.fitted_, _state_names(model, told)
+def _add_states(page: Page, model: Any, redaction: Redaction) -> None:
+    fitted, names = model.fitted_, _state_names(model, redaction)
     page.heading(f"A hidden Markov model: {format_count(model.n_states_, 'state')}")
     parameters = format_count(model.n_parameters_, "free parameter")
     page.line(f"from {format_count(model.counts_.rows, 'step')}, {parameters}")
@@ -157,16 +157,16 @@ def _add_states(page: Page, model: Any, told: Redaction) -> None:
     lines = [[name, *map(format_share, row)] for name, row in zip(names, model.transitions_.tolist(), strict=True)]
     page.grid(["state", *names], lines, right=names)
     for key in model.params_:
-        words = _describe_column(model, key, told)
+        words = _describe_column(model, key, redaction)
         page.heading(f"{key_text(key)} ({fitted.shown.families[key].title})")
         places = fitted.chain.links.shown
         page.grid(["state", "shows"], [[name, words[at]] for name, at in zip(names, places, strict=True)])
 
 
-def _describe_column(model: Any, key: Any, told: Redaction) -> list[str]:
+def _describe_column(model: Any, key: Any, redaction: Redaction) -> list[str]:
     """Describe a column in each state; redacted, its commonest categories, and nothing about numbers."""
     shown = model.fitted_.shown
-    if told.shows_cells:
+    if redaction.shows_cells:
         return [str(words) for words in shown.describe(key)]
     levels = shown.levels.get(key)
     if levels is None or key not in shown.schema.by_key or shown.schema[key].kind.numeric:
@@ -179,8 +179,8 @@ def _describe_column(model: Any, key: Any, told: Redaction) -> list[str]:
     return found
 
 
-def _add_chain(page: Page, model: Any, told: Redaction) -> None:
-    name, symbols = _symbol_namer(model, told), model.symbols_
+def _add_chain(page: Page, model: Any, redaction: Redaction) -> None:
+    name, symbols = _symbol_namer(model, redaction), model.symbols_
     page.heading(f"A Markov chain of order {model.order_}: {format_count(len(symbols), 'symbol')}")
     ends = ", beginnings and ends as states" if model.ends else ""
     prior = f"{model.prior} imagined steps to each symbol after every context"
@@ -214,9 +214,9 @@ def format_context(key: Any) -> str:
     return " ".join(name if name.strip() else repr(name) for name in names)
 
 
-def _symbol_namer(chain: Any, told: Redaction) -> Callable[[Any], str]:
+def _symbol_namer(chain: Any, redaction: Redaction) -> Callable[[Any], str]:
     """Return what names a symbol, or a run of them; redacted, only if it came at least five times."""
-    if told.shows_cells:
+    if redaction.shows_cells:
         return format_context
     counts, symbols = chain.counts_, chain.symbols_
     digit = {chain.begin_: 0, **{symbol: at for at, symbol in enumerate(symbols, 1)}, chain.end_: len(symbols) + 1}
@@ -227,15 +227,15 @@ def _symbol_namer(chain: Any, told: Redaction) -> Callable[[Any], str]:
             return format_context(key)  # no symbol, but the beginning or end of a sequence
         place = sum(at * counts.alphabet.base**back for back, at in enumerate(reversed(run)))
         level = counts.levels[len(run) - 1]
-        return format_context(key) if told.allows(float(level.counts[level.keys == place].sum())) else RARE
+        return format_context(key) if redaction.allows(float(level.counts[level.keys == place].sum())) else RARE
 
     return name
 
 
-def _state_names(model: Any, told: Redaction) -> list[str]:
+def _state_names(model: Any, redaction: Redaction) -> list[str]:
     """Name the states; redacted, only those with at least five steps."""
     rows = model.occupied_.tolist()
-    return [str(name) if told.allows(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
+    return [str(name) if redaction.allows(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
 
 
 def add_odd_steps(page: Page, odd: pa.Table) -> None:
@@ -256,26 +256,26 @@ def add_odd_steps(page: Page, odd: pa.Table) -> None:
 
 def sequence_report(model: Any, redact: bool = False) -> Page:
     """Write the page of a model of sequences with pictures and its origin."""
-    told = Redaction(redact)
-    short = sequence_page(model, told)
+    redaction = Redaction(redact)
+    short = sequence_page(model, redaction)
     page = Page(short.blocks[:1])
     page.line("What follows what, as counted and estimated; the tables below the pictures have every figure.")
     page.heading("What follows what")
-    _add_transitions(page, model, told)
+    _add_transitions(page, model, redaction)
     page.heading("All figures")
     for block in short.blocks[1:]:
         page.blocks.append(replace(block, level=2) if isinstance(block, Heading) else block)
     record = getattr(getattr(model, "fitted_", None), "record", None)
     if record is not None:
-        add_origin(page, record, told)
+        add_origin(page, record, redaction)
     return page
 
 
-def _add_transitions(page: Page, model: Any, told: Redaction) -> None:
+def _add_transitions(page: Page, model: Any, redaction: Redaction) -> None:
     if not hasattr(model, "n_states_") and model.order_ != 1 and len(model.contexts_) > MAP_SYMBOLS:
         page.line(f"{len(model.contexts_):,} contexts are too many to draw: the model file has them all")
         return
-    rows, columns, table, shares = _find_transitions(model, told)
+    rows, columns, table, shares = _find_transitions(model, redaction)
     order = np.argsort(-shares, kind="stable")
     kept = np.sort(order[:MAP_SYMBOLS])
     own = [rows[at] for at in kept]
@@ -307,14 +307,14 @@ def _add_ring(page: Page, names: list[str], inner: np.ndarray) -> None:
     page.picture("As a graph", draw_ring(names, inner, arrows), grid, reading)
 
 
-def _find_transitions(model: Any, told: Redaction) -> tuple[list[str], list[str], np.ndarray, np.ndarray]:
+def _find_transitions(model: Any, redaction: Redaction) -> tuple[list[str], list[str], np.ndarray, np.ndarray]:
     """Return names of what was and what comes, the probabilities between, and how frequent the former are."""
     if hasattr(model, "n_states_"):
-        names = _state_names(model, told)
+        names = _state_names(model, redaction)
         return names, names, np.asarray(model.transitions_), np.asarray(model.occupied_)
-    name = _symbol_namer(model, told)
+    name = _symbol_namer(model, redaction)
     before, after = (
-        [told.shows_cells or name(key) != RARE for key in x] for x in (model.contexts_, model.next_symbols_)
+        [redaction.shows_cells or name(key) != RARE for key in x] for x in (model.contexts_, model.next_symbols_)
     )
     contexts = [key for key, kept in zip(model.contexts_, before, strict=True) if kept]
     columns = [name(key) for key, kept in zip(model.next_symbols_, after, strict=True) if kept]

@@ -9,12 +9,23 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
+from softcount.fitted.characteristic_words import (
+    explain_words,
+    marking_words,
+    places_of,
+    row_of,
+    spots,
+    text_leaves,
+    weights,
+    word_figures,
+)
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
 from softcount.report.page import FEWEST_ROWS, RARE, WIDTH, MarkedText, Page, Passage, Redaction, key_text, make_grid
+from softcount.table.table import document_at
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow
@@ -44,8 +55,6 @@ STEPS = (0.15, 0.35, 0.65)
 
 def add_words(page: Page, fitted: Fitted, names: Sequence[str], brief: bool = False) -> None:
     """Add the most characteristic words of each class, for every text column; with their figures unless brief."""
-    from softcount.fitted.characteristic_words import marking_words, text_leaves
-
     for leaf in text_leaves(fitted):
         if not len(leaf.setting.levels):
             continue
@@ -66,8 +75,6 @@ def add_words(page: Page, fitted: Fitted, names: Sequence[str], brief: bool = Fa
 
 def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[list[MarkingWord]]) -> None:
     """Add the words of every class under each other, with their figures; a single class has no odds."""
-    from softcount.fitted.characteristic_words import word_figures
-
     rows = []
     for name, own in zip(names, found, strict=True):
         for place, mark in enumerate(own):
@@ -78,10 +85,8 @@ def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[lis
     page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
 
 
-def add_word_pictures(page: Page, fitted: Fitted, names: Sequence[str], told: Redaction) -> None:
+def add_word_pictures(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
     """Add bars of the most characteristic words of each class, for every text column."""
-    from softcount.fitted.characteristic_words import marking_words, text_leaves
-
     groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
     for leaf in text_leaves(fitted) if fitted.schema.texts else ():
         if not len(leaf.setting.levels) or fitted.n_groups < 2:
@@ -92,7 +97,7 @@ def add_word_pictures(page: Page, fitted: Fitted, names: Sequence[str], told: Re
         found = list(marking_words(fitted, leaf, PAGE_WORDS))
         for place, group in enumerate(groups):
             own = found[group]
-            rare = [told.redacted and x.count + x.elsewhere < FEWEST_ROWS for x in own]
+            rare = [redaction.redacted and x.count + x.elsewhere < FEWEST_ROWS for x in own]
             shown = [RARE if hidden else quote_spaces(x.word) for x, hidden in zip(own, rare, strict=True)]
             odds = [f"{x.log_odds:+.2f}" for x in own]
             chart = bar_chart(
@@ -161,32 +166,15 @@ def format_bar(value: float, most: float, width: int = 20) -> str:
     return ("+" if value > 0 else "-") * length
 
 
-class ClassWords(Struct, frozen=True):
-    """The characteristic words of a class."""
-
-    name: Any = field(name="class")
-    words: list[MarkingWord]
-
-
-class TextColumn(Struct, frozen=True):
-    """A text column: its word model, how many words it has, and the characteristic words of each class.
+def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
+    """Return a text column as data: its word model, how many words it has, and the characteristic words of each class.
 
     Not the probability of every word in every class: there can be millions, which the model file holds.
     """
-
-    model: str | None
-    words: int
-    marking: list[ClassWords]
-
-
-def find_text_column(fitted: Fitted, key: Any) -> TextColumn:
-    """Return a text column as data."""
-    from softcount.fitted.characteristic_words import marking_words, text_leaves
-
     (leaf,) = text_leaves(fitted, key)
     own = zip(fitted.names, marking_words(fitted, leaf, JSON_WORDS), strict=True)
-    words = [ClassWords(name, found) for name, found in own]
-    return TextColumn(leaf.family.word_model, len(leaf.setting.levels), words)
+    marking = [{"class": name, "words": found} for name, found in own]
+    return {"model": leaf.family.word_model, "words": len(leaf.setting.levels), "marking": marking}
 
 
 # -- words of documents
@@ -202,9 +190,6 @@ class ShownDocument(Struct, frozen=True):
 
 def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) -> list[ShownDocument]:
     """Explain the documents of the first rows picked."""
-    from softcount.fitted.characteristic_words import explain_words, row_of
-    from softcount.table.table import document_at
-
     found = []
     for row in [x.row for x in picked][:PICTURE_DOCUMENTS] if fitted.schema.texts else []:
         for words in explain_words(fitted, row_of(fitted, table, row)):
@@ -230,8 +215,6 @@ def _compared(found: DocumentWords, names: Sequence[str]) -> tuple[str, str]:
 def _add_passage(
     page: Page, found: DocumentWords, document: str | None, classes: tuple[str, str], heading: str = ""
 ) -> bool:
-    from softcount.fitted.characteristic_words import spots, weights
-
     places = weights(found, spots(found, document and document[:LOOKED_AT]))
     if not document or not places:
         return False
@@ -289,8 +272,6 @@ class MovedDocument(Struct, frozen=True):
 
 def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> MovedDocument:
     """Return the words of a document as data."""
-    from softcount.fitted.characteristic_words import places_of
-
     names = [fitted.names[group] for group in found.groups]
     places = places_of(found, document)
     words = [

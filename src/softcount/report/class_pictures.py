@@ -1,4 +1,4 @@
-"""Pictures of classes that were found: what sets them apart, where they lie, how the search went, who is unsure."""
+"""Pictures of a model of classes: where classes lie, what sets them apart, what each cell adds, how EM went."""
 
 from __future__ import annotations
 
@@ -7,30 +7,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.fitted.answers import marginal, plain_columns
-from softcount.fitted.explain import NormalPlane, decision_grid, most_separating, normal_planes
+from softcount.errors import DataError
+from softcount.fitted.answers import ColumnShape, column_shape, labels_in, marginal, plain_columns
+from softcount.fitted.explain import Nomogram as NomogramFigures
+from softcount.fitted.explain import (
+    NomogramColumn,
+    NormalPlane,
+    decision_grid,
+    most_separating,
+    nomogram_of,
+    normal_planes,
+)
 from softcount.fitted.influence import departures
 from softcount.pictures.chart import (
     PAGE,
     Axis,
+    Bars,
     Cells,
     Chart,
     Line,
-    Mark,
     Points,
     Range,
     Regions,
-    Rule,
     bar_chart,
+    class_lines,
+    waterfall_chart,
     widen,
 )
 from softcount.pictures.drawing import class_tone, stack
-from softcount.pictures.text import format_count, format_number, format_share, shorten
-from softcount.report.evaluation import CRITERIA, add_selection, selection_grid
-from softcount.report.page import RARE, Page, Redaction, key_text, make_grid
+from softcount.pictures.nomogram import Nomogram, NomogramLine
+from softcount.pictures.text import format_count, format_list, format_number, format_share, shorten
+from softcount.report.page import RARE, Grid, Page, Redaction, format_cell, key_text, make_grid
 
 if TYPE_CHECKING:
-    from softcount.evaluate.scores import RowFindings
+    from softcount.evaluate.scores import PickedRow, RowFindings
     from softcount.fitted.fitted import Fitted
     from softcount.table.schema import Key
 
@@ -40,12 +50,16 @@ FRAME_ROWS, FRAMES = 60, (1, 2, 3, 5, 10, 20)
 """Rows for each class in the pictures of EM, and the iterations after which one is drawn."""
 ELLIPSES = (0.5, 0.95)
 """The shares of a class that its ellipses hold."""
+NOMOGRAM_LINES, NOMOGRAM_PAIRS, PANELS = 14, 3, 12
+"""Columns of a nomogram, nomograms of many classes, and columns with a panel."""
+DRAWN_LEVELS, LISTED_LEVELS, DRAWN_CLASSES, STEPS = 8, 30, 8, 10
+"""Categories with a bar and in the numbers, classes in a panel, and steps of a row's explanation."""
 
 
 # -- the heat map of classes and columns
 
 
-def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], told: Redaction) -> None:
+def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
     """Add how far each class departs from the whole table in each column, and its typical value there."""
     far = _column_departures(fitted)
     ranked = sorted(far, key=lambda key: -float(far[key].sum()))[:MAP_COLUMNS]
@@ -54,7 +68,7 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], told: Redacti
         return
     most = max(float(far[key][groups].max()) for key in ranked) or 1.0
     shades = np.array([np.sqrt(far[key][groups] / most) for key in ranked])
-    cells = [_typical_cells(fitted, key, groups, told) for key in ranked]
+    cells = [_typical_cells(fitted, key, groups, redaction) for key in ranked]
     texts, tones = ([[cell[part] for cell in line] for line in cells] for part in (0, 1))
     x, y = Axis(labels=[names[g] for g in groups]), Axis(labels=[key_text(key) for key in ranked])
     description = "how far each class departs from the whole table in each column"
@@ -87,19 +101,19 @@ def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     return found
 
 
-def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, told: Redaction) -> list[tuple[str, str]]:
+def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, redaction: Redaction) -> list[tuple[str, str]]:
     if isinstance(key, tuple) or key not in fitted.schema.by_key:
         return [("", "c6")] * len(groups)
     family, params, levels = marginal(fitted, key)
-    shown = [told.allows(fitted.group_rows[g]) for g in groups]
+    shown = [redaction.allows(fitted.group_rows[g]) for g in groups]
     if levels is not None:
         best = np.asarray(params["probability"]).argmax(axis=1)
-        names = [shorten(told.level(key, levels[best[g]]), 18) for g in groups]
+        names = [shorten(redaction.level(key, levels[best[g]]), 18) for g in groups]
         return [(name if there else RARE, "c6") for name, there in zip(names, shown, strict=True)]
     means = np.asarray(family.moments(params)[0], dtype=float)
     whole = float(fitted.row_shares @ means)
     return [
-        (told.number(float(means[g]), 3) if there else RARE, "plus" if means[g] >= whole else "minus")
+        (redaction.number(float(means[g]), 3) if there else RARE, "plus" if means[g] >= whole else "minus")
         for g, there in zip(groups, shown, strict=True)
     ]
 
@@ -120,23 +134,25 @@ def _plane_points(fitted: Fitted, columns: tuple[Key, Key], found: RowFindings |
     return [cells[there & (best == group)] for group in range(fitted.n_groups)]
 
 
-def add_planes(page: Page, fitted: Fitted, names: Sequence[str], found: RowFindings | None, told: Redaction) -> None:
+def add_planes(
+    page: Page, fitted: Fitted, names: Sequence[str], found: RowFindings | None, redaction: Redaction
+) -> None:
     """Add ellipses of the classes in the two columns that separate them best, and which class is likeliest where."""
     plane = most_separating(fitted) if fitted.n_groups > 1 else None
-    found = found if told.shows_cells else None
-    if not all(map(told.allows, fitted.group_rows.tolist())):
+    found = found if redaction.shows_cells else None
+    if not all(map(redaction.allows, fitted.group_rows.tolist())):
         page.line("no plane of the classes: some have fewer than five rows, whose cells it would show")
         return
     columns = None if plane is None else plane.columns
     if plane is not None:
-        _add_ellipses(page, plane, names, _plane_points(fitted, plane.columns, found), told)
+        _add_ellipses(page, plane, names, _plane_points(fitted, plane.columns, found), redaction)
     else:
         known = {key: place for place, (key, _) in enumerate(fitted.influence())}
         numbers = [key for key in plain_columns(fitted) if fitted.schema[key].kind.numeric]
         numbers.sort(key=lambda key: known.get(key, len(known)))
         columns = (numbers[0], numbers[1]) if len(numbers) > 1 else None
     if columns is not None and fitted.n_groups > 1 and fitted.ensemble is None:
-        _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), told)
+        _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), redaction)
 
 
 def plane_marks(points: Sequence[np.ndarray], planes: NormalPlane | None = None) -> list[Any]:
@@ -151,7 +167,7 @@ def plane_marks(points: Sequence[np.ndarray], planes: NormalPlane | None = None)
 
 
 def _add_ellipses(
-    page: Page, plane: NormalPlane, names: Sequence[str], points: Sequence[np.ndarray], told: Redaction
+    page: Page, plane: NormalPlane, names: Sequence[str], points: Sequence[np.ndarray], redaction: Redaction
 ) -> None:
     outer = np.concatenate([plane.ellipse(g, ELLIPSES[1]) for g in range(len(plane.means))])
     x, y = (Axis(key_text(plane.columns[k]), widen(outer[:, k], 0.03)) for k in (0, 1))
@@ -168,7 +184,7 @@ def _add_ellipses(
     rows = []
     for name, mean, covariance in zip(names, plane.means, plane.covariances, strict=True):
         spread = np.sqrt(np.diag(covariance))
-        figures = [told.number(float(value)) for value in (*mean, *spread)]
+        figures = [redaction.number(float(value)) for value in (*mean, *spread)]
         rows.append((name, *figures, f"{covariance[0, 1] / (spread[0] * spread[1]):+.3f}"))
     reading = (
         "The two columns in which the classes overlap least. The inner line holds half of a class, the dashed one "
@@ -179,7 +195,7 @@ def _add_ellipses(
 
 def _add_regions(
     page: Page, fitted: Fitted, columns: tuple[Key, Key], names: Sequence[str], points: Sequence[np.ndarray],
-    told: Redaction,
+    redaction: Redaction,
 ) -> None:  # fmt: skip
     grid = decision_grid(fitted, columns)
     ranges: list[Range] = []
@@ -190,11 +206,11 @@ def _add_regions(
     legend = names if len(names) > 1 else ()
     chart = Chart("regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), legend, height=230)
     across = range(0, len(grid.x), 8)
-    headings = (f"{y} \\ {x}", *(told.number(float(grid.x[at]), 3) for at in across))
+    headings = (f"{y} \\ {x}", *(redaction.number(float(grid.x[at]), 3) for at in across))
     rows = []
     for i in range(0, len(grid.y), 6):
         line = [f"{names[grid.likeliest[i, j]]} {format_share(float(grid.sure[i, j]))}" for j in across]
-        rows.append((told.number(float(grid.y[i]), 3), *line))
+        rows.append((redaction.number(float(grid.y[i]), 3), *line))
     reading = f"Which class is likeliest if only {x} and {y} are known."
     page.picture("Who is likeliest where", chart, make_grid(headings, rows), reading, small=True)
 
@@ -202,32 +218,7 @@ def _add_regions(
 # -- how the search went
 
 
-def add_search(page: Page, fitted: Fitted, criterion: str | None) -> None:
-    """Add the criterion by the number of classes, and how the objective climbed."""
-    trials = [trial for trial in fitted.selection or [] if trial.reached >= trial.classes]
-    chosen_by = criterion or "evidence"
-    if len(trials) > 1:
-        values = [getattr(trial, chosen_by) for trial in trials]
-        chart = selection_chart([trial.classes for trial in trials], values, chosen_by, fitted.n_groups)
-        reading = f"The number of classes was chosen by {CRITERIA.get(chosen_by, chosen_by)}."
-        page.picture("How many classes", chart, selection_grid(fitted), reading, small=True)
-    _add_trace(page, fitted)
-    if fitted.agreed is not None and fitted.n_groups > 1:
-        best, run = fitted.agreed
-        rest = "" if best == run else "; the others ended lower or were given up"
-        page.line(f"{best} of {format_count(run, 'start')} reached the best objective{rest}")
-    if len(trials) < len(fitted.selection or []):
-        add_selection(page, fitted)
-
-
-def selection_chart(classes: Sequence[int], values: Sequence[float | None], criterion: str, chosen: int) -> Chart:
-    """Describe a criterion by the number of classes, the chosen one marked."""
-    heights = [float("nan") if value is None else value for value in values]
-    marks: list[Mark] = [Rule(float(chosen), "chosen"), Line(classes, heights, criterion, dots=3.2)]
-    return Chart("the criterion by number of classes", marks, Axis("classes"), Axis(criterion))
-
-
-def _add_trace(page: Page, fitted: Fitted) -> None:
+def add_trace(page: Page, fitted: Fitted) -> None:
     """Add the objectives of all EM runs if they were kept, else that of the best; nothing if it is flat."""
     starts = () if fitted.record is None else fitted.record.starts
     best = [value for value in fitted.trace if np.isfinite(value)]
@@ -268,7 +259,7 @@ def add_sureness(page: Page, found: RowFindings, names: Sequence[str]) -> None:
     page.picture("How sure rows are of their class", chart, grid, reading)
 
 
-def add_frames(page: Page, fitted: Fitted, found: RowFindings, names: Sequence[str]) -> None:
+def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
     """Add pictures of EM: a mixture of the same number of classes in two columns, after some of its iterations."""
     plane, groups = most_separating(fitted), fitted.n_groups
     if plane is None or not 2 <= groups <= 8:
@@ -319,3 +310,174 @@ def _run_em(rows: np.ndarray, means: np.ndarray) -> Iterator[tuple[int, np.ndarr
         shares, means = counts / counts.sum(), (weights.T @ rows) / counts[:, None]
         off = rows[:, None, :] - means
         covariances = np.einsum("ng,ngi,ngj->gij", weights, off, off) / counts[:, None, None] + floor
+
+
+# -- nomogram
+
+
+def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
+    """Add what every value adds, the largest class against each of the next."""
+    found = nomogram_of(fitted)
+    if found is None or not found.columns:
+        if fitted.ensemble is not None and fitted.ensemble.together:
+            together = format_list(fitted.ensemble.together)
+            page.line(f"no nomogram: columns tell the classes together ({together}), not one by one")
+        return
+    reading = (
+        "Find what a row holds on each line, read the log-odds above it and add them up, with the start; under the sum "
+        "stands the probability that it means. A column that is missing adds nothing."
+    )
+    if fitted.n_groups > 2:
+        reading += " With more than two classes, these are the odds of the two alone."
+    if found.left_out:
+        reading += f" Not on it, since they do not speak one by one: {', '.join(map(key_text, found.left_out))}."
+    if fitted.calibration is not None:
+        reading += " Probabilities here are before the correction by calibration."
+    order = np.argsort(-fitted.row_shares, kind="stable")
+    first, others = int(order[0]), order[1 : 1 + NOMOGRAM_PAIRS]
+    for second in map(int, others):
+        chart = _nomogram_chart(found, (first, second), (names[first], names[second]), redaction)
+        rows = [("(start)", "", f"{chart.start:+.4f}")]
+        for column in found.reach(first, second)[:NOMOGRAM_LINES]:
+            odds = column.odds(first, second)
+            for place in range(0, len(odds), 4 if column.numeric and len(odds) > 20 else 1):
+                rows.append((key_text(column.key), _format_value(column, place, redaction), f"{odds[place]:+.4f}"))
+        grid = make_grid(("column", "value", "log-odds"), rows, right=("log-odds",))
+        page.picture(f"Nomogram: {names[first]} against {names[second]}", chart, grid, reading)
+    more = len(order) - 1 - len(others)
+    if more > 0:
+        page.line(f"{format_count(more, 'class', 'classes')} more against {names[first]} not drawn")
+
+
+def _nomogram_chart(
+    found: NomogramFigures, pair: tuple[int, int], names: tuple[str, str], redaction: Redaction
+) -> Nomogram:
+    """Describe the nomogram of two classes, with the columns that can move the log-odds farthest."""
+    first, second = pair
+    lines = []
+    for column in found.reach(first, second)[:NOMOGRAM_LINES]:
+        odds, name = column.odds(first, second), key_text(column.key)
+        if column.numeric:
+            marked = set(np.linspace(0, len(odds) - 1, 5).round().astype(int).tolist())
+            texts = [redaction.number(x, 3) if place in marked else "" for place, x in enumerate(column.values)]
+            lines.append(NomogramLine(name, odds, texts, True))
+        else:
+            kept = [place for place in range(len(odds)) if np.isfinite(odds[place])][:DRAWN_LEVELS]
+            texts = [_format_value(column, place, redaction) for place in kept]
+            lines.append(NomogramLine(name, odds[kept], texts, False))
+    start = float(found.start[first] - found.start[second])
+    return Nomogram(f"nomogram of {names[0]} against {names[1]}", lines, start, names)
+
+
+def _format_value(column: NomogramColumn, place: int, redaction: Redaction) -> str:
+    value = column.values[place]
+    return redaction.number(value) if column.numeric else redaction.level(column.key, value)
+
+
+# -- columns in each class
+
+
+def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
+    """Add panels of the columns with most influence: densities, or shares of categories."""
+    known = {key: place for place, (key, _) in enumerate(fitted.influence())}
+    columns = sorted(plain_columns(fitted), key=lambda key: known.get(key, len(known)))
+    ranked = [g for g in np.argsort(-fitted.row_shares, kind="stable") if redaction.allows(float(fitted.group_rows[g]))]
+    order = np.sort(np.array(ranked[:DRAWN_CLASSES], dtype=int))
+    shown, drawn = [names[g] for g in order], 0
+    for key in columns if len(order) else ():
+        if drawn == PANELS:
+            break
+        try:
+            shape = column_shape(fitted, key)
+        except DataError:  # a family that cannot be asked about one column
+            continue
+        heights = shape.heights[order]
+        page.picture(
+            key_text(key),
+            shape_chart(shape, shown, heights, redaction),
+            _shape_grid(shape, shown, heights, redaction),
+            small=True,
+        )
+        drawn += 1
+    if len(columns) > drawn:
+        page.line(f"{format_count(len(columns) - drawn, 'column')} more not drawn; those above say most of the classes")
+    if fitted.n_groups > len(order):
+        page.line(f"drawn are the {len(order)} largest of {fitted.n_groups} classes")
+
+
+def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Chart:
+    """Describe a column's densities, or the shares of its categories, in some classes."""
+    column = key_text(shape.key)
+    description, legend = f"{column} in each class", names if len(names) > 1 else ()
+    if shape.levels is None:
+        tall = heights[np.isfinite(heights)]
+        # A spike would flatten all the rest: the frame ends a little above what nearly all points stay below.
+        top = (float(np.quantile(tall, 0.995)) * 1.1 if len(tall) else 1.0) or 1.0
+        capped = np.nan_to_num(heights, posinf=top)
+        marks = class_lines(names, shape.points, capped, dots=3.2 * shape.whole, filled=not shape.whole)
+        x = Axis(column, (float(shape.points[0]), float(shape.points[-1])))
+        y = Axis("probability" if shape.whole else "density", (0.0, top), ticks={})
+        return Chart(description, marks, x, y, legend)
+    kept = np.sort(np.argsort(-heights.max(axis=0), kind="stable")[:DRAWN_LEVELS])
+    top, bar = float(np.max(heights[:, kept], initial=0.0)) or 1.0, 7.0 if len(names) <= 4 else 4.0
+    group = max(bar * len(names) + 7, 18.0)
+    # The bars of a category in the order of the classes, a pixel between them.
+    bars = [
+        Bars(
+            np.arange(len(kept)) + (place - (len(names) - 1) / 2) * bar / group, np.zeros(len(kept)), own[kept],
+            (class_tone(place),), thick=(bar - 1) / group, strength=1.0,
+        )
+        for place, own in enumerate(heights)
+    ]  # fmt: skip
+    ticks = {float(tick): f"{tick:.0%}" for tick in np.arange(0.0, top + 1e-9, 0.1 if top <= 0.4 else 0.25)}
+    y = Axis(labels=[redaction.level(shape.key, shape.levels[at]) for at in kept], room=110)
+    return Chart(description, bars, Axis(ends=(0.0, top), ticks=ticks), y, legend, height=group)
+
+
+def _shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:
+    column = key_text(shape.key)
+    if shape.levels is None:
+        places = range(0, len(shape.points), max(1, len(shape.points) // 10))
+        rows = [
+            (redaction.number(float(shape.points[at])), *(format_number(float(own[at]), 3) for own in heights))
+            for at in places
+        ]
+        return make_grid((column, *names), rows, right=(column, *names))
+    order = np.argsort(-heights.max(axis=0), kind="stable")
+    rows = [
+        (redaction.level(shape.key, shape.levels[at]), *(format_share(float(own[at])) for own in heights))
+        for at in np.sort(order[:LISTED_LEVELS])
+    ]
+    if len(order) > LISTED_LEVELS:
+        rows.append((f"{len(order) - LISTED_LEVELS} more", *("" for _ in heights)))
+    return make_grid((column, *names), rows, right=names)
+
+
+# -- rows
+
+
+PICKED = {
+    "right": "surest of those it got right",
+    "wrong": "surest of those it got wrong",
+    "unsure": "among the least sure",
+    "sure": "among the surest",
+}
+
+
+def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], names: Sequence[str]) -> None:
+    """Add a few rows, and what each of their cells added."""
+    labels = labels_in(fitted)
+    for row in picked:
+        steps = [(key, odds) for key, odds in sorted(row.odds.items(), key=lambda item: -abs(item[1])) if odds != 0]
+        shown = [("(start)", row.start)]
+        for key, odds in steps[:STEPS]:
+            shown.append((f"{labels[key]} {shorten(format_cell(row.cells.get(key)), 24)}", odds))
+        if len(steps) > STEPS:
+            shown.append((f"{len(steps) - STEPS} others", sum(odds for _, odds in steps[STEPS:])))
+        cells = [name for name, _ in shown]
+        chart = waterfall_chart(cells, [odds for _, odds in shown], "together", "evidence step by step")
+        truth = "" if row.truth is None else f", is {names[row.truth]}"
+        title = f"Row {row.row + 1}: {names[row.chosen]} rather than {names[row.against]}{truth}"
+        reading = f"{PICKED[row.kind].capitalize()}; probability {format_share(row.probability)}."
+        grid = make_grid(("cell", "log-odds"), [(name, f"{odds:+.4f}") for name, odds in shown], None)
+        page.picture(title, chart, grid, reading, small=True)
