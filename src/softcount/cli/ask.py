@@ -28,11 +28,11 @@ from softcount.cli.options import suggestion
 from softcount.cli.outputs import put_answer
 from softcount.errors import DataError
 from softcount.fitted.answers import answering_model, query, sampled
-from softcount.fitted.conditions import above, any_of, below, between, not_, spoken_given, written_given
+from softcount.fitted.conditions import above, any_of, below, between, not_, written_given
 from softcount.fitted.derived_columns import own_levels
 from softcount.fitted.fitted import Fitted
 from softcount.networks.elimination import cells_within
-from softcount.report.answers import make_array, queries_page, queries_record, query_page, query_record
+from softcount.report.answers import likeliest_page, likeliest_record, make_array, query_page, query_record
 from softcount.table import Key
 from softcount.table.cell_forms import CellForm, fixed_decimals, parse_cell, write_cell
 from softcount.table.cell_values import format_cells
@@ -52,11 +52,8 @@ def ask_model(fitted: Fitted, model: str, of: str | None, given: tuple[str, ...]
 
 def put_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any], answer: Any, as_json: bool) -> None:
     """The answer of one column, or without `of` of every column, and the model that answers."""
-    said, model = spoken_given(known), answering_model(fitted)
-    if of is None:
-        put_answer(lambda: queries_record(known, answer, model), lambda: queries_page(said, answer), as_json)
-    else:
-        put_answer(lambda: query_record(of, known, answer, model), lambda: query_page(of, said, answer), as_json)
+    model = answering_model(fitted)
+    put_answer(lambda: query_record(of, known, answer, model), lambda: query_page(of, known, answer), as_json)
     say_answering_model(fitted, None if of is None else [of, *known])
 
 
@@ -75,12 +72,9 @@ def as_written(fitted: FittedNet, known: dict[Key, Any]) -> dict[Key, Any]:
 
 def tell_likeliest(fitted: FittedNet, given: tuple[str, ...], json_wanted: bool) -> None:
     """The likeliest levels of all nodes together."""
-    from softcount.report.network import likeliest_page, likeliest_record
-
     known = given_nodes(fitted, given)
     found, known = fitted.most_probable(known), as_written(fitted, known)
-    said = spoken_given(known)
-    put_answer(lambda: likeliest_record(known, found), lambda: likeliest_page(said, found), json_wanted)
+    put_answer(lambda: likeliest_record(known, found), lambda: likeliest_page(known, found), json_wanted)
 
 
 def ask_network(
@@ -88,7 +82,6 @@ def ask_network(
 ) -> None:
     """What a network says of one node, of several together, or of every node."""
     from softcount.fitted.network_rows import sampled_query
-    from softcount.report.network import joint_page, joint_record
 
     keys = [node_key(fitted, name, "--of") for name in dict.fromkeys(of)]
     known = given_nodes(fitted, given)
@@ -101,8 +94,7 @@ def ask_network(
     if len(keys) < 2:
         put_query(fitted, asked, known, answer, json_wanted)
         return
-    said = spoken_given(known)
-    put_answer(lambda: joint_record(asked, known, answer), lambda: joint_page(asked, said, answer), json_wanted)
+    put_answer(lambda: query_record(asked, known, answer), lambda: query_page(asked, known, answer), json_wanted)
 
 
 def draw_rows(

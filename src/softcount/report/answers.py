@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp
 from typing import IO, TYPE_CHECKING, Any
 
+import pyarrow as pa
 from msgspec import UNSET, Struct, UnsetType, field
 
+from softcount.fitted.answers import labels_in, name_apart
+from softcount.fitted.classes import cells
+from softcount.fitted.conditions import given_data, spoken_given
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import format_bar, format_signed
+from softcount.table.cell_forms import is_plain, write_cell
+from softcount.table.schema import labels
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
     from softcount.fitted.characteristic_words import DocumentWords
     from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted import Fitted
-    from softcount.table import Chunk
+    from softcount.fitted.network import LikeliestLevels
+    from softcount.table import Chunk, Key
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-LINE_LEVELS = 3
-"""Categories in the line of a column; a page of one column has all."""
+LINE_LEVELS, JOINT_LINES = 3, 100
+"""Categories in the line of a column (a page of one column has all), and combinations of several; JSON has all."""
 ROWS_AT_ONCE = 10_000
 CERTAIN = 1.0 - 1e-15
 
@@ -33,116 +39,94 @@ CERTAIN = 1.0 - 1e-15
 # -- distributions
 
 
-class AnswerTable(Struct, frozen=True):
-    """The probabilities of categories, with standard errors if they are from samples."""
-
-    answer: Any
-
-    def lines(self) -> list[dict[str, Any]]:
-        errors = getattr(self.answer, "errors", None) or {}
-        return [
-            {"level": level, "probability": p} | ({"error": errors[level]} if errors else {})
-            for level, p in self.answer.items()
-        ]
-
-    def add(self, page: Page, names: Sequence[str], most: int | None = None) -> None:
-        """Add the probabilities, the highest first; with several names a level is a tuple."""
-        ranked = sorted(self.lines(), key=lambda line: -line["probability"])
-        heads = ("probability", *(("standard error",) if getattr(self.answer, "errors", None) is not None else ()))
-        rows = []
-        for line in ranked[:most]:
-            levels = line.pop("level")
-            rows.append(
-                (*map(str, levels if isinstance(levels, tuple) else (levels,)), *map(format_share, line.values()))
-            )
-        page.grid((*names, *heads), rows, right=heads)
-        if len(ranked) > len(rows):
-            page.line(f"and {format_count(len(ranked) - len(rows), 'combination')} more (--json has all)")
-
-
 class QueryRecord(Struct, frozen=True):
-    """The distribution of a column: probabilities of categories, or mean, variance and quantiles of a number."""
+    """The distribution of a column: probabilities of categories, or mean, variance and quantiles of a number.
 
-    of: Any
+    Of several columns together it is in `joint`, of every column in `columns`. `model` is the kind that answered.
+    """
+
+    of: Any = UNSET
     given: dict[str, Any] | UnsetType = UNSET
     levels: list[dict[str, Any]] | UnsetType = UNSET
     mean: Any = UNSET
     variance: float | UnsetType = UNSET
     quantiles: list[dict[str, Any]] | UnsetType = UNSET
+    joint: list[dict[str, Any]] | UnsetType = UNSET
+    columns: list[QueryRecord] | UnsetType = UNSET
     model: str | UnsetType = UNSET
-    """The kind of model that answered."""
 
 
-class QueriesRecord(Struct, frozen=True):
-    """The distribution of every column, given others."""
-
-    given: dict[str, Any]
-    columns: list[QueryRecord]
-    model: str
-
-
-def query_record(of: object, given: Mapping[Any, Any], answer: Any, model: str) -> QueryRecord:
-    """Return the distribution of a column as data."""
-    return QueryRecord(of, given_record(given), **_distribution(answer), model=model)
+def query_record(of: Any, given: Mapping[Any, Any], answer: Any, model: Any = UNSET) -> QueryRecord:
+    """Return the answer about a column as data, about a list of columns together, or (None) about every column."""
+    known = _given_record(given)
+    if of is None:
+        columns = [QueryRecord(key, **_distribution(own)) for key, own in answer.items()]
+        return QueryRecord(given=known, columns=columns, model=model)
+    if isinstance(of, list):
+        return QueryRecord(of, known, joint=[{"levels": list(x.pop("level")), **x} for x in _answer_lines(answer)])
+    return QueryRecord(of, known, **_distribution(answer), model=model)
 
 
-def queries_record(given: Mapping[Any, Any], answers: Mapping[Any, Any], model: str) -> QueriesRecord:
-    """Return the distribution of every column as data."""
-    columns = [QueryRecord(key, **_distribution(answer)) for key, answer in answers.items()]
-    return QueriesRecord(given_record(given), columns, model)
-
-
-def given_record(given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the conditions of a query as data."""
-    from softcount.fitted.conditions import given_data
-
+def _given_record(given: Mapping[Any, Any]) -> dict[str, Any]:
     return {key_text(key): value for key, value in given_data(given).items()}
 
 
 def _distribution(answer: Any) -> dict[str, Any]:
-    from softcount.table.cell_forms import write_cell
-
     if isinstance(answer, Mapping):
-        return {"levels": AnswerTable(answer).lines()}
+        return {"levels": _answer_lines(answer)}
     form = getattr(answer, "written", None)
     quantiles = [{"level": level, "value": write_cell(form, float(answer.quantile(level)))} for level in QUANTILES]
     return {"mean": write_cell(form, answer.mean), "variance": answer.variance, "quantiles": quantiles}
 
 
-def query_page(of: object, given: Mapping[Any, Any], answer: Any) -> Page:
-    """Write a distribution, the likeliest category first."""
+def _answer_lines(answer: Any) -> list[dict[str, Any]]:
+    """Return the probabilities of categories, with standard errors if they are from samples."""
+    errors = getattr(answer, "errors", None) or {}
+    return [
+        {"level": level, "probability": p} | ({"error": errors[level]} if errors else {}) for level, p in answer.items()
+    ]
+
+
+def query_page(of: Any, given: Mapping[Any, Any], answer: Any) -> Page:
+    """Write the answer about a column, about a list of columns together, or (None) about every column in a line."""
     page = Page()
-    page.heading(f"{key_text(of)}{describe_given(given)}")
-    if isinstance(answer, Mapping):
-        AnswerTable(answer).add(page, ("level",))
+    several = of if isinstance(of, list) else None
+    title = "Every column" if of is None else key_text(tuple(several or [of]))
+    page.heading(f"{title}{_describe_given(given)}")
+    if of is None:
+        page.grid(("column", "answer", "nine of ten between"), [_answer_line(key, own) for key, own in answer.items()])
+    elif not isinstance(answer, Mapping):
+        figures = [(name, _format_figure(answer, name, value)) for name, value in find_figures(answer).items()]
+        page.grid(("figure", "value"), figures, right=("value",))
     else:
-        rows = [(name, _format_figure(answer, name, value)) for name, value in find_figures(answer).items()]
-        page.grid(("figure", "value"), rows, right=("value",))
+        ranked = sorted(_answer_lines(answer), key=lambda line: -line["probability"])
+        heads = ("probability", *(("standard error",) if getattr(answer, "errors", None) is not None else ()))
+        rows = []
+        for line in ranked[: JOINT_LINES if several else None]:
+            levels = line.pop("level")
+            own = levels if isinstance(levels, tuple) else (levels,)
+            rows.append((*map(str, own), *map(format_share, line.values())))
+        names = ["level"] if several is None else [key_text(key) for key in several]
+        page.grid((*names, *heads), rows, right=heads)
+        if len(ranked) > len(rows):
+            page.line(f"and {format_count(len(ranked) - len(rows), 'combination')} more (--json has all)")
     return page
 
 
-def queries_page(given: Mapping[Any, str], answers: Mapping[Any, Any]) -> Page:
-    """Write every column in a line: its likeliest categories, or its mean and the interval of nine in ten numbers."""
-    page, lines = Page(), []
-    page.heading(f"Every column{describe_given(given)}")
-    for key, answer in answers.items():
-        if isinstance(answer, Mapping):
-            ranked = sorted(answer.items(), key=lambda item: -item[1])[:LINE_LEVELS]
-            more = f" and {len(answer) - LINE_LEVELS} more" if len(answer) > LINE_LEVELS else ""
-            lines.append((key_text(key), ", ".join(f"{level}: {format_share(p)}" for level, p in ranked) + more, ""))
-        else:
-            figures = find_figures(answer)
-            low, high = (_format_figure(answer, name, figures[name]) for name in ("5% quantile", "95% quantile"))
-            lines.append(
-                (key_text(key), f"mean {_format_figure(answer, 'mean', figures['mean'])}", f"{low} and {high}")
-            )
-    page.grid(("column", "answer", "nine of ten between"), lines)
-    return page
+def _answer_line(key: Any, answer: Any) -> tuple[str, str, str]:
+    """Write the likeliest categories of a column, or its mean and the interval of nine in ten numbers."""
+    if isinstance(answer, Mapping):
+        ranked = sorted(answer.items(), key=lambda item: -item[1])[:LINE_LEVELS]
+        more = f" and {len(answer) - LINE_LEVELS} more" if len(answer) > LINE_LEVELS else ""
+        return key_text(key), ", ".join(f"{level}: {format_share(p)}" for level, p in ranked) + more, ""
+    figures = find_figures(answer)
+    names = ("mean", "5% quantile", "95% quantile")
+    mean, low, high = (_format_figure(answer, name, figures[name]) for name in names)
+    return key_text(key), f"mean {mean}", f"{low} and {high}"
 
 
-def describe_given(given: Mapping[Any, str]) -> str:
-    """Write the conditions of a query for the end of a heading."""
-    known = ", ".join(f"{key_text(key)} {value}" for key, value in given.items())
+def _describe_given(given: Mapping[Any, Any]) -> str:
+    known = ", ".join(f"{key_text(key)} {value}" for key, value in spoken_given(given).items())
     return f", given {known}" if known else ""
 
 
@@ -154,12 +138,31 @@ def find_figures(answer: Any) -> dict[str, float]:
 
 def _format_figure(answer: Any, name: str, value: float) -> str:
     """Format a figure as the cells of its column are written, a deviation in their units."""
-    from softcount.table.cell_forms import is_plain
-
     form: Any = getattr(answer, "written", None)
     if is_plain(form):
         return format_number(value, 6)
     return str(form.write_difference(value)) if name.startswith("standard") else str(form.write(value))
+
+
+class LikeliestRecord(Struct, frozen=True):
+    """The likeliest categories of all nodes of a network together."""
+
+    given: dict[str, Any]
+    levels: list[dict[str, Any]]
+    log_probability: float
+
+
+def likeliest_record(given: Mapping[Key, Any], found: LikeliestLevels) -> LikeliestRecord:
+    levels = [{"node": key, "level": level} for key, level in found.levels.items()]
+    return LikeliestRecord(_given_record(given), levels, found.log_probability)
+
+
+def likeliest_page(given: Mapping[Key, Any], found: LikeliestLevels) -> Page:
+    page = Page()
+    page.heading(f"The likeliest levels{_describe_given(given)}")
+    page.grid(("node", "level"), [(key_text(key), str(level)) for key, level in found.levels.items()])
+    page.line(f"log-probability {found.log_probability:,.4f} (of these levels and of what is given)")
+    return page
 
 
 # -- tables of predictions
@@ -176,10 +179,6 @@ def prediction_table(
 
     If rows are files, their names come first.
     """
-    import pyarrow as pa
-
-    from softcount.table.schema import labels
-
     columns = [make_array(names).take(pa.array(chosen, pa.int64())), *(pa.array(column) for column in proba.T)]
     headings = ["predicted", *(f"p({name})" for name in labels(names).values())]
     if scores is not None:
@@ -191,8 +190,6 @@ def prediction_table(
 
 def make_array(cells: Any) -> pa.Array:
     """Make an Arrow array; of text if the cells are of several kinds, or whole numbers beyond 64 bits."""
-    import pyarrow as pa
-
     try:
         return pa.array(cells)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -204,25 +201,19 @@ def write_csv(table: pa.Table, sink: IO[bytes]) -> None:
 
     A cell that begins like a formula is left as it is: the file is for programs, and changing data is worse.
     """
-    sink.write(csv_lines([table.column_names]))
+
+    def put(rows: Iterable[Sequence[object]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        sink.write(text.getvalue().encode("utf-8", "surrogatepass"))
+
+    put([table.column_names])
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-        sink.write(csv_lines(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+        put(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     sink.flush()
 
 
-def csv_lines(rows: Iterator[Sequence[object]] | list[list[str]]) -> bytes:
-    r"""Write rows as CSV.
-
-    >>> csv_lines([["a", 'b"c', "d,e"]])
-    b'a,"b""c","d,e"\n'
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode("utf-8", "surrogatepass")
-
-
 def write_parquet(table: pa.Table, sink: IO[bytes]) -> None:
-    """Write rows as Parquet."""
     import pyarrow.parquet as pq
 
     pq.write_table(table, sink)
@@ -238,15 +229,11 @@ OURS = (ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL, PROBABILITY, WORDS)
 
 def name_ours(fitted: Fitted) -> dict[str, str]:
     """Name these entries differently from the columns of a model."""
-    from softcount.fitted.answers import name_apart
-
     return {name: name_apart(fitted, name) for name in OURS}
 
 
 def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int]) -> pa.Table:
     """Make a line for each row: its number, its class, the class it is compared with, every log-odds, and their sum."""
-    import pyarrow as pa
-
     names, ours = make_array(fitted.names), name_ours(fitted)
     lines: dict[str, Any] = {ours[ROW]: pa.array(rows, pa.int64())}
     lines[ours[CLASS]] = names.take(pa.array(explanation.chosen, pa.int64()))
@@ -262,9 +249,6 @@ def number_rows(chunks: Iterable[Chunk]) -> list[int]:
 
 def find_cells(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> dict[str, str]:
     """Return the cells of a row, by column or block of columns, as a person reads them."""
-    from softcount.fitted.answers import labels_in
-    from softcount.fitted.classes import cells
-
     chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
     held = cells(fitted, chunk, row - chunk.start - 1)
     names, parts = labels_in(fitted), {k: value if isinstance(value, tuple) else (value,) for k, value in held.items()}

@@ -162,12 +162,12 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
     cards, names, ranked = fitted.cards(parameters), labels_in(fitted), fitted.influence()
     most = max((value for _, value in ranked), default=0.0)
     by_class = [{x.key: x.influence for x in card.apart} for card in cards]
-    columns = []
+    families, levels, columns = fitted.families, fitted.levels, []
     for key, params in fitted.params.items():
-        own: Any = {"levels": list(fitted.levels.get(key, ())), "parameters": params}
+        own: Any = {"levels": list(levels.get(key, ())), "parameters": params}
         if key in fitted.schema.texts:
             own = words.find_text_column(fitted, key)
-        columns.append({"column": names[key], "family": fitted.families[key].name} | own)
+        columns.append({"column": names[key], "family": families[key].name} | own)
     classes = [
         {
             "class": card.name, "share": card.share, "rows": card.rows, "departure": card.departure,
@@ -303,7 +303,8 @@ def _add_model(page: Page, view: View) -> None:
     """Add title and figures, how good the model is or how its classes were found, its classes, columns and rows."""
     fitted, rows = view.fitted, view.rows
     page.heading(title_of(fitted))
-    page.line(f"from {format_count(fitted.n_rows, 'row')}, {format_count(fitted.n_parameters, 'parameter')}")
+    if view.length is not Length.FIT:
+        page.line(f"from {format_count(fitted.n_rows, 'row')}, {format_count(fitted.n_parameters, 'parameter')}")
     if view.parameters:
         page.line("figures are the parameters that rows are scored with, which include the prior")
     if view.full:
@@ -383,8 +384,10 @@ def _add_search(page: Page, view: View) -> None:
     evaluation.add_selection(page, fitted, criterion, view.full)
     steps = format_count(fitted.n_iter, "iteration")
     ending = f"EM converged after {steps}" if fitted.converged else f"EM stopped after {steps}, before it had converged"
-    ending = f"interrupted after {steps}: the best so far" if fitted.interrupted else ending
-    ending = ending if fitted.n_iter else "one pass over the rows: no cell or class had to be estimated by EM"
+    if fitted.interrupted:
+        ending = f"interrupted after {steps}: the best so far"
+    elif not fitted.n_iter:
+        ending = "one pass over the rows: no class had to be estimated by EM"
     if fitted.log_likelihood is not None:
         ending = f"log-likelihood {fitted.log_likelihood:,.3f}; {ending}"
     page.line(ending)

@@ -16,7 +16,6 @@ from softcount.pictures.chart import BAND, Axis, Bars, Chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation
-from softcount.report.answers import AnswerTable, describe_given, given_record
 from softcount.report.classes import FitOutcome, add_anomalies, add_saved, evaluation_of
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, make_record, redaction_of
@@ -33,13 +32,13 @@ from softcount.report.quality import (
 
 if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly
-    from softcount.fitted.network import FittedNet, LikeliestLevels
+    from softcount.fitted.network import FittedNet
     from softcount.models.nodes import Node
     from softcount.table.column_summary import TableSummary
     from softcount.table.schema import Key
 
-PAGE_NODES, PAGE_LINES, PAGE_LEVELS, PAGE_ANSWERS = 40, 16, 8, 100
-"""Nodes, lines and categories of tables on a page, and combinations of an answer; JSON has all."""
+PAGE_NODES, PAGE_LINES, PAGE_LEVELS = 40, 16, 8
+"""Nodes, lines and categories of tables on a page; JSON has all."""
 DRAWN_NODES, DRAWN_TABLES, DRAWN_ROWS, DRAWN_LEVELS, MONITORED = 60, 24, 12, 7, 5
 """The same of a report's pictures."""
 
@@ -398,52 +397,7 @@ def _table_chart(rows: Sequence[str], names: Sequence[str], shares: np.ndarray, 
     return Chart(f"the table of {title}", bars, Axis(ends=(0.0, 1.0), ticks={}), y, legend, width=BAND, height=22)
 
 
-# -- answers
-
-
-class JointRecord(Struct, frozen=True):
-    """The probabilities of several nodes together."""
-
-    of: list[Key]
-    given: dict[str, Any]
-    joint: list[dict[str, Any]]
-
-
-def joint_record(of: Sequence[Key], given: Mapping[Key, Any], answer: Any) -> JointRecord:
-    """Return a joint distribution as data."""
-    lines = [{"levels": list(x.pop("level")), **x} for x in AnswerTable(answer).lines()]
-    return JointRecord(list(of), given_record(given), lines)
-
-
-def joint_page(of: Sequence[Key], given: Mapping[Key, str], answer: Any) -> Page:
-    """Write the probabilities of several nodes together, the likeliest first."""
-    page, names = Page(), [key_text(key) for key in of]
-    page.heading(f"{', '.join(names)}{describe_given(given)}")
-    AnswerTable(answer).add(page, names, PAGE_ANSWERS)
-    return page
-
-
-class LikeliestRecord(Struct, frozen=True):
-    """The likeliest categories of all nodes together."""
-
-    given: dict[str, Any]
-    levels: list[dict[str, Any]]
-    log_probability: float
-
-
-def likeliest_record(given: Mapping[Key, Any], found: LikeliestLevels) -> LikeliestRecord:
-    """Return the likeliest categories as data."""
-    levels = [{"node": key, "level": level} for key, level in found.levels.items()]
-    return LikeliestRecord(given_record(given), levels, found.log_probability)
-
-
-def likeliest_page(given: Mapping[Key, str], found: LikeliestLevels) -> Page:
-    """Write the likeliest categories of all nodes together."""
-    page = Page()
-    page.heading(f"The likeliest levels{describe_given(given)}")
-    page.grid(("node", "level"), [(key_text(key), str(level)) for key, level in found.levels.items()])
-    page.line(f"log-probability {found.log_probability:,.4f} (of these levels and of what is given)")
-    return page
+# -- rows
 
 
 def anomalies_record(found: Sequence[Anomaly]) -> list[dict[str, Any]]:
