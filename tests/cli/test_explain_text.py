@@ -99,7 +99,7 @@ def test_a_calibrated_probability_is_said_to_be_one(tmp_path):
 
 
 def test_an_empty_document_and_one_of_unknown_words_say_so(folder, tmp_path):
-    for content, said in (("", "is empty, and says nothing"), ("zzz qqq", "holds no word that the model knows")):
+    for content, said in (("", "is empty, and adds nothing"), ("zzz qqq", "holds no word that the model knows")):
         (tmp_path / "odd.txt").write_text(content)
         assert said in run("explain", folder / "spam.sc", tmp_path / "odd.txt").stdout
 
@@ -134,7 +134,7 @@ def test_a_row_of_a_table_shows_its_words_beside_its_other_columns(folder):
     for part in ("\n  size ", "\n  note ", "Words of note that moved it most", "++claim++"):
         assert part in text
     text = run("explain", folder / "table.sc", folder / "table.csv", "--row", "21").stdout
-    assert "note is missing, and says nothing" in text
+    assert "note is missing, and adds nothing" in text
 
 
 def test_every_row_is_a_line_of_figures_with_one_for_the_text(folder):
@@ -243,7 +243,7 @@ def test_a_document_without_end_is_looked_at_only_so_far():
 
 def test_show_lists_the_words_that_mark_few_classes_with_their_figures(folder):
     text = run("show", folder / "spam.sc").stdout
-    assert "Words of text that most mark each class (of 17 words)" in text
+    assert "Characteristic words of text (of 17 words)" in text
     assert "times here" in text
     assert "  spam   " in text
     assert "What sets" not in text  # the words have said it
@@ -265,10 +265,10 @@ def test_show_fits_80_columns_with_twenty_classes():
 def test_words_of_a_table_stand_beside_its_columns_and_clusters_have_theirs(folder):
     text = run("show", folder / "table.sc").stdout
     assert "Columns that matter most" in text
-    assert "Words of note that most mark each class" in text
+    assert "Characteristic words of note" in text
     mix = sc.Mixture(2, kinds="text", random_state=0).fit(SPAM + HAM)
     page = render_text(model_page(mix.fitted_))
-    assert "Words of text that most mark each class" in page
+    assert "Characteristic words of text" in page
     assert "  class 1  " in page
 
 

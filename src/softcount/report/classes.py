@@ -447,10 +447,8 @@ def _add_columns(page: Page, view: View) -> None:
             if len(fitted.params) > len(rows):
                 page.line(f"and {format_count(len(fitted.params) - len(rows), 'column')} more (--json has all)")
         _add_influence(page, view)
-    if fitted.schema.texts and view.full:
-        words.add_word_pictures(page, fitted, view.names, view.redaction)
-    elif fitted.schema.texts:
-        words.add_words(page, fitted, view.names, view.length is Length.FIT)
+    if fitted.schema.texts:
+        words.add_words(page, fitted, view.names, view.redaction, view.full, view.length is Length.FIT)
 
 
 def _add_influence(page: Page, view: View) -> None:

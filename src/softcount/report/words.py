@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow
     from softcount.fitted.characteristic_words import DocumentWords, MarkingWord
     from softcount.fitted.fitted import Fitted
-    from softcount.models.nodes import Node
     from softcount.table import Table
 
 TABLE_CLASSES = 4
@@ -42,10 +41,8 @@ PICTURE_CLASSES, PICTURE_DOCUMENTS = 20, 3
 WORD_LIMIT, NAME_LIMIT = 24, 16
 SHOWN_LINES = 24
 """Lines of a document that are shown; of a longer one, those with the weightiest words."""
-
 LOOKED_AT = 1_000_000
 """Characters of a document that are looked at to show it."""
-
 STEPS = (0.15, 0.35, 0.65)
 """Shares of the weightiest word's nats from which a word is marked, marked well, and marked most."""
 
@@ -53,63 +50,61 @@ STEPS = (0.15, 0.35, 0.65)
 # -- words of classes
 
 
-def add_words(page: Page, fitted: Fitted, names: Sequence[str], brief: bool = False) -> None:
-    """Add the most characteristic words of each class, for every text column; with their figures unless brief."""
+def add_words(
+    page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction, full: bool = False, brief: bool = False
+) -> None:
+    """Add the most characteristic words of each class, for every text column.
+
+    They are a table with figures; if `brief` or of many classes a line for each class; in `full` a picture for each.
+    """
     for leaf in text_leaves(fitted):
-        if not len(leaf.setting.levels):
+        count, column = len(leaf.setting.levels), key_text(leaf.key)
+        if not count or (full and fitted.n_groups < 2):
             continue
-        words, column = format_count(len(leaf.setting.levels), "word"), key_text(leaf.key)
+        words, found = format_count(count, "word"), list(marking_words(fitted, leaf, PAGE_WORDS))
+        if full:
+            page.heading(f"Characteristic words of {column}", level=2)
+            page.line(f"of {words}; a bar is the log-odds of the word for the class")
+            _add_word_pictures(page, fitted, names, found, redaction)
+            continue
         if fitted.n_groups == 1:
             page.heading(f"The most frequent of the {words} in {column}")
         else:
-            page.heading(f"Words of {column} that most mark each class (of {words})")
-        found = list(marking_words(fitted, leaf, PAGE_WORDS))
+            page.heading(f"Characteristic words of {column} (of {words})")
         if brief or fitted.n_groups > TABLE_CLASSES:
             shown = [printable(name) for name in names]
             room = min(max(WIDTH - max(map(cell_width, shown)) - 4, WORD_LIMIT), CELL_LIMIT)
             lines = [(name, join_fitting([x.word for x in own], room)) for name, own in zip(shown, found, strict=True)]
             page.grid(("class", "words"), lines)
-        else:
-            _add_table(page, leaf, names, found)
-
-
-def _add_table(page: Page, leaf: Node, names: Sequence[str], found: Sequence[list[MarkingWord]]) -> None:
-    """Add the words of every class under each other, with their figures; a single class has no odds."""
-    rows = []
-    for name, own in zip(names, found, strict=True):
-        for place, mark in enumerate(own):
-            figures = format_times(mark.count), format_times(mark.elsewhere), format_signed(mark.log_odds)
-            rows.append((name if place == 0 else "", shorten(quote_spaces(mark.word), WORD_LIMIT), *figures))
-    here = "documents here" if word_figures(leaf).once else "times here"
-    headings = ("class", "word", here, "elsewhere", "log-odds")[: 3 if len(found) == 1 else None]
-    page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
-
-
-def add_word_pictures(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
-    """Add bars of the most characteristic words of each class, for every text column."""
-    groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
-    for leaf in text_leaves(fitted) if fitted.schema.texts else ():
-        if not len(leaf.setting.levels) or fitted.n_groups < 2:
             continue
-        page.heading(f"Words of {key_text(leaf.key)} that mark each class", level=2)
-        words = format_count(len(leaf.setting.levels), "word")
-        page.line(f"of {words}; a bar is the log-odds of the word for the class")
-        found = list(marking_words(fitted, leaf, PAGE_WORDS))
-        for place, group in enumerate(groups):
-            own = found[group]
-            rare = [redaction.redacted and x.count + x.elsewhere < FEWEST_ROWS for x in own]
-            shown = [RARE if hidden else quote_spaces(x.word) for x, hidden in zip(own, rare, strict=True)]
-            odds = [f"{x.log_odds:+.2f}" for x in own]
-            chart = bar_chart(
-                shown, [min(x.log_odds, 20.0) for x in own], odds, "words that mark the class",
-                tones=[class_tone(place)], room=130, width=PANEL, height=19.0,
-            )  # fmt: skip
-            figures = [(format_times(x.count), format_times(x.elsewhere)) for x in own]
-            rows = [(word, *counts, x) for word, counts, x in zip(shown, figures, odds, strict=True)]
-            grid = make_grid(("word", "here", "elsewhere", "log-odds"), rows, None)
-            page.picture(names[group], chart, grid, small=True)
-        if fitted.n_groups > len(groups):
-            page.line(f"shown are the {len(groups)} largest of {fitted.n_groups} classes")
+        rows = []
+        for name, own in zip(names, found, strict=True):
+            for place, mark in enumerate(own):
+                figures = format_times(mark.count), format_times(mark.elsewhere), format_signed(mark.log_odds)
+                rows.append((name if place == 0 else "", shorten(quote_spaces(mark.word), WORD_LIMIT), *figures))
+        here = "documents here" if word_figures(leaf).once else "times here"
+        headings = ("class", "word", here, "elsewhere", "log-odds")[: 3 if len(found) == 1 else None]
+        page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
+
+
+def _add_word_pictures(
+    page: Page, fitted: Fitted, names: Sequence[str], found: Sequence[list[MarkingWord]], redaction: Redaction
+) -> None:
+    groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
+    for place, group in enumerate(groups):
+        own = found[group]
+        rare = [redaction.redacted and x.count + x.elsewhere < FEWEST_ROWS for x in own]
+        shown = [RARE if hidden else quote_spaces(x.word) for x, hidden in zip(own, rare, strict=True)]
+        odds = [f"{x.log_odds:+.2f}" for x in own]
+        chart = bar_chart(
+            shown, [min(x.log_odds, 20.0) for x in own], odds, "characteristic words of the class",
+            tones=[class_tone(place)], room=130, width=PANEL, height=19.0,
+        )  # fmt: skip
+        figures = [(format_times(x.count), format_times(x.elsewhere)) for x in own]
+        rows = [(word, *counts, x) for word, counts, x in zip(shown, figures, odds, strict=True)]
+        page.picture(names[group], chart, make_grid(("word", "here", "elsewhere", "log-odds"), rows, None), small=True)
+    if fitted.n_groups > len(groups):
+        page.line(f"shown are the {len(groups)} largest of {fitted.n_groups} classes")
 
 
 def join_fitting(words: Sequence[str], room: int) -> str:
@@ -204,35 +199,28 @@ def add_documents(page: Page, found: Iterable[ShownDocument], names: Sequence[st
     for shown in found:
         ours, theirs = _compared(shown.words, names)
         page.heading(f"Row {shown.row + 1}, {key_text(shown.words.key)}: {ours} rather than {theirs}", level=2)
-        if not _add_passage(page, shown.words, shown.text, (ours, theirs)):
-            page.line("no word of it is known to the model")
+        passages = _find_passage(shown.words, shown.text, names)
+        page.line(*passages, *([] if passages else ["the model knows no word of it"]))
 
 
 def _compared(found: DocumentWords, names: Sequence[str]) -> tuple[str, str]:
     return names[found.groups[0]], names[found.groups[min(1, len(found.groups) - 1)]]
 
 
-def _add_passage(
-    page: Page, found: DocumentWords, document: str | None, classes: tuple[str, str], heading: str = ""
-) -> bool:
+def _find_passage(found: DocumentWords, document: str | None, names: Sequence[str]) -> list[Passage]:
+    """Mark the words of a document; nothing without words that the model knows."""
     places = weights(found, spots(found, document and document[:LOOKED_AT]))
-    if not document or not places:
-        return False
-    if heading:
-        page.heading(heading)
-    page.line(make_passage(document, places, *classes))
-    return True
+    return [make_passage(document, places, *_compared(found, names))] if document and places else []
 
 
 def add_moved_words(page: Page, found: DocumentWords, document: str | None, names: Sequence[str]) -> None:
     """Add the weightiest words of a document, how often its class and the other hold them, and the marked document."""
     column = key_text(found.key)
     if document is None:
-        page.heading(f"{column} is missing, and says nothing")
+        page.heading(f"{column} is missing, and adds nothing")
     elif not found.words:
-        page.heading(
-            f"{column} {'holds no word that the model knows' if document.strip() else 'is empty, and says nothing'}"
-        )
+        state = "holds no word that the model knows" if document.strip() else "is empty, and adds nothing"
+        page.heading(f"{column} {state}")
     else:
         page.heading(f"Words of {column} that moved it most ({format_signed(found.total)} in all)")
     if found.words:
@@ -249,7 +237,9 @@ def add_moved_words(page: Page, found: DocumentWords, document: str | None, name
         if rest:
             total = f", {format_signed(sum(rest))} together" if isfinite(sum(rest)) else ""
             page.line(f"and {format_count(len(rest), 'word')} more{total} (--json has all)")
-    _add_passage(page, found, document, _compared(found, names), f"{column}, with its words marked")
+    for passage in _find_passage(found, document, names):
+        page.heading(f"{column}, with its words marked")
+        page.line(passage)
 
 
 def begin_document(document: str | None, longest: int = 32) -> str:
@@ -271,7 +261,6 @@ class MovedDocument(Struct, frozen=True):
 
 
 def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> MovedDocument:
-    """Return the words of a document as data."""
     names = [fitted.names[group] for group in found.groups]
     places = places_of(found, document)
     words = [
@@ -328,15 +317,24 @@ def _mark_lines(document: str, weights: Weights) -> Iterator[list[MarkedText]]:
 
 def _wrap(line: Iterable[MarkedText]) -> Iterator[Line]:
     """Break a line at spaces, or anywhere in a run without any."""
+    runs: list[tuple[str, list[MarkedText]]] = [("", [])]  # the spaces before a run, and its pieces
+    for piece in line:
+        for part in re.split(r"( +)", piece.text):
+            if part.startswith(" "):
+                runs.append((part if runs[-1][1] else runs.pop()[0] + part, []))
+            elif part:
+                runs[-1][1].append(piece._replace(text=part))
     short: list[MarkedText] = []
     used = 0
-    for space, run in _split_runs(line):
+    for space, run in runs:
+        if not run:
+            continue
         if used and used + len(space) + sum(piece.width for piece in run) > WIDTH:
             yield tuple(short)
             short, used, space = [], 0, ""
         short.append(MarkedText(space))
         used += len(space)
-        for piece in (portion for whole in run for portion in _split_long(whole)):
+        for piece in (portion for whole in run for portion in _split(whole)):
             if used + piece.width > WIDTH and used > len(space):
                 yield tuple(short)
                 short, used = [], 0
@@ -345,27 +343,10 @@ def _wrap(line: Iterable[MarkedText]) -> Iterator[Line]:
     yield tuple(piece for piece in short if piece.text)
 
 
-def _split_runs(line: Iterable[MarkedText]) -> Iterator[tuple[str, list[MarkedText]]]:
-    space, run = "", list[MarkedText]()
-    for piece in line:
-        for part in re.split(r"( +)", piece.text):
-            if part.startswith(" "):
-                if run:
-                    yield space, run
-                    space, run = "", []
-                space += part
-            elif part:
-                run.append(piece._replace(text=part))
-    if run:
-        yield space, run
-
-
-def _split_long(piece: MarkedText) -> list[MarkedText]:
+def _split(piece: MarkedText) -> list[MarkedText]:
     """Cut a piece into parts that fit a line each."""
-    if piece.width <= WIDTH:
-        return [piece]
     ends, width = [0], 0
-    for place, char in enumerate(piece.text):
+    for place, char in enumerate(piece.text if piece.width > WIDTH else ""):
         width += cell_width(char)
         if width > WIDTH - 4:
             ends.append(place)
