@@ -88,7 +88,6 @@ def widen(values: Values, margin: float = 0.05) -> Range:
 
 
 def label_room(names: Sequence[str], most: float) -> float:
-    """Return the width that the longest name takes, up to a limit."""
     return min(max(map(text_width, names), default=0.0) + 16, most)
 
 
@@ -388,7 +387,6 @@ class Chart(Struct, frozen=True):
         return self.x.range([x for x, _ in extents], 0.02), self.y.range([y for _, y in extents], 0.05)
 
     def draw(self) -> Drawing:
-        """Lay the chart out in pixels."""
         x_range, y_range = self.ranges()
         cells = next((mark for mark in self.marks if isinstance(mark, Cells)), None)
         y_ticks = tick_texts(nice_ticks(*y_range, 4)) if self.y.ticks is None else self.y.ticks

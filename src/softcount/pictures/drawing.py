@@ -231,13 +231,11 @@ class Drawing(Struct):
         return self
 
     def svg(self) -> str:
-        """Write the drawing as a part of a page, which sets the colours of the tones."""
         w, h = _short(self.width), _short(self.height)
         size = f'width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" aria-label="{markup(self.description)}"'
         return f"<svg {size}>{''.join(shape.svg() for shape in self.shapes)}</svg>"
 
     def svg_file(self) -> str:
-        """Write the drawing as a file with a ground and its colours, light or dark as the reader's screen is."""
         what, w, h = markup(self.description), _short(self.width + 2 * MARGIN), _short(self.height + 2 * MARGIN)
         corner = _short(-MARGIN)
         box = f'width="{w}" height="{h}" viewBox="{corner} {corner} {w} {h}" role="img" aria-label="{what}"'
@@ -249,7 +247,6 @@ class Drawing(Struct):
         return f"{head}{ground}{''.join(shape.svg() for shape in self.shapes)}</svg>\n"
 
     def plot(self, ax: Any = None) -> Any:
-        """Paint the drawing on matplotlib axes, new ones if none are given, in its own pixels; return the axes."""
         ax = new_axes() if ax is None else ax
         ax.set_axis_off()
         ax.set_xlim(-MARGIN, self.width + MARGIN)
@@ -259,7 +256,6 @@ class Drawing(Struct):
         return ax
 
     def png(self) -> bytes:
-        """Paint the drawing on white with matplotlib, twice as fine as on a screen."""
         try:
             from matplotlib.figure import Figure
         except ImportError:

@@ -84,7 +84,6 @@ class Nomogram(Struct, frozen=True):
         drawing.text(WIDTH - 22, y + 92, text, "muted", anchor="end", size=SMALL)
 
     def plot(self, ax: Any = None) -> Any:
-        """Paint the nomogram on matplotlib axes, new ones if none are given, and return them."""
         return self.draw().plot(ax)
 
 

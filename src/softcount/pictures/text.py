@@ -58,7 +58,6 @@ def clip(text: str, columns: int) -> str:
 
 
 def shorten(text: str, longest: int = CELL_LIMIT) -> str:
-    """Cut the text, with an ellipsis, to this many characters."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -131,7 +131,6 @@ def _describe_given(given: Mapping[Any, Any]) -> str:
 
 
 def find_figures(answer: Any) -> dict[str, float]:
-    """Return mean, standard deviation and quantiles of a numeric answer."""
     spread = {"mean": float(answer.mean), "standard deviation": float(answer.variance) ** 0.5}
     return spread | {f"{level:.0%} quantile": float(answer.quantile(level)) for level in QUANTILES}
 
@@ -145,8 +144,6 @@ def _format_figure(answer: Any, name: str, value: float) -> str:
 
 
 class LikeliestRecord(Struct, frozen=True):
-    """The likeliest categories of all nodes of a network together."""
-
     given: dict[str, Any]
     levels: list[dict[str, Any]]
     log_probability: float
@@ -228,7 +225,6 @@ OURS = (ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL, PROBABILITY, WORDS)
 
 
 def name_ours(fitted: Fitted) -> dict[str, str]:
-    """Name these entries differently from the columns of a model."""
     return {name: name_apart(fitted, name) for name in OURS}
 
 
@@ -243,7 +239,6 @@ def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int])
 
 
 def number_rows(chunks: Iterable[Chunk]) -> list[int]:
-    """Return the numbers of the rows, counted from 1."""
     return [row for chunk in chunks for row in range(chunk.start + 1, chunk.start + chunk.n_rows + 1)]
 
 

@@ -156,7 +156,6 @@ def add_planes(
 
 
 def plane_marks(points: Sequence[np.ndarray], planes: NormalPlane | None = None) -> list[Any]:
-    """Describe the rows of each class as points, and its ellipses."""
     marks: list[Any] = [Points(own[:, 0], own[:, 1], class_tone(place)) for place, own in enumerate(points) if len(own)]
     for place in range(0 if planes is None else len(planes.means)):
         for order, part in enumerate(ELLIPSES):
@@ -246,7 +245,6 @@ def add_trace(page: Page, fitted: Fitted) -> None:
 
 
 def add_sureness(page: Page, found: RowFindings, names: Sequence[str]) -> None:
-    """Add how surely rows are in their classes."""
     bins = found.sureness.sum(axis=0)
     first = int(np.argmax(bins > 0)) if bins.any() else 0
     labels = [f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(first, 10)]
@@ -352,7 +350,6 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
 def _nomogram_chart(
     found: NomogramFigures, pair: tuple[int, int], names: tuple[str, str], redaction: Redaction
 ) -> Nomogram:
-    """Describe the nomogram of two classes, with the columns that can move the log-odds farthest."""
     first, second = pair
     lines = []
     for column in found.reach(first, second)[:NOMOGRAM_LINES]:
@@ -406,7 +403,6 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Reda
 
 
 def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Chart:
-    """Describe a column's densities, or the shares of its categories, in some classes."""
     column = key_text(shape.key)
     description, legend = f"{column} in each class", names if len(names) > 1 else ()
     if shape.levels is None:
@@ -465,7 +461,6 @@ PICKED = {
 
 
 def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], names: Sequence[str]) -> None:
-    """Add a few rows, and what each of their cells added."""
     labels = labels_in(fitted)
     for row in picked:
         steps = [(key, odds) for key, odds in sorted(row.odds.items(), key=lambda item: -abs(item[1])) if odds != 0]

@@ -101,12 +101,10 @@ def class_names(fitted: Fitted, redaction: Redaction = OPEN) -> list[str]:
 
 
 def is_only_text(fitted: Fitted) -> bool:
-    """Whether the model reads nothing but text columns."""
     return bool(fitted.families) and set(fitted.families) <= set(fitted.schema.texts)
 
 
 def title_of(fitted: Fitted) -> str:
-    """Name the kind of model in a few words."""
     groups = format_count(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
@@ -130,8 +128,6 @@ class SortingRecord(Struct, frozen=True):
 
 
 class ModelRecord(Struct, frozen=True):
-    """A model of classes."""
-
     target: Key | None
     rows: float
     parameters: int
@@ -197,7 +193,6 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
 
 
 def starts_record(agreed: tuple[int, int] | None) -> dict[str, int] | None:
-    """Return how many EM runs there were, and how many of them reached the best."""
     return None if agreed is None else {"run": agreed[1], "reached_the_best": agreed[0]}
 
 
@@ -345,7 +340,6 @@ def _add_verdict(page: Page, view: View) -> None:
 
 
 def _add_performance(page: Page, view: View) -> None:
-    """Add the figures on held-out rows, those on the rows given, and the members of the ensemble."""
     fitted, tried = view.fitted, evaluation_of(view.fitted)
     if view.full:
         page.heading("How good it is")
@@ -376,7 +370,6 @@ def _add_performance(page: Page, view: View) -> None:
 
 
 def _add_search(page: Page, view: View) -> None:
-    """Add how the classes were found, and whether another search would find the same."""
     fitted = view.fitted
     if view.full:
         page.heading("How the fit went")
@@ -434,7 +427,6 @@ def _add_classes(page: Page, view: View) -> None:
 
 
 def _add_columns(page: Page, view: View) -> None:
-    """Add the columns with most influence and their cells in each class; the words of text columns."""
     fitted = view.fitted
     if view.full:
         page.heading("What matters")
@@ -505,7 +497,6 @@ def _add_cards(page: Page, view: View) -> None:
 
 
 def _add_rows(page: Page, view: View) -> None:
-    """Add which rows of the table given are in which class and how certainly, and the rows that fit worst."""
     rows = view.rows
     if view.full:
         page.heading("Rows")
@@ -584,13 +575,11 @@ def give_reasons(odd: Anomaly, most: int = 3) -> str:
 
 
 def fit_record(fit: FitOutcome) -> ModelRecord:
-    """Return a fit as data: the model, and where it was saved."""
     expert = None if fit.beliefs is None else fit.beliefs.to_pylist()
     return model_record(fit.fitted, expert=expert, saved=fit.saved, next=suggest_commands(fit))
 
 
 def fit_page(fit: FitOutcome) -> Page:
-    """Write what was learned, how well it predicts, and what to do next."""
     fitted, page = fit.fitted, Page()
     add_table(page, fitted, fit.n_rows, fitted.n_groups)
     _add_model(page, View(fitted, class_names(fitted), Length.FIT))
@@ -603,7 +592,6 @@ def fit_page(fit: FitOutcome) -> Page:
 
 
 def add_saved(page: Page, saved: str, commands: Sequence[str]) -> None:
-    """Add where the model was saved, and commands that go on from here."""
     page.heading("Saved")
     page.line(f"the model, in {saved}" if saved != "-" else "the model, to standard output")
     page.heading("Next")
@@ -629,7 +617,6 @@ def _add_beliefs(page: Page, lines: list[dict[str, Any]]) -> None:
 
 
 def suggest_commands(fit: FitOutcome) -> list[str]:
-    """Return commands that go on from a fit, as one would type them."""
     model, data = fit.files
     report = f"softcount report {model} {data} -o report.html"
     if fit.fitted.classes is None:

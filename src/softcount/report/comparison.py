@@ -21,7 +21,6 @@ PAGE_SIZES, CHANGED_COLUMNS, CHANGED_LEVELS = 9, 15, 3
 
 
 def comparison_page(found: Any, target: str, plot: str | None = None) -> Page:
-    """Write an `estimators.Comparison`: the best classifier in words, then every figure, and learning curves."""
     page = Page()
     page.heading(f"Classifiers of {printable(target)} side by side")
     page.line(
@@ -89,7 +88,6 @@ class ComparisonRecord(Struct, frozen=True):
 
 
 def comparison_record(found: Any, target: str) -> ComparisonRecord:
-    """Return a comparison of classifiers as data."""
     models, curves = [scores.line() for scores in found.scores], found.curves
     lines = None if curves is None else curves.table.to_pylist()
     return make_record(
@@ -101,8 +99,6 @@ def comparison_record(found: Any, target: str) -> ComparisonRecord:
 
 
 class ChangesRecord(Struct, frozen=True):
-    """What changed between two models."""
-
     rows: list[float]
     parameters: list[int]
     schema: list[str]
@@ -111,7 +107,6 @@ class ChangesRecord(Struct, frozen=True):
 
 
 def changes_record(found: ModelChanges) -> ChangesRecord:
-    """Return what changed between two models as data."""
     return ChangesRecord(
         list(found.rows),
         list(found.parameters),
@@ -137,7 +132,6 @@ def _answer_record(answer: Any) -> dict[str, Any]:
 
 
 def changes_page(found: ModelChanges, old: str, new: str) -> Page:
-    """Write what changed: columns, classes, and how far the distribution of each column moved."""
     page = Page()
     page.heading(f"From {old} to {new}")
     page.line(f"rows: {format_number(found.rows[0])}, then {format_number(found.rows[1])}")

@@ -45,7 +45,6 @@ class DensityReport(Struct, frozen=True):
         return float(start), float(high + beyond)
 
     def curve(self, density: RankedDensity, group: Any, points: int) -> tuple[np.ndarray, np.ndarray]:
-        """Places and the density there."""
         x = np.linspace(*self.range, points)
         return x, np.exp(density.fits[group].log_density(x))
 
@@ -54,7 +53,6 @@ class DensityReport(Struct, frozen=True):
 
 
 def density_page(report: DensityReport, plot: str | None = None) -> Page:
-    """The ranking and the drawings."""
     page, ranking = Page(), report.ranking
     by = "" if report.by is None else f" by {printable(report.by)}"
     page.heading(f"Density of {printable(report.column)}{by}: {ranking.best.name}")
@@ -106,7 +104,6 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
 
 
 def _bar_heights(report: DensityReport, group: Any) -> np.ndarray:
-    """How many values fall in each column of a drawing."""
     low, high = report.range
     values = report.ranking.groups[group]
     return np.histogram(values, np.linspace(low, high, ACROSS + 1))[0].astype(float)
@@ -163,7 +160,6 @@ class DensityRecord(Struct, frozen=True):
 
 
 def density_record(report: DensityReport) -> DensityRecord:
-    """Return the ranking as data."""
     densities = []
     for density in report.ranking.densities:
         line: dict[str, Any] = {

@@ -34,8 +34,6 @@ class Baseline(Struct, frozen=True):
 
 
 class EvaluationRecord(Struct, frozen=True):
-    """The figures of a model on held-out rows."""
-
     how: str
     rows: int
     accuracy: float
@@ -51,7 +49,6 @@ class EvaluationRecord(Struct, frozen=True):
 
 
 def evaluation_record(found: Evaluation | None) -> EvaluationRecord | None:
-    """Return the figures as data; None for a model that was not evaluated."""
     if found is None:
         return None
     baseline = Baseline(**{name: getattr(found, f"baseline_{name}") for name in Baseline.__struct_fields__})
@@ -59,8 +56,6 @@ def evaluation_record(found: Evaluation | None) -> EvaluationRecord | None:
 
 
 class CalibrationRecord(Struct, frozen=True):
-    """The correction of probabilities, and what it did."""
-
     method: str
     temperature: float | None
     rows: int
@@ -70,7 +65,6 @@ class CalibrationRecord(Struct, frozen=True):
 
 
 def calibration_record(found: Calibration | None) -> CalibrationRecord | None:
-    """Return the calibration as data; None without one."""
     if found is None:
         return None
     bins = {"before": found.before, "after": found.after}
@@ -116,7 +110,6 @@ def add_evaluation(
 
 
 def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
-    """Add every figure and that of the commonest class."""
     page.line(intro)
     spread = evaluation.log_loss_spread
     of_folds = f" ± {format_number(spread, 2)}" if spread > 0 else ""
@@ -215,7 +208,6 @@ def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str], pict
 
 
 def add_lift(page: Page, of: str, lines: Sequence[LiftLine]) -> None:
-    """Add rows ranked by the probability of a class, part by part."""
     page.line(f"rows by their probability of {of}, the highest first:")
     headings = ("part", "rows", f"of {of}", "share", "lift", "found so far", "lift so far")
     rows = [
@@ -276,7 +268,6 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
 
 
 def summarize_evaluation(found: Evaluation) -> str:
-    """Return one sentence on how good the model is."""
     rows = format_count(found.n_rows, "labelled row")
     line = f"Accuracy {format_share(found.accuracy)} on {rows} that it had not seen"
     usual = f"always predicting the most frequent class has {format_share(found.baseline_accuracy)}"
@@ -343,7 +334,6 @@ def _trial_figure(value: float | None, name: str) -> str:
 
 
 def selection_record(fitted: Fitted) -> list[dict[str, Any]] | None:
-    """Return the trials as data; None if the number of classes was given."""
     if fitted.selection is None:
         return None
     return [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]

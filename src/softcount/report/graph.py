@@ -107,7 +107,6 @@ def _reading_order(graph: Graph) -> list[int]:
 
 
 def _list_children(graph: Graph, labels: Sequence[str], width: int) -> Iterator[str]:
-    """Write `parent -> children` for each parent, and the nodes without edges; wrapped between names."""
     lists = [(f"{labels[node]} -> ", graph.children[node]) for node in graph.order if graph.children[node]]
     alone = [node for node in graph.order if not graph.children[node] and not graph.parents[node]]
     for line, nodes in [*lists, *([("without edges: ", alone)] if alone else [])]:
@@ -189,13 +188,11 @@ class NetworkPicture(Struct, frozen=True):
 
     @classmethod
     def of(cls, graph: Graph, hidden: Collection[Name] = ()) -> NetworkPicture:
-        """Describe a graph without its distributions."""
         edges = sum(map(len, graph.parents))
         description = f"{format_count(len(graph.names), 'node')}, {format_count(edges, 'edge')}"
         return cls(description, graph, [Monitor(printable(x), hidden=x in hidden) for x in graph.names], {})
 
     def draw(self) -> Drawing:
-        """Lay the network out in pixels."""
         names = [clip(monitor.name, NAME_LIMIT) for monitor in self.monitors]
         widths = [
             BOX if monitor.lines else max(40.0, 7.8 * cell_width(name) + 18)
@@ -236,7 +233,6 @@ class NetworkPicture(Struct, frozen=True):
             drawing.area([(x - 4.5, y - 2), (x + 4.5, y - 2), (x, y + 7)], "muted")
 
     def plot(self, ax: Any = None) -> Any:
-        """Paint the network on matplotlib axes, new ones if none are given, and return them."""
         return self.draw().plot(ax)
 
 

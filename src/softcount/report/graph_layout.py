@@ -161,7 +161,6 @@ class _Mesh:
             layer.sort(key=lambda item: (self.part[item], middle[item]))
 
     def _swap(self) -> bool:
-        """Swap neighbours if that removes crossings; return whether any were."""
         found = False
         for number, layer in enumerate(self.layers):
             sides = []
@@ -230,7 +229,6 @@ def _distances(layer: Sequence[int], widths: Sequence[float], gap: float) -> lis
 
 
 def _pack(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[float]:
-    """Place items side by side, around zero."""
     found = [0.0]
     for distance in _distances(layer, widths, gap):
         found.append(found[-1] + distance)

@@ -105,7 +105,6 @@ def content_policy(styles: Iterable[str], scripts: Iterable[str] = ()) -> str:
 
 
 def _render_contents(page: Page) -> str:
-    """Links to the parts, where there are several."""
     parts = [block.text for block in page.blocks if isinstance(block, Heading) and block.level == 1][1:]
     if len(parts) < 3:
         return ""
@@ -153,7 +152,6 @@ def _render_grid(grid: Grid, told: str = "a table") -> str:
 
 
 def _render_picture(picture: Picture) -> str:
-    """A drawing with its title above, how to read it below, and its numbers where one asks for them."""
     reading = f"<p>{markup(picture.reading)}</p>" if picture.reading else ""
     title = markup(picture.title)
     drawn = f'<div class="scroll" tabindex="0" role="group" aria-label="{title}">{picture.chart.draw().svg()}</div>'

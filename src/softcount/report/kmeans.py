@@ -24,8 +24,6 @@ MAP_COLUMNS, MAP_CENTRES, DRAWN_ROWS, TRACE_LINES = 20, 12, 400, 60
 
 
 class CentresRecord(Struct, frozen=True):
-    """The centres of k-means."""
-
     clusters: int
     columns: list[str]
     centres: np.ndarray
@@ -39,7 +37,6 @@ class CentresRecord(Struct, frozen=True):
 
 
 def centres_record(found: Centres, names: list[str]) -> CentresRecord:
-    """Return the centres as data."""
     return make_record(
         CentresRecord, found, clusters=len(found.centres), columns=names, unit_length=found.frame.unit,
         cost=found.inertia, iterations=found.n_iter, starts=starts_record(found.agreed),

@@ -44,7 +44,6 @@ DRAWN_NODES, DRAWN_TABLES, DRAWN_ROWS, DRAWN_LEVELS, MONITORED = 60, 24, 12, 7, 
 
 
 def hidden_names(fitted: FittedNet) -> set[Key]:
-    """Return the nodes that no column shows."""
     net = fitted.net
     return {net.each[net.places[place]].key for place in net.hidden}
 
@@ -55,7 +54,6 @@ def is_learned(fitted: FittedNet) -> bool:
 
 
 def title_of(fitted: FittedNet) -> str:
-    """Name the network in a few words."""
     graph = fitted.net.graph
     of = "" if fitted.target is None else f" for {key_text(fitted.target)}"
     return f"A network{of}: {format_count(len(graph.names), 'node')}, {format_count(len(graph.edges), 'edge')}"
@@ -85,7 +83,6 @@ class NodeTable(Struct, frozen=True):
         return product(*self.parents.values())
 
     def parameters(self, fitted: FittedNet) -> Any:
-        """Return the parameters as the family names them."""
         return self.node.family.public(fitted.estimates[self.node.key], self.node.setting)
 
 
@@ -106,8 +103,6 @@ class NodeRecord(Struct, frozen=True):
 
 
 class NetworkRecord(Struct, frozen=True):
-    """A network."""
-
     model: str
     target: Key | None
     rows: float
@@ -129,7 +124,6 @@ class NetworkRecord(Struct, frozen=True):
 
 
 def network_record(fitted: FittedNet, **fit: Any) -> NetworkRecord:
-    """Return what a network holds as data; `fit` is about the fit."""
     known, hidden, nodes = fitted.levels, hidden_names(fitted), []
     for place in range(len(fitted.net.graph.names)):
         table = NodeTable.of(fitted, place, known)
@@ -217,7 +211,6 @@ def _add_figures(page: Page, fitted: FittedNet) -> None:
 
 
 def _add_training(page: Page, fitted: FittedNet, redaction: Redaction, now: TableSummary | None, name: str) -> None:
-    """Add how the fit went, the data it was learned from, and how good the network is at its target."""
     tried = evaluation_of(fitted)
     if not is_learned(fitted):
         page.line("nothing was learned: the tables are those of the file")
@@ -304,7 +297,6 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
 
 
 def network_fit_page(fit: FitOutcome) -> Page:
-    """Write what was learned, how well it predicts its class, and what to do next."""
     fitted, page = fit.fitted, Page()
     add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
     page.heading(title_of(fitted))
@@ -320,12 +312,10 @@ def network_fit_page(fit: FitOutcome) -> Page:
 
 
 def network_fit_record(fit: FitOutcome) -> NetworkRecord:
-    """Return a fit as data: the network and where it was saved."""
     return network_record(fit.fitted, saved=fit.saved, next=suggest_commands(fit))
 
 
 def suggest_commands(fit: FitOutcome) -> list[str]:
-    """Return commands that go on from a fit, as one would type them."""
     fitted, (model, data) = fit.fitted, fit.files
     node = shlex.quote(str(fitted.net.graph.names[0] if fitted.target is None else fitted.target))
     of = f" --of {node}" if fitted.target is None else ""
@@ -401,7 +391,6 @@ def _table_chart(rows: Sequence[str], names: Sequence[str], shares: np.ndarray, 
 
 
 def anomalies_record(found: Sequence[Anomaly]) -> list[dict[str, Any]]:
-    """Return the rows of a table that fit a network worst as data."""
     return [
         {
             "row": row.row + 1,
@@ -413,7 +402,6 @@ def anomalies_record(found: Sequence[Anomaly]) -> list[dict[str, Any]]:
 
 
 def anomalies_page(found: Sequence[Anomaly], files: Sequence[str]) -> Page:
-    """Write the rows of a table that fit a network worst."""
     page = Page()
     page.heading("Rows that fit worst (score: nats less likely than is usual for what they show)")
     add_anomalies(page, found, None, files)

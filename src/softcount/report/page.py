@@ -66,11 +66,9 @@ class Picture(Struct, frozen=True):
 
     @property
     def svg(self) -> str:
-        """The picture as an SVG file."""
         return self.chart.draw().svg_file()
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the picture on matplotlib axes."""
         return self.chart.plot(ax)
 
 
@@ -123,7 +121,6 @@ class Page(Struct):
         self.blocks.extend(text if isinstance(text, Passage) else printable(text) for text in texts)
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] | None = ()) -> None:
-        """Add a table; see `make_grid`."""
         self.blocks.append(make_grid(headings, rows, right))
 
     def picture(self, title: str, chart: Chart, numbers: Grid, reading: str = "", small: bool = False) -> None:
@@ -244,7 +241,6 @@ AGAINST = ("", "red", "bold red", "bold reverse red")
 
 
 def _color_passage(passage: Passage, colored: bool) -> Text:
-    """Show words in colour, or between signs if the terminal has none."""
     from rich.text import Text
 
     if not colored:
@@ -354,7 +350,6 @@ class Redaction(Struct, frozen=True):
         return not self.redacted
 
     def allows(self, rows: float) -> bool:
-        """Whether this many rows are enough to be shown."""
         return not self.redacted or rows >= FEWEST_ROWS
 
     def level(self, key: Key, level: Any) -> str:
@@ -374,7 +369,6 @@ OPEN = Redaction()
 
 
 def redaction_of(fitted: Learned, redact: bool) -> Redaction:
-    """Return how categories and numbers of this model are shown."""
     if not redact:
         return OPEN
     table = None if fitted.record is None else fitted.record.table

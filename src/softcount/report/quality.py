@@ -39,8 +39,6 @@ class ColumnRecord(Struct, frozen=True):
 
 
 class SchemaRecord(Struct, frozen=True):
-    """How a table is read."""
-
     rows: int
     columns: list[ColumnRecord]
     missing_words: list[str]
@@ -48,7 +46,6 @@ class SchemaRecord(Struct, frozen=True):
 
 
 def column_records(schema: Schema, missing: Missing) -> list[ColumnRecord]:
-    """Return the columns as data."""
     found = []
     for spec in schema.fields:
         values: Any = {"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": list(spec.levels)}
@@ -58,12 +55,10 @@ def column_records(schema: Schema, missing: Missing) -> list[ColumnRecord]:
 
 
 def schema_record(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> SchemaRecord:
-    """Return how a table is read, as data."""
     return SchemaRecord(n_rows, column_records(schema, missing), list(schema.missing), list(notes))
 
 
 def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> Page:
-    """Write how a table is read, for `softcount schema`."""
     page = Page()
     page.heading(f"{format_count(n_rows, 'row')}, {format_count(len(schema.fields), 'column')}")
     page.grid(HEADINGS, column_lines(schema, missing, n_rows), right=("missing",))
@@ -76,14 +71,12 @@ def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[s
 
 
 def add_notes(page: Page, notes: Sequence[str], level: int = 1) -> None:
-    """Add the warnings and remarks of a fit."""
     if notes:
         page.heading("Notes", level)
         page.line(*notes)
 
 
 def add_table(page: Page, fitted: Learned, n_rows: int, classes: int) -> None:
-    """Add the columns as understood, the target last."""
     lines = column_lines(fitted.schema, fitted.missing, n_rows)
     if fitted.target is not None:
         missing = missing_share(fitted.target, fitted.missing, n_rows)
@@ -93,7 +86,6 @@ def add_table(page: Page, fitted: Learned, n_rows: int, classes: int) -> None:
 
 
 def column_lines(schema: Schema, missing: Missing, n_rows: float) -> list[tuple[str, ...]]:
-    """Return a line for each column: its name, kind, why, and the share of its cells that are missing."""
     return [
         (key_text(spec.key), describe_role(spec), spec.why, missing_share(spec.key, missing, n_rows))
         for spec in schema.fields
@@ -101,19 +93,16 @@ def column_lines(schema: Schema, missing: Missing, n_rows: float) -> list[tuple[
 
 
 def describe_role(spec: Field) -> str:
-    """Name the kind of a column, and whether it is left out."""
     if spec.used:
         return str(spec.kind)
     return "left out" if spec.declared else f"{spec.kind} (left out)"
 
 
 def missing_share(key: Key, missing: Missing, n_rows: float) -> str:
-    """Format the share of a column's cells that are missing."""
     return format_share(float(missing[key]) / n_rows) if key in missing and n_rows > 0 else "-"
 
 
 def add_missing(page: Page, fitted: Learned) -> None:
-    """Add which cells were missing and which columns were left out."""
     page.heading("Missing and left out")
     holes = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
     if holes:
@@ -205,7 +194,6 @@ def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None
 
 
 def add_origin(page: Page, record: FitRecord | None, redaction: Redaction) -> None:
-    """Add where the model comes from: command, data, version and seed."""
     page.heading("Where it comes from")
     origin = None if record is None else record.provenance
     if origin is None:
@@ -238,7 +226,6 @@ class Drift(Struct, frozen=True):
 
 
 def find_drift(before: TableSummary, now: TableSummary) -> list[Drift]:
-    """Return the drift of every column, the farthest first."""
     found = []
     for old, new in zip(before.columns, now.columns, strict=True):
         parts = [
@@ -259,7 +246,6 @@ def find_drift(before: TableSummary, now: TableSummary) -> list[Drift]:
 
 
 def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: str) -> None:
-    """Add how the columns of a table differ from those of the training table."""
     if before is None:
         page.line("without one, drift against training cannot be redaction")
         return

@@ -33,8 +33,6 @@ LEAST_ARROW = 0.03
 
 
 class StatesRecord(Struct, frozen=True):
-    """A hidden Markov model."""
-
     model: str
     states: list[dict[str, Any]]
     transitions: list[list[float]]
@@ -233,13 +231,11 @@ def _symbol_namer(chain: Any, redaction: Redaction) -> Callable[[Any], str]:
 
 
 def _state_names(model: Any, redaction: Redaction) -> list[str]:
-    """Name the states; redacted, only those with at least five steps."""
     rows = model.occupied_.tolist()
     return [str(name) if redaction.allows(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
 
 
 def add_odd_steps(page: Page, odd: pa.Table) -> None:
-    """Add the steps that fit worst, and the column that makes them odd."""
     page.heading("Steps that fit worst (nats less likely than is usual)")
     lines = [
         [
@@ -255,7 +251,6 @@ def add_odd_steps(page: Page, odd: pa.Table) -> None:
 
 
 def sequence_report(model: Any, redact: bool = False) -> Page:
-    """Write the page of a model of sequences with pictures and its origin."""
     redaction = Redaction(redact)
     short = sequence_page(model, redaction)
     page = Page(short.blocks[:1])

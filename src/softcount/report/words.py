@@ -176,15 +176,12 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
 
 
 class ShownDocument(Struct, frozen=True):
-    """A document of the table given, and the words that moved it."""
-
     row: int
     text: str
     words: DocumentWords
 
 
 def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) -> list[ShownDocument]:
-    """Explain the documents of the first rows picked."""
     found = []
     for row in [x.row for x in picked][:PICTURE_DOCUMENTS] if fitted.schema.texts else []:
         for words in explain_words(fitted, row_of(fitted, table, row)):
@@ -195,7 +192,6 @@ def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) ->
 
 
 def add_documents(page: Page, found: Iterable[ShownDocument], names: Sequence[str]) -> None:
-    """Add documents with the words that moved them marked."""
     for shown in found:
         ours, theirs = _compared(shown.words, names)
         page.heading(f"Row {shown.row + 1}, {key_text(shown.words.key)}: {ours} rather than {theirs}", level=2)
@@ -252,8 +248,6 @@ def begin_document(document: str | None, longest: int = 32) -> str:
 
 
 class MovedDocument(Struct, frozen=True):
-    """All words of a document with their log-odds and the places where they stand."""
-
     column: str
     document: str | None
     log_odds: float
@@ -344,7 +338,6 @@ def _wrap(line: Iterable[MarkedText]) -> Iterator[Line]:
 
 
 def _split(piece: MarkedText) -> list[MarkedText]:
-    """Cut a piece into parts that fit a line each."""
     ends, width = [0], 0
     for place, char in enumerate(piece.text if piece.width > WIDTH else ""):
         width += cell_width(char)
