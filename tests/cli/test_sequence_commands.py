@@ -56,7 +56,7 @@ def lines(result: Result) -> list[dict[str, str]]:
 
 def test_states_are_shown_with_what_follows_and_what_they_show(folder: Path) -> None:
     page = done(run("show", folder / "states.sc"))
-    for words in ("A hidden Markov model: 2 states", "stays for", "What follows", "page (categorical)", "not in order"):
+    for words in ("A hidden Markov model: 2 states", "stays for", "Transitions", "page (categorical)", "not in order"):
         assert words in page
     told = json.loads(done(run("show", folder / "states.sc", "--json")))
     assert [len(row) for row in told["transitions"]] == [2, 2] and told["steps"] == 240

@@ -19,7 +19,7 @@ from softcount.report.html import render_html
 from softcount.report.kmeans import centres_page
 from softcount.report.network import network_page
 from softcount.report.page import Grid, Page, Picture, as_json, page_blocks, render_text
-from softcount.report.sequences import sequence_report
+from softcount.report.sequences import sequence_page
 from softcount.report.words import find_documents
 from softcount.table.column_summary import summarise
 
@@ -88,7 +88,7 @@ def make_report(model: Any, rows: Any = None, redact: bool = False) -> Report:
         names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         numbers = None if rows is None or hasattr(rows, "tocsr") else np.asarray(rows, dtype=float)
         return Report(centres_page(model.found_, names, True, numbers, redact))
-    return Report(sequence_report(model, redact))
+    return Report(sequence_page(model, full=True, redact=redact))
 
 
 def find_rows(fitted: Fitted, table: Table, threads: Threads, name: str, labels: np.ndarray | None = None) -> GivenRows:

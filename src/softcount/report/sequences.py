@@ -1,21 +1,20 @@
-"""A model of sequences: its record, its page for `show`, its report, and the states of sequences as a picture."""
+"""A model of sequences: its record, its page for `show` and for a report, and the states of sequences as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.pictures.chart import PAGE, Axis, Cells, Chart, add_legend
-from softcount.pictures.drawing import Drawing, class_tone, fit_text
+from softcount.pictures.chart import PAGE, Axis, Bars, Cells, Chart, Line, Mark
+from softcount.pictures.drawing import Drawing, class_tone, stack
 from softcount.pictures.text import format_count, format_number, format_share, printable
 from softcount.report.graph import draw_ring
-from softcount.report.page import OPEN, RARE, Heading, Page, Redaction, key_text, make_grid, make_record
+from softcount.report.page import RARE, Page, Redaction, key_text, make_grid, make_record
 from softcount.report.quality import ColumnRecord, add_notes, add_origin, column_records
 
 if TYPE_CHECKING:
@@ -124,16 +123,22 @@ def _find_long_run(model: Any) -> dict[Any, float]:
 # -- as a page
 
 
-def sequence_page(model: Any, redaction: Redaction = OPEN) -> Page:
-    """Write what a model of sequences holds; redacted, without notes and names of what fewer than five steps were."""
-    page = Page()
-    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model, redaction)
-    if redaction.shows_cells:
+def sequence_page(model: Any, full: bool = False, redact: bool = False) -> Page:
+    """Write what a model of sequences holds; in `full`, for a report: transitions as pictures, and its origin.
+
+    Redacted, without notes and without names of symbols and states of fewer than five steps.
+    """
+    page, redaction = Page(), Redaction(redact)
+    (_add_states if hasattr(model, "n_states_") else _add_chain)(page, model, redaction, full)
+    if not redact:
         add_notes(page, model.notes_)
+    record = getattr(getattr(model, "fitted_", None), "record", None)
+    if full and record is not None:
+        add_origin(page, record, redaction)
     return page
 
 
-def _add_states(page: Page, model: Any, redaction: Redaction) -> None:
+def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> None:
     fitted, names = model.fitted_, _state_names(model, redaction)
     page.heading(f"A hidden Markov model: {format_count(model.n_states_, 'state')}")
     parameters = format_count(model.n_parameters_, "free parameter")
@@ -143,7 +148,7 @@ def _add_states(page: Page, model: Any, redaction: Redaction) -> None:
     if fitted.trace:
         state = "converged" if model.converged_ else "stopped"
         agreed = model.agreed_
-        starts = "" if agreed is None or agreed[1] < 2 else f"; {agreed[0]} of {agreed[1]} starts led here"
+        starts = "" if agreed is None or agreed[1] < 2 else f"; {agreed[0]} of {agreed[1]} starts reached the best"
         page.line(f"EM {state} after {format_count(model.n_iter_, 'iteration')}{starts}")
     page.heading("States")
     lines = [
@@ -151,13 +156,15 @@ def _add_states(page: Page, model: Any, redaction: Redaction) -> None:
         for name, a, b, c in zip(names, *_state_figures(model), strict=True)
     ]
     page.grid(["state", "steps", "first", "stays for"], lines, right=None)
-    page.heading("What follows (row: state, column: the next)")
-    lines = [[name, *map(format_share, row)] for name, row in zip(names, model.transitions_.tolist(), strict=True)]
-    page.grid(["state", *names], lines, right=names)
+    page.heading("Transitions (row: state, column: the next)")
+    if full:
+        _add_transitions(page, names, names, np.asarray(model.transitions_), np.asarray(model.occupied_))
+    else:
+        lines = [[name, *map(format_share, row)] for name, row in zip(names, model.transitions_.tolist(), strict=True)]
+        page.grid(["state", *names], lines, right=names)
     for key in model.params_:
-        words = _describe_column(model, key, redaction)
+        words, places = _describe_column(model, key, redaction), fitted.chain.links.shown
         page.heading(f"{key_text(key)} ({fitted.shown.families[key].title})")
-        places = fitted.chain.links.shown
         page.grid(["state", "shows"], [[name, words[at]] for name, at in zip(names, places, strict=True)])
 
 
@@ -177,27 +184,35 @@ def _describe_column(model: Any, key: Any, redaction: Redaction) -> list[str]:
     return found
 
 
-def _add_chain(page: Page, model: Any, redaction: Redaction) -> None:
+def _add_chain(page: Page, model: Any, redaction: Redaction, full: bool) -> None:
     name, symbols = _symbol_namer(model, redaction), model.symbols_
     page.heading(f"A Markov chain of order {model.order_}: {format_count(len(symbols), 'symbol')}")
     ends = ", beginnings and ends as states" if model.ends else ""
-    prior = f"{model.prior} imagined steps to each symbol after every context"
+    prior = f"{model.prior} prior counts of each symbol after every context"
     if model.prior == "kneser-ney":
-        prior = "contexts leave a part to shorter ones (Kneser-Ney)"
+        prior = "contexts back off to shorter ones (Kneser-Ney)"
     page.line(f"from {format_count(model.counts_.steps, 'step')}{ends}; {prior}")
     long_run = _find_long_run(model)
-    page.heading("What comes in the long run" if long_run else "What comes, as counted")
+    page.heading("Stationary distribution" if long_run else "Shares of the symbols, as counted")
     runs = model.run_lengths() if long_run else {}
     shares = sorted((long_run or model.shares_).items(), key=lambda pair: -pair[1])[:PAGE_SYMBOLS]
     lines = [
         [name(key), format_share(value), *([_format_steps(runs.get(key))] if runs else [])] for key, value in shares
     ]
     page.grid(["symbol", "share", *(["runs of"] if runs else [])], lines, right=None)
-    if model.order_ == 1 and len(symbols) <= PAGE_SYMBOLS:
-        page.heading("What follows (row: symbol, column: the next)")
+    page.heading("Transitions (row: symbol, column: the next)")
+    if full and (model.order_ == 1 or len(model.contexts_) <= MAP_SYMBOLS):
+        rows, columns = list(map(name, model.contexts_)), list(map(name, model.next_symbols_))
+        before, after = (np.array([redaction.shows_cells or x != RARE for x in own]) for own in (rows, columns))
+        frequency = np.array([model.shares_.get(key, 0.0) for key in model.contexts_])
+        rows, columns = list(compress(rows, before)), list(compress(columns, after))
+        _add_transitions(page, rows, columns, model.transitions_[np.ix_(before, after)], frequency[before])
+    elif model.order_ == 1 and len(symbols) <= PAGE_SYMBOLS:
         names = [name(symbol) for symbol in model.next_symbols_]
-        rows = zip(model.contexts_, model.transitions_.tolist(), strict=True)
-        page.grid(["after", *names], [[name(key), *map(format_share, row)] for key, row in rows], right=names)
+        pairs = zip(model.contexts_, model.transitions_.tolist(), strict=True)
+        page.grid(["after", *names], [[name(key), *map(format_share, row)] for key, row in pairs], right=names)
+    else:
+        page.line(f"{format_count(len(model.contexts_), 'context')}: the model file has them all")
 
 
 def _format_steps(duration: float | None) -> str:
@@ -213,7 +228,7 @@ def format_context(key: Any) -> str:
 
 
 def _symbol_namer(chain: Any, redaction: Redaction) -> Callable[[Any], str]:
-    """Return what names a symbol, or a run of them; redacted, only if it came at least five times."""
+    """Return a function that names a symbol, or a run of them; redacted, only if it came at least five times."""
     if redaction.shows_cells:
         return format_context
     counts, symbols = chain.counts_, chain.symbols_
@@ -247,79 +262,35 @@ def add_odd_steps(page: Page, odd: pa.Table) -> None:
     page.grid(["sequence", "step", "score", "because of"], lines, right=["step", "score"])
 
 
-# -- the report
+# -- pictures
 
 
-def sequence_report(model: Any, redact: bool = False) -> Page:
-    redaction = Redaction(redact)
-    short = sequence_page(model, redaction)
-    page = Page(short.blocks[:1])
-    page.line("What follows what, as counted and estimated; the tables below the pictures have every figure.")
-    page.heading("What follows what")
-    _add_transitions(page, model, redaction)
-    page.heading("All figures")
-    for block in short.blocks[1:]:
-        page.blocks.append(replace(block, level=2) if isinstance(block, Heading) else block)
-    record = getattr(getattr(model, "fitted_", None), "record", None)
-    if record is not None:
-        add_origin(page, record, redaction)
-    return page
-
-
-def _add_transitions(page: Page, model: Any, redaction: Redaction) -> None:
-    if not hasattr(model, "n_states_") and model.order_ != 1 and len(model.contexts_) > MAP_SYMBOLS:
-        page.line(f"{len(model.contexts_):,} contexts are too many to draw: the model file has them all")
-        return
-    rows, columns, table, shares = _find_transitions(model, redaction)
+def _add_transitions(page: Page, rows: list[str], columns: list[str], table: np.ndarray, shares: np.ndarray) -> None:
+    """Add transitions as a heat map and as a ring; `shares` are the frequencies of what `rows` name."""
     order = np.argsort(-shares, kind="stable")
     kept = np.sort(order[:MAP_SYMBOLS])
     own = [rows[at] for at in kept]
-    other = [at for at in range(len(columns)) if columns[at] in own] if set(own) & set(columns) else range(len(columns))
-    other = list(other)[:MAP_SYMBOLS]
+    both = set(own) & set(columns)
+    other = [at for at in range(len(columns)) if columns[at] in own or not both][:MAP_SYMBOLS]
     part = table[kept][:, other]
     texts = [[f"{x:.0%}" if x >= 0.005 else "" for x in line] for line in part]
     x, y = Axis("comes", labels=[columns[at] for at in other]), Axis("after", labels=own)
     chart = Chart("transitions in shades", [Cells(np.sqrt(part), texts)], x, y, width=PAGE, height=26)
     lines = [(name, *map(format_share, line)) for name, line in zip(own, part.tolist(), strict=True)]
-    grid = make_grid(("after", *x.labels), lines, right=x.labels)
-    reading = "A line for what was there, a column for what comes next; the deeper, the likelier."
-    page.picture("What follows", chart, grid, reading)
+    reading = "A row for each state or symbol, a column for the next one; the deeper the shade, the likelier."
+    page.picture("What follows", chart, make_grid(("after", *x.labels), lines, right=x.labels), reading)
     if len(rows) > len(kept):
         page.line(f"shown are the {len(kept)} most frequent of {len(rows)}")
-    both = [at for at in order if rows[at] in columns][:RING_SYMBOLS]
-    if len(both) > 1:
-        ends = [columns.index(rows[at]) for at in both]
-        _add_ring(page, [rows[at] for at in both], table[both][:, ends])
-
-
-def _add_ring(page: Page, names: list[str], inner: np.ndarray) -> None:
-    order = np.argsort(-inner, axis=None, kind="stable")[:RING_ARROWS]
-    arrows = [divmod(int(at), len(names)) for at in order if inner.flat[at] >= LEAST_ARROW]
+    ring = [at for at in order if rows[at] in columns][:RING_SYMBOLS]
+    if len(ring) < 2:
+        return
+    names, inner = [rows[at] for at in ring], table[ring][:, [columns.index(rows[at]) for at in ring]]
+    likeliest = np.argsort(-inner, axis=None, kind="stable")[:RING_ARROWS]
+    arrows = [divmod(int(at), len(names)) for at in likeliest if inner.flat[at] >= LEAST_ARROW]
     lines = [(names[i], names[j], format_share(float(inner[i, j]))) for i, j in arrows]
     rest = f"the {RING_ARROWS} likeliest are drawn" if len(arrows) == RING_ARROWS else f"from {LEAST_ARROW:.0%} on"
-    reading = f"Arrows are as wide as they are likely; {rest}."
     grid = make_grid(("from", "to", "probability"), lines, right=("probability",))
-    page.picture("As a graph", draw_ring(names, inner, arrows), grid, reading)
-
-
-def _find_transitions(model: Any, redaction: Redaction) -> tuple[list[str], list[str], np.ndarray, np.ndarray]:
-    """Return names of what was and what comes, the probabilities between, and how frequent the former are."""
-    if hasattr(model, "n_states_"):
-        names = _state_names(model, redaction)
-        return names, names, np.asarray(model.transitions_), np.asarray(model.occupied_)
-    name = _symbol_namer(model, redaction)
-    before, after = (
-        [redaction.shows_cells or name(key) != RARE for key in x] for x in (model.contexts_, model.next_symbols_)
-    )
-    contexts = [key for key, kept in zip(model.contexts_, before, strict=True) if kept]
-    columns = [name(key) for key, kept in zip(model.next_symbols_, after, strict=True) if kept]
-    shares = np.array([model.shares_.get(key, 0.0) for key in contexts])
-    return [name(key) for key in contexts], columns, np.asarray(model.transitions_)[np.ix_(before, after)], shares
-
-
-# -- the states of sequences
-
-WIDTH, LEFT, LINE, STRIP = 900.0, 60.0, 90.0, 14.0
+    page.picture("As a graph", draw_ring(names, inner, arrows), grid, f"Arrows are as wide as they are likely; {rest}.")
 
 
 def draw_states(
@@ -329,22 +300,22 @@ def draw_states(
 
     `paths` are the numbers of states, `values` the number to draw (NaN if missing) or None.
     """
-    drawing, top = Drawing(WIDTH, 0.0, f"states of {len(paths)} sequences"), 8.0
+    charts: list[Drawing] = []
     for title, path, own in zip(titles, paths, values, strict=True):
-        drawing.text(LEFT, top + 12, fit_text(printable(title), 480))
-        top += 18
-        step = (WIDTH - LEFT - 10) / len(path)
+        strip = 1.0 if own is None else 0.16  # the part of the chart below the line
+        marks: list[Mark] = []
         if own is not None:
-            known = own[np.isfinite(own)]
-            low, spread = (float(known.min()), float(np.ptp(known)) or 1.0) if len(known) else (0.0, 1.0)
-            x = LEFT + step * (np.arange(len(own)) + 0.5)
-            y = top + (LINE - 14) * (1 - (own - low) / spread)
-            for run in np.split(np.arange(len(own)), np.flatnonzero(np.diff(np.isfinite(own).astype(int))) + 1):
-                if np.isfinite(own[run[0]]):
-                    drawing.line(zip(x[run], y[run], strict=True), "ink", 1.2)
-            top += LINE - 10
-        for a, b in pairwise([0, *(np.flatnonzero(np.diff(path)) + 1).tolist(), len(path)]):
-            drawing.box((LEFT + a * step, top + 4), ((b - a) * step, STRIP), class_tone(int(path[a])))
-        top += STRIP + 12
-    drawing.height = top + 8 + add_legend(drawing, [printable(name) for name in names], (LEFT, top + 8), WIDTH - LEFT)
-    return drawing
+            there = np.isfinite(own)
+            low, high = (own[there].min(), own[there].max()) if there.any() else (0.0, 1.0)
+            scaled = strip + (1 - strip) * (own - low) / (high - low or 1.0)
+            runs = np.split(np.arange(len(own)), np.flatnonzero(np.diff(there.astype(int))) + 1)
+            marks += [Line(run + 1.0, scaled[run], tone="ink", width=1.2) for run in runs if there[run[0]]]
+        ends = np.array([0, *(np.flatnonzero(np.diff(path)) + 1), len(path)]) + 0.5
+        tones = [class_tone(int(path[int(start)])) for start in ends[:-1]]
+        places = np.full(len(tones), 0.45 * strip)
+        marks.append(Bars(places, ends[:-1], ends[1:], tones, thick=0.9 * strip, strength=1.0))
+        x, y = Axis(ends=(0.5, len(path) + 0.5), ticks={}), Axis(ends=(0.0, 1.0), ticks={})
+        legend = [] if charts else [printable(name) for name in names]
+        chart = Chart("", marks, x, y, legend, printable(title), 900, 14 if own is None else 90)
+        charts.append(chart.draw())
+    return stack(charts, f"states of {len(paths)} sequences")
