@@ -47,7 +47,7 @@ class StandIn:
     selection: list[Any] | None = None
     interrupted: bool = False
     calibration: Any = None
-    pool: Any = None
+    ensemble: Any = None
     information: Any = None
     record: Any = None
 
