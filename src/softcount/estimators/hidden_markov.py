@@ -187,7 +187,7 @@ class HiddenMarkov(SequencePages, Estimator):
         self._check_settings()
         sequences = self._sequences(X, sample_weight)
         named, codes, target = _known_states(y, sequences)
-        sequences = sequences.with_weight()
+        sequences = sequences.without_zeros()
         plan = Plan(
             declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
             stop=Stop(self.max_iter, self.tol, self.accelerate),

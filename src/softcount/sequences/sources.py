@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sequences.steps import Sequences, Steps, text_steps, without_blank
 from softcount.sources import wording
@@ -36,11 +37,16 @@ from softcount.table.cell_values import MissingWords, distinct, numbers
 from softcount.table.text_columns import CELLS
 
 
-def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | None, words: MissingWords) -> Steps:
+def long_table(
+    source: Source, sequence: Key | None, order: Key | None, weight: Key | None, missing: tuple[str, ...]
+) -> Steps:
     """Rows gathered by sequence, in the order in which sequences first come, and put in order within each.
 
-    Without an order column the rows stay as they stand. Two rows of one sequence at one time are refused.
+    Without an order column the rows stay as they are. Two rows of one sequence at one time raise an error.
     """
+    if sequence is None:
+        raise _no_sequence_column(source)
+    words = MissingWords.besides_null(missing) if source.verbatim else MissingWords.of(missing, source.text_file)
     for key, what in ((sequence, "sequence"), (order, "order"), (weight, "weight")):
         if key is not None:
             wording.refuse_unknown(source.keys, key, what)
@@ -50,48 +56,44 @@ def long_table(source: Source, sequence: Key, order: Key | None, weight: Key | N
     number: dict[Any, int] = {}
     for place in places[np.sort(np.unique(places, return_index=True)[1])].tolist():
         number.setdefault(names[place], len(number))
-    table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
-    names, places = list(number), table[places]
+    places = np.array([number.get(name, -1) for name in names], dtype=np.int64)[places]
+    names = list(number)
     when, spelt = (None, ()) if order is None else _times(order, columns.pop(order), words)
-    weights = None if weight is None else _weights(weight, columns.pop(weight), words)
+    weights = None
+    if weight is not None:
+        weights = numbers(columns.pop(weight), words, weight, 0, padded=True)
+        _refuse_missing(weight, np.isnan(weights))
     if not columns:
         raise DataError("no column is left for the steps themselves besides those named.")
-    rows, notes = _in_order(sequence, order, names, places, when)
+    rows, notes = _sort_rows(sequence, order, names, places, when)
     lengths = np.bincount(places, minlength=len(names)).astype(np.int64)
-    per_sequence = None if weights is None else _one_each(weights[rows], lengths, names, weight)
+    if weights is not None:
+        weights = _sequence_weights(weights[rows], lengths, names, weight)
     if (np.diff(rows) != 1).any():
-        columns = {key: _taken(column, rows) for key, column in columns.items()}
-    return Steps(
-        columns,
-        lengths,
-        names,
-        per_sequence,
-        (*source.notes, *spelt, *notes),
-        not source.named,
-        source.text_file,
-        source.verbatim,
-    )
+        columns = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
+    notes = (*source.notes, *spelt, *notes)
+    return Steps(columns, lengths, names, weights, notes, not source.named, source.text_file, source.verbatim)
 
 
 def in_order(found: Steps, order: Key, missing: tuple[str, ...]) -> Steps:
-    """Sequences whose steps are put in the order that one of their columns says, which is no part of a step then."""
+    """Sequences whose steps are sorted by one of their columns, which is then no part of a step."""
     wording.refuse_unknown(found.columns, order, "order")
     columns = dict(found.columns)
     when, spelt = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
     places = np.repeat(np.arange(len(found.lengths)), found.lengths)
-    rows, notes = _in_order("sequence", order, found.names, places, when)
-    taken = {key: _taken(column, rows) for key, column in columns.items()}
+    rows, notes = _sort_rows("sequence", order, found.names, places, when)
+    taken = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
     return replace(found, columns=taken, notes=(*found.notes, *spelt, *notes))
 
 
 def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, Any]:
     """Every column of a source, or some, as one Arrow array each."""
-    import pyarrow as pa
-
     if not source.keys:
         raise DataError("a sparse matrix has no columns to name a sequence by. Give a frame or a file.")
     wanted = {key: Wanted(numeric=False) for key in keys or source.keys}
-    pieces = [_columns(piece.load(), source.keys) for piece in source.pieces(wanted)]
+    pieces = [piece.load() for piece in source.pieces(wanted)]
+    if any(isinstance(piece, np.ndarray) for piece in pieces):
+        pieces = [{key: arrow_of(piece[:, place]) for place, key in enumerate(source.keys)} for piece in pieces]
     found = {}
     for key in wanted:
         chunks: list[Any] = []
@@ -102,18 +104,6 @@ def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, 
             chunks = [chunk.cast(next(iter(kinds))) for chunk in chunks]
         found[key] = flat(pa.chunked_array(chunks).unify_dictionaries())
     return found
-
-
-def _columns(loaded: Any, keys: Sequence[Key]) -> Mapping[Key, Any]:
-    """What a piece loads as columns, also where it is an array."""
-    if isinstance(loaded, np.ndarray):
-        return {key: arrow_of(loaded[:, place]) for place, key in enumerate(keys)}
-    found: Mapping[Key, Any] = loaded
-    return found
-
-
-def _taken(column: Any, rows: np.ndarray) -> Any:
-    return column.take(arrow_of(rows))
 
 
 def _refuse_missing(key: Key, gone: np.ndarray) -> None:
@@ -135,8 +125,6 @@ def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tupl
     """
     cells = cell_type(column.type)
     if cells in (CellType.WHOLE, CellType.FLOAT, CellType.TIME, CellType.TRUTH):
-        import pyarrow as pa
-
         column = flat(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
         _refuse_missing(key, ~numpy_of(column.is_valid())[0])
         if cells is CellType.TIME:
@@ -161,13 +149,7 @@ def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tupl
     return np.asarray(np.array([rank[text] for text in texts], dtype=np.int64)[places]), notes
 
 
-def _weights(key: Key, column: Any, words: MissingWords) -> np.ndarray:
-    found = numbers(column, words, key, 0, padded=True)
-    _refuse_missing(key, np.isnan(found))
-    return found
-
-
-def _in_order(
+def _sort_rows(
     sequence: Key, order: Key | None, names: Sequence[Any], places: np.ndarray, when: np.ndarray | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The rows in the order in which they are steps, and a note where they did not stand so."""
@@ -192,7 +174,9 @@ def _in_order(
     return rows, (f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}",)
 
 
-def _one_each(weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], key: Key | None) -> np.ndarray:
+def _sequence_weights(
+    weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], key: Key | None
+) -> np.ndarray:
     """The weight of each sequence, which all its rows must agree on."""
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     first = np.asarray(weights[starts])
@@ -208,13 +192,9 @@ def _one_each(weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], ke
 
 # Sequences that are nested in Python or in Arrow: lists of lists, of arrays, of frames; columns of lists.
 
-FLAT = "a list of sequences is wanted, but {what}. Put one sequence into a list of its own: [sequence]."
-
 
 def is_list_column(data: Any) -> bool:
-    """Whether data is a column of lists as Arrow, polars or pandas (with Arrow's types) hold it."""
-    import pyarrow as pa
-
+    """Whether data is a column of lists of Arrow, polars or pandas (with Arrow's types)."""
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return is_list_type(data.type)
     if not is_frame(data) or hasattr(data, "columns"):
@@ -226,16 +206,11 @@ def is_list_column(data: Any) -> bool:
 
 
 def is_list_type(kind: Any) -> bool:
-    """Whether the cells of an Arrow type are lists."""
-    import pyarrow.types as types
-
-    return any(test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
 def list_column(data: Any) -> Steps:
     """The steps of a column of lists; lists of structs are steps of several columns. A null list is refused."""
-    import pyarrow as pa
-
     column = flat(data if isinstance(data, pa.Array | pa.ChunkedArray) else pa.chunked_array(data))
     if column.null_count:
         known = numpy_of(column.is_valid())[0]
@@ -250,21 +225,6 @@ def list_column(data: Any) -> Steps:
     return Steps({0: values}, lengths, by_position=True)
 
 
-def list_columns(columns: Mapping[Key, Any]) -> Steps:
-    """Several columns of lists side by side: in each row, lists of one length; a column for each."""
-    parts = {key: list_column(column) for key, column in columns.items()}
-    (first, known), *others = parts.items()
-    for key, part in others:
-        differs = np.flatnonzero(part.lengths != known.lengths)
-        if len(differs):
-            at = int(differs[0])
-            raise DataError(
-                f"sequence {at + 1} has {known.lengths[at]} steps in {wording.column(first)} and {part.lengths[at]} "
-                f"in {wording.column(key)}. Columns of one sequence have one length."
-            )
-    return Steps({key: part.columns[0] for key, part in parts.items()}, known.lengths)
-
-
 def list_of_sequences(data: Sequence[Any]) -> Steps:
     """A list of lists, tuples, arrays or frames."""
     parts = [_steps_of(at, sequence) for at, sequence in enumerate(data, start=1)]
@@ -272,13 +232,13 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
     if parts and all(is_frame(part) and hasattr(part, "columns") for part in parts):
         sources = [frame_source(part) for part in parts]
         columns = [dict(zip(source.keys, source.table.columns, strict=True)) for source in sources]
-        return replace(stacked(columns), by_position=not sources[0].named)
+        return replace(stack_tables(columns), by_position=not sources[0].named)
     if parts and all(isinstance(part, np.ndarray) and part.dtype.kind in "iufb" for part in parts):
         axes = [part.ndim for part in parts]
         if max(axes) > 2:
             raise DataError(f"sequence {axes.index(max(axes)) + 1} has {max(axes)} axes. A sequence has one or two.")
         widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
-        _refuse_widths(widths, np.concatenate([[0], np.cumsum(np.ones(len(parts), np.int64))]), "sequence")
+        _refuse_widths(widths)
         whole = np.concatenate([part.reshape(len(part), width) for part, width in zip(parts, widths, strict=True)])
         by_place: dict[Hashable, Any] = {place: arrow_column(place, whole[:, place]) for place in range(widths[0])}
         return Steps(by_place, lengths, by_position=True)
@@ -290,18 +250,16 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
         width = len(first)
         rows = [[None] * width if _is_gap(cell) else cell for cell in cells]
         found = [len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in rows]
-        _refuse_widths(found, np.concatenate([[0], np.cumsum(lengths)]), "step")
+        _refuse_widths(found, lengths)
         cells_of: dict[Hashable, Any] = {
             place: arrow_column(place, [row[place] for row in rows]) for place in range(width)
         }
         return Steps(cells_of, lengths, by_position=True)
     place = next((i for i, cell in enumerate(cells) if isinstance(cell, list | tuple | Mapping | np.ndarray)), None)
     if place is not None:
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        at = int(np.searchsorted(starts, place, "right")) - 1
         raise DataError(
-            f"sequence {at + 1}, step {place - int(starts[at]) + 1} has several values, but sequence 1 has 1 for a "
-            "step. All steps have the same columns; give None for a value that is missing."
+            f"{_step_name(lengths, place)} has several values, but sequence 1 has 1 for a step. All steps have the "
+            "same columns; give None for a value that is missing."
         )
     return Steps({0: arrow_column(0, cells)}, lengths, by_position=True)
 
@@ -309,10 +267,12 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
 def _steps_of(at: int, sequence: Any) -> Any:
     if isinstance(sequence, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(sequence), np.nan, sequence.data.astype(np.float64))
-    if isinstance(sequence, str | bytes | Mapping) or not hasattr(sequence, "__len__"):
-        raise DataError(FLAT.format(what=f"item {at} is {wording.cell(sequence)}"))
-    if getattr(sequence, "ndim", 1) == 0:
-        raise DataError(FLAT.format(what=f"item {at} is {wording.cell(sequence)}"))
+    single = isinstance(sequence, str | bytes | Mapping) or not hasattr(sequence, "__len__")
+    if single or getattr(sequence, "ndim", 1) == 0:
+        raise DataError(
+            f"a list of sequences is wanted, but item {at} is {wording.cell(sequence)}. Put one sequence into a list "
+            "of its own: [sequence]."
+        )
     plain = isinstance(sequence, np.ndarray | list | tuple) or (is_frame(sequence) and hasattr(sequence, "columns"))
     return sequence if plain else list(sequence)
 
@@ -321,37 +281,39 @@ def _is_gap(cell: Any) -> bool:
     return not isinstance(cell, np.ndarray | list | tuple) and is_missing(cell)
 
 
-def _refuse_widths(widths: Sequence[int], starts: np.ndarray, what: str) -> None:
-    """Raise where a step is wider or narrower than the first, naming it."""
+def _step_name(lengths: np.ndarray, row: int) -> str:
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    at = int(np.searchsorted(starts, row, "right")) - 1
+    return f"sequence {at + 1}, step {row - int(starts[at]) + 1}"
+
+
+def _refuse_widths(widths: Sequence[int], lengths: np.ndarray | None = None) -> None:
+    """Raise an error where a sequence or, with lengths of sequences, a step is wider or narrower than the first."""
     odd = next((place for place, width in enumerate(widths) if width != widths[0]), None)
-    if odd is None:
-        return
-    at = int(np.searchsorted(starts, odd, "right")) - 1
-    where = f"sequence {at + 1}" if what == "sequence" else f"sequence {at + 1}, step {odd - int(starts[at]) + 1},"
-    raise DataError(
-        f"{where} has {widths[odd]} values for a step, but sequence 1 has {widths[0]}. "
-        "All steps have the same columns; give None for a value that is missing."
-    )
+    if odd is not None:
+        where = f"sequence {odd + 1}" if lengths is None else f"{_step_name(lengths, odd)},"
+        raise DataError(
+            f"{where} has {widths[odd]} values for a step, but sequence 1 has {widths[0]}. "
+            "All steps have the same columns; give None for a value that is missing."
+        )
 
 
 def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
     """Steps that are dictionaries; a name that a step lacks is missing there."""
-    starts = np.concatenate([[0], np.cumsum(lengths)])
     for place, cell in enumerate(cells):
         if not (isinstance(cell, Mapping) or _is_gap(cell)):
-            at = int(np.searchsorted(starts, place, "right")) - 1
-            where = f"sequence {at + 1}, step {place - int(starts[at]) + 1}"
-            raise DataError(f"{where} is {wording.cell(cell)}, but other steps are dictionaries. Give one there too.")
+            raise DataError(
+                f"{_step_name(lengths, place)} is {wording.cell(cell)}, but other steps are dictionaries. Give one "
+                "there too."
+            )
     names = list(dict.fromkeys(name for cell in cells if isinstance(cell, Mapping) for name in cell))
     known = [cell if isinstance(cell, Mapping) else {} for cell in cells]
     columns = {key: [cell.get(name) for cell in known] for key, name in zip(plain_keys(names), names, strict=True)}
     return Steps({key: arrow_column(key, column) for key, column in columns.items()}, lengths)
 
 
-def stacked(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text_file: bool = False) -> Steps:
+def stack_tables(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text_file: bool = False) -> Steps:
     """Tables of the same columns one below the other, a sequence each; columns are matched by their names."""
-    import pyarrow as pa
-
     keys = list(tables[0])
     for at, table in enumerate(tables, start=1):
         odd = sorted(map(str, set(table) ^ set(keys)))
@@ -368,14 +330,11 @@ def stacked(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text
 
 def _alike(arrays: list[Any]) -> list[Any]:
     """Arrays of one type: that of the first, floats where numbers differ in type, text otherwise."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    arrays = [array.dictionary_decode() if types.is_dictionary(array.type) else array for array in arrays]
-    kinds = {array.type for array in arrays if not types.is_null(array.type)}
+    arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+    kinds = {array.type for array in arrays if not pa.types.is_null(array.type)}
     if len(kinds) == 1:
         return [array.cast(next(iter(kinds))) for array in arrays]
-    if all(types.is_integer(kind) or types.is_floating(kind) for kind in kinds):
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         return [array.cast(pa.float64()) for array in arrays]
     return [array.cast(pa.large_string()) for array in arrays]
 
@@ -424,15 +383,23 @@ def open_sequences(  # noqa: PLR0913
     """
     refuse_elsewhere(data)
     if isinstance(data, Sequences):
-        return data if weights is None else data.weighed(weights)
+        return data if weights is None else data.with_weights(weights)
     said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
+    named = (sequence, order, weight)
     if isinstance(data, str | os.PathLike):
-        opened = _PathReader(os.fsdecode(data), said, form, progress)
-        return opened.steps(sequence, order, weight, steps).only(columns).sequences(weights, empty)
-    if sequence is not None or order is not None or weight is not None:
-        source = open_source(data, said, form, progress)
-        return _long(source, sequence, order, weight, said).only(columns).sequences(weights, empty)
-    return _in_memory(data, steps).only(columns).sequences(weights, empty)
+        path = os.fsdecode(data)
+        if steps is not None:
+            found = _text_file(path, named, steps, progress)
+        elif os.path.isdir(path):
+            found = _folder_of_tables(path, named, said, form)
+        else:
+            source = from_path(path, partial(file_source, missing=said, form=form, progress=progress))
+            found = _table_of_lists(source) if named == (None, None, None) else long_table(source, *named, said)
+    elif named != (None, None, None):
+        found = long_table(open_source(data, said, form, progress), *named, said)
+    else:
+        found = _in_memory(data, steps)
+    return found.only(columns).sequences(weights, empty)
 
 
 def _in_memory(data: Any, steps: str | None) -> Steps:
@@ -473,17 +440,28 @@ def _table_of_lists(source: Source) -> Steps:
     heads = source.head(source.keys)
     keys = [key for key in source.keys if is_list_type(heads[key].type)]
     if not keys:
-        raise _say_sequence(source)
+        raise _no_sequence_column(source)
     columns = all_columns(source, keys)
-    found = list_columns(columns) if len(keys) > 1 else list_column(columns[keys[0]])
-    if found.by_position and len(found.columns) == 1:
+    first, *others = parts = [list_column(columns[key]) for key in keys]
+    for key, part in zip(keys[1:], others, strict=True):
+        differs = np.flatnonzero(part.lengths != first.lengths)
+        if len(differs):
+            at = int(differs[0])
+            raise DataError(
+                f"sequence {at + 1} has {first.lengths[at]} steps in {wording.column(keys[0])} and {part.lengths[at]} "
+                f"in {wording.column(key)}. Columns of one sequence have one length."
+            )
+    found = first
+    if others:
+        found = Steps({key: part.columns[0] for key, part in zip(keys, parts, strict=True)}, first.lengths)
+    elif found.by_position and len(found.columns) == 1:
         found = replace(found, columns={keys[0]: found.columns[0]}, by_position=not source.named)
     other = [key for key in source.keys if key not in keys]
     notes = (f"left out, as they hold no lists: {wording.and_others(other)}",) if other else ()
     return replace(found, notes=(*source.notes, *notes))
 
 
-def _say_sequence(source: Source) -> DataError:
+def _no_sequence_column(source: Source) -> DataError:
     which = remedies.either("sequence='...'", "--sequence COLUMN")
     steps = remedies.either("steps='characters' or 'words'", "--steps characters or words")
     return DataError(
@@ -493,51 +471,34 @@ def _say_sequence(source: Source) -> DataError:
     )
 
 
-def _long(
-    source: Source, sequence: Key | None, order: Key | None, weight: Key | None, missing: tuple[str, ...]
-) -> Steps:
-    if sequence is None:
-        raise _say_sequence(source)
-    words = MissingWords.besides_null(missing) if source.verbatim else MissingWords.of(missing, source.text_file)
-    return long_table(source, sequence, order, weight, words)
+def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Progress | None) -> Steps:
+    """The lines of a text file, or the whole of it, or the files of a folder."""
+    sequence, order, weight = named
+    if order is not None or weight is not None or sequence not in (None, LINE, FILE):
+        raise DataError("text has no columns: with steps, sequence is 'line' or 'file', and order and weight none.")
 
-
-class _PathReader:
-    """The sequences of a path: a table, text, or a folder of either."""
-
-    def __init__(self, path: str, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> None:
-        self.path, self.missing, self.form, self.progress = path, missing, form, progress
-
-    def steps(self, sequence: Key | None, order: Key | None, weight: Key | None, steps: str | None) -> Steps:
-        if steps is not None:
-            if order is not None or weight is not None or sequence not in (None, LINE, FILE):
-                raise DataError(
-                    "text has no columns: with steps, sequence is 'line' or 'file', and order and weight none."
-                )
-            source = from_path(self.path, partial(self._text_source, whole=sequence == FILE))
-            texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
-            folder = isinstance(source, DocumentsSource)
-            kept, names, notes = without_blank(texts, list(source.files), "file" if folder else "line")
-            return text_steps(kept, steps, names, (*source.notes, *notes))
-        if os.path.isdir(self.path):
-            if sequence is not None:
-                raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")
-            names = FolderArchive(self.path).names
-            if not names:
-                raise DataError(f"{self.path} holds no files.")
-            make = partial(open_source, missing=self.missing, form=self.form, progress=None)
-            sources = [make(os.path.join(self.path, name)) for name in names]
-            found = stacked([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
-            return found if order is None else in_order(found, order, self.missing)
-        make = partial(file_source, missing=self.missing, form=self.form, progress=self.progress)
-        source = from_path(self.path, make)
-        if sequence is None and order is None and weight is None:
-            return _table_of_lists(source)
-        return _long(source, sequence, order, weight, self.missing)
-
-    def _text_source(self, path: str, name: str, whole: bool) -> Source:
-        archive = archive_of(path, name, self.progress)
+    def open_text(path: str, name: str) -> Source:
+        archive = archive_of(path, name, progress)
         if archive is not None:
-            return DocumentsSource(archive, progress=self.progress)
-        file = TextFile(path, name, self.progress)
-        return one_document(file) if whole else LinesSource(file)
+            return DocumentsSource(archive, progress=progress)
+        file = TextFile(path, name, progress)
+        return one_document(file) if sequence == FILE else LinesSource(file)
+
+    source = from_path(path, open_text)
+    texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
+    what = "file" if isinstance(source, DocumentsSource) else "line"
+    kept, names, notes = without_blank(texts, list(source.files), what)
+    return text_steps(kept, steps, names, (*source.notes, *notes))
+
+
+def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str, ...], form: FileFormat) -> Steps:
+    """Each file of a folder as a table of steps."""
+    sequence, order, _ = named
+    if sequence is not None:
+        raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")
+    names = FolderArchive(path).names
+    if not names:
+        raise DataError(f"{path} holds no files.")
+    sources = [open_source(os.path.join(path, name), missing, form, None) for name in names]
+    found = stack_tables([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
+    return found if order is None else in_order(found, order, missing)

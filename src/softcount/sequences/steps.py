@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.arrow_columns import arrow_of, text_of
@@ -38,10 +39,6 @@ class StepSource(ArrowSource):
     ) -> None:
         self.starts, self.text_file, self.verbatim = starts, text_file, verbatim
         super().__init__(table, keys, named, notes)
-
-    def with_rows(self, table: Any, starts: np.ndarray) -> StepSource:
-        """The same columns of other sequences."""
-        return StepSource(table, self.keys, self.named, self.notes, starts, self.text_file, self.verbatim)
 
     def _refuse_empty(self) -> None:
         """Sequences may be asked for what comes first, and have no step."""
@@ -101,27 +98,21 @@ class Sequences(Struct, frozen=True, eq=False):
         """What their owner should know: lines left out, rows put in order."""
         return self.source.notes
 
-    def weighed(self, weights: Any) -> Sequences:
-        """The same with one weight for each sequence."""
-        return replace(self, weights=_checked(weights, len(self)))
+    def with_weights(self, weights: Any) -> Sequences:
+        """The sequences with one weight each."""
+        return replace(self, weights=_check_weights(weights, len(self)))
 
-    def with_weight(self) -> Sequences:
+    def without_zeros(self) -> Sequences:
         """The sequences whose weight is above zero: the others count for nothing, not even as a level seen."""
         if self.weights is None or (self.weights > 0).all() or not (self.weights > 0).any():
             return self
-        import pyarrow as pa
-
         keep = self.weights > 0
         rows = self.source.table.filter(pa.array(np.repeat(keep, self.lengths)))
         starts = np.concatenate([[0], np.cumsum(self.lengths[keep])]).astype(np.int64)
         names = [self.names[at] for at in np.flatnonzero(keep).tolist()]
-        return replace(
-            self,
-            source=self.source.with_rows(rows, starts),
-            names=names,
-            named=True,
-            weights=self.weights[keep],
-        )
+        own = self.source
+        source = StepSource(rows, own.keys, own.named, own.notes, starts, own.text_file, own.verbatim)
+        return replace(self, source=source, names=names, named=True, weights=self.weights[keep])
 
     def table(self, **how: Any) -> Table:
         """The steps as a table, a row each, with the weight of its sequence; `how` is what `open_table` takes."""
@@ -133,7 +124,7 @@ class Sequences(Struct, frozen=True, eq=False):
         return map(self.bordered, table.chunks(run))
 
     def bordered(self, chunk: Chunk) -> Chunk:
-        """A chunk of such a table, read or recoded by any means, with the rows at which its sequences start."""
+        """A chunk of such a table with the rows at which its sequences start."""
         first, stop = self.within(chunk)
         return replace(chunk, borders=self.starts[first:stop] - chunk.start)
 
@@ -175,39 +166,32 @@ class Steps(Struct, frozen=True):
 
     def sequences(self, weights: Any = None, empty: bool = False) -> Sequences:
         """Checked and put end to end; `weights` is one for each sequence, `empty` whether some may have no step."""
-        import pyarrow as pa
-
         if not len(self.lengths):
             raise DataError("there are no sequences. Give a list with at least one.")
         starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
         names = self.names if len(self.names) else range(1, len(self.lengths) + 1)
-        given = self.weights if weights is None else _checked(weights, len(self.lengths))
-        if not empty:
-            self._refuse_empty(names)
+        given = self.weights if weights is None else _check_weights(weights, len(self.lengths))
+        none = np.flatnonzero(self.lengths == 0)
+        if len(none) and not empty:
+            more = "" if len(none) == 1 else f" (and {len(none) - 1:,} more are)"
+            raise DataError(
+                f"sequence {names[int(none[0])]!r} is empty: it has no step{more}. Leave it out, or give its steps as "
+                "missing."
+            )
         arrays = list(self.columns.values())
         table = pa.table(arrays, names=[str(place) for place in range(len(arrays))])
         keys = list(self.columns)
         source = StepSource(table, keys, not self.by_position, self.notes, starts, self.text_file, self.verbatim)
         return Sequences(source, names, given, len(self.names) > 0)
 
-    def _refuse_empty(self, names: Sequence[Hashable]) -> None:
-        none = np.flatnonzero(self.lengths == 0)
-        if len(none):
-            which = f"sequence {names[int(none[0])]!r}"
-            more = "" if len(none) == 1 else f" (and {len(none) - 1:,} more are)"
-            raise DataError(f"{which} is empty: it has no step{more}. Leave it out, or give its steps as missing.")
 
-
-def _checked(weights: Any, count: int) -> np.ndarray:
+def _check_weights(weights: Any, count: int) -> np.ndarray:
     if len(weights) != count:
         raise DataError(f"{len(weights)} weights for {count} sequences. Give one for each sequence.")
     return check_weights(weights, count)
 
 
 # Texts as sequences: of characters, or of words.
-
-Symbols = Literal["characters", "words"]
-"""What the steps of a text are."""
 
 WORD = re.compile(r"\w+(?:['\u2019-]\w+)*|[^\w\s]")
 """A word, with apostrophes and hyphens inside it, or one mark of punctuation."""
@@ -220,38 +204,26 @@ def text_steps(texts: Sequence[str], symbols: str, names: Sequence[str] = (), no
     >>> found.columns["word"].dictionary.to_pylist()
     ["It's", 'me', '!']
     """
-    if symbols not in get_args(Symbols):
-        raise DataError(f"steps={symbols!r} is not known. Text is read as 'characters' or as 'words'.")
     if symbols == "characters":
-        return Steps(
-            {"character": _characters("".join(texts))}, np.array([*map(len, texts)], np.int64), names, None, notes
-        )
-    words = [WORD.findall(text) for text in texts]
-    lengths = np.array([*map(len, words)], np.int64)
-    return Steps({"word": _words([word for line in words for word in line])}, lengths, names, None, notes)
-
-
-def _characters(text: str) -> Any:
-    """An Arrow column of characters, without a Python string for each."""
-    import pyarrow as pa
-
-    try:
-        points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-    except UnicodeEncodeError as error:
-        raise DataError(f"a text is not valid Unicode: {error}. Decode it with errors='replace'.") from None
-    met = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)  # at most 1,114,112 of them
-    met[points] = True
-    different, places = np.flatnonzero(met), (np.cumsum(met) - 1)[points]
-    spelt = text_of([chr(point) for point in different.tolist()])
-    return pa.DictionaryArray.from_arrays(arrow_of(places.astype(np.int32)), spelt)
-
-
-def _words(words: list[str]) -> Any:
-    import pyarrow as pa
-
-    place = {word: at for at, word in enumerate(dict.fromkeys(words))}
-    places = np.fromiter(map(place.__getitem__, words), np.int32, len(words))
-    return pa.DictionaryArray.from_arrays(arrow_of(places), text_of(list(place)))
+        text = "".join(texts)
+        try:
+            points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+        except UnicodeEncodeError as error:
+            raise DataError(f"a text is not valid Unicode: {error}. Decode it with errors='replace'.") from None
+        met = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)  # at most 1,114,112 of them
+        met[points] = True
+        levels, places = [chr(point) for point in np.flatnonzero(met).tolist()], (np.cumsum(met) - 1)[points]
+        lengths = [*map(len, texts)]
+    elif symbols == "words":
+        words = [WORD.findall(text) for text in texts]
+        cells = [word for line in words for word in line]
+        place = {word: at for at, word in enumerate(dict.fromkeys(cells))}
+        levels, places = list(place), np.fromiter(map(place.__getitem__, cells), np.int32, len(cells))
+        lengths = [*map(len, words)]
+    else:
+        raise DataError(f"steps={symbols!r} is not known. Text is read as 'characters' or as 'words'.")
+    column = pa.DictionaryArray.from_arrays(arrow_of(places.astype(np.int32)), text_of(levels))
+    return Steps({symbols[:-1]: column}, np.array(lengths, np.int64), names, None, notes)
 
 
 def without_blank(
