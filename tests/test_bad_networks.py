@@ -378,9 +378,7 @@ def test_a_network_too_dense_to_compile_says_what_it_would_cost():
     graph = Graph.of(edges, causes)
     shapes = [[2] * (len(parents) + 1) for parents in graph.parents]
     network = Network(graph, [["n", "y"]] * len(graph.names), [np.full(shape, 0.5) for shape in shapes])
-    from softcount.estimators.net_files import net_from
-
-    dense = net_from(sc.BayesNet, network)
+    dense = sc.BayesNet._of_network(network)
     seen = {name: "y" for name in graph.names if name not in causes}
     with pytest.raises(sc.SoftcountError, match=r"[0-9]"):
         dense.query("c0", seen)

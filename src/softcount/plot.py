@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
@@ -95,8 +96,6 @@ class ExplanationDisplay(Display):
         cls, estimator: Any, X: Any = None, *, row: int = 0, against: Any = None, ax: Any = None
     ) -> Self:
         """Draw row `row` of X, its class against the runner-up, or `against` another class."""
-        import pyarrow as pa
-
         parts = arrow_of(estimator.explain(X, against=against))
         if not 0 <= row < len(parts):
             raise DataError(f"there is no row {row}: rows are counted from 0, and there are {len(parts):,}.")
@@ -209,8 +208,6 @@ class TraceDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
         """Draw the EM run that a fitted model kept; X is not needed."""
-        import pyarrow as pa
-
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
         marks = [Line(range(len(values)), values, dots=2.0)]
@@ -227,8 +224,6 @@ class DensityDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, column: Any, ax: Any = None) -> Self:
         """Draw a column of a fitted naive Bayes model or mixture; X is not needed."""
-        import pyarrow as pa
-
         shape, names = column_shape(estimator.fitted_, column), estimator.fitted_.names
         values = list(shape.points) if shape.levels is None else list(shape.levels)
         table = pa.table({
@@ -238,10 +233,8 @@ class DensityDisplay(Display):
         })  # fmt: skip
         shown, title = [str(name) for name in names], f"{column} in each class"
         if shape.levels is None and not shape.whole:
-            chart = Chart(
-                title, class_lines(shown, shape.points, shape.heights), Axis(str(column)), Axis("density"), shown
-            )
-            return cls(table, chart).plot(ax)
+            lines = class_lines(shown, shape.points, shape.heights)
+            return cls(table, Chart(title, lines, Axis(str(column)), Axis("density"), shown)).plot(ax)
         places, thick = np.arange(len(values)), 0.8 / len(names)
         marks = [
             Bars(
@@ -267,8 +260,6 @@ class EllipseDisplay(Display):
 
         Rows of X, an array, are drawn as points.
         """
-        import pyarrow as pa
-
         means, full = estimator.means_, _full_covariances(estimator)
         pair = _separating_pair(means, full, estimator.weights_) if columns is None else list(columns)
         lines, marks = [], list[Any]()
@@ -286,11 +277,9 @@ class EllipseDisplay(Display):
                 line = {"component": component, "level": level, "x": x, "y": y, "long": long, "short": short}
                 lines.append(line | {"angle": float(np.degrees(turn))})
                 along, across = long * np.cos(around), short * np.sin(around)
-                outline = (
-                    x + along * np.cos(turn) - across * np.sin(turn),
-                    y + along * np.sin(turn) + across * np.cos(turn),
-                )
-                marks.append(Line(*outline, "", class_tone(component), 2.5 if level == ELLIPSES[0] else 1.25))
+                right = x + along * np.cos(turn) - across * np.sin(turn)
+                up = y + along * np.sin(turn) + across * np.cos(turn)
+                marks.append(Line(right, up, "", class_tone(component), 2.5 if level == ELLIPSES[0] else 1.25))
         first, second, title = Axis(f"column {pair[0]}"), Axis(f"column {pair[1]}"), "Components: 50 and 95 % of each"
         return cls(pa.Table.from_pylist(lines), Chart(title, marks, first, second, title=title)).plot(ax)
 
@@ -326,8 +315,6 @@ class BoundaryDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = (0, 1), ax: Any = None) -> Self:
         """Draw two numeric columns of X over their range: by place in an array, by name in a frame or a mapping."""
-        import pyarrow as pa
-
         if X is None:
             raise DataError("the range to draw is that of X: give the rows, BoundaryDisplay.from_estimator(model, X).")
         is_array, ranges, steps = isinstance(X, np.ndarray), [], []
@@ -343,11 +330,7 @@ class BoundaryDisplay(Display):
             rows = np.full((len(across), X.shape[1]), np.nan)
             rows[:, columns[0]], rows[:, columns[1]] = across, up
         chances = estimator.predict_proba(rows)
-        names, best, sure = (
-            getattr(estimator, "classes_", range(chances.shape[1])),
-            chances.argmax(axis=1),
-            chances.max(axis=1),
-        )
+        names, best, sure = getattr(estimator, "classes_", range(chances.shape[1])), chances.argmax(1), chances.max(1)
         table = pa.table({"x": across, "y": up, "class": [names[place] for place in best], "probability": sure})
         strength = (sure - 1 / (len(names) + 1)).reshape(GRID, GRID)
         marks = [Regions(best.reshape(GRID, GRID), ranges[0], ranges[1], np.clip(strength, 0, 1))]
@@ -365,8 +348,6 @@ class NetworkDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
         """Draw a fitted `BayesNet`; X is not needed."""
-        import pyarrow as pa
-
         edges = [(str(a), str(b)) for a, b in estimator.edges_]
         table = pa.table({"parent": [a for a, _ in edges], "child": [b for _, b in edges]})
         return cls(table, NetworkPicture.of(Graph.of(edges, [str(node) for node in estimator.nodes]))).plot(ax)
@@ -387,8 +368,6 @@ class NomogramDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, classes: Any = None, n: int = 12, ax: Any = None) -> Self:
         """Draw two classes that are scored column by column, the first two unless named; n columns. X is not needed."""
-        import pyarrow as pa
-
         fitted = estimator.fitted_
         found = nomogram_of(fitted)
         if found is None:

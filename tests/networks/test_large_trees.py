@@ -133,9 +133,7 @@ def test_a_memory_that_is_none_is_refused(memory: object) -> None:
 
 
 def test_more_memory_allows_what_less_refuses() -> None:
-    from softcount.estimators.net_files import net_from
-
-    net = net_from(sc.BayesNet, grid_network(6)).set_params(memory="10 kB")
+    net = sc.BayesNet._of_network(grid_network(6)).set_params(memory="10 kB")
     with pytest.raises(ResourceError, match=r"Allow more memory \(memory='[0-9]+MB'\)"):
         net.query(f"{SIDE // 2},{SIDE - 1}")
     answer = net.set_params(memory="50MB").query(f"{SIDE // 2},{SIDE - 1}")

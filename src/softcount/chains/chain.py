@@ -36,7 +36,6 @@ class Chain(Struct, frozen=True, eq=False):
         return self.predictions.order
 
     def score_steps(self, codes: np.ndarray, starts: np.ndarray) -> ScoredSteps:
-        """The probability of every known step, given what is known before it."""
         alphabet = self.counts.alphabet
         digits, starts = alphabet.digits(codes, starts)
         steps = steps_of(digits, starts, alphabet, self.order)
@@ -196,8 +195,6 @@ class Chain(Struct, frozen=True, eq=False):
 
 
 class ScoredSteps(Struct, frozen=True, eq=False):
-    """Digits of sequences, their known steps, the sequence of each, and its probability."""
-
     digits: np.ndarray
     starts: np.ndarray
     steps: StepKeys
@@ -221,11 +218,9 @@ class ChainShape(Struct, frozen=True):
 
     @property
     def irreducible(self) -> bool:
-        """Whether every state is reached from every other."""
         return int(self.classes.max(initial=0)) == 0
 
     def described(self) -> str:
-        """One line: whether every state reaches every other, and whether it does so in step."""
         if not self.irreducible:
             number = int(self.classes.max()) + 1
             ends = "1 of them is" if len(self.closed) == 1 else f"{len(self.closed)} of them are"
@@ -245,20 +240,15 @@ def shape_of(possible: np.ndarray) -> ChainShape:
     left = set(classes[before[classes[before] != classes[after]]].tolist())
     closed = tuple(place for place in range(number) if place not in left)
     inside = np.flatnonzero(classes == closed[0])
-    return ChainShape(classes, closed, _period(graph[inside][:, inside]))
-
-
-def _period(graph: sparse.csr_matrix) -> int:
-    """Of one class: the divisor of how much longer a way round is than the shortest way there."""
+    # The period of a class is the divisor of how much longer a way round is than the shortest way there.
+    graph = graph[inside][:, inside]
     order, parents = breadth_first_order(graph, 0, directed=True)
     depth = np.zeros(graph.shape[0], dtype=np.int64)
     for state in order[1:]:
         depth[state] = depth[parents[state]] + 1
     before, after = graph.nonzero()
-    period = 0
-    for more in np.unique(np.abs(depth[before] + 1 - depth[after])).tolist():
-        period = gcd(period, more)
-    return max(period, 1)
+    period = gcd(*np.unique(np.abs(depth[before] + 1 - depth[after])).tolist())
+    return ChainShape(classes, closed, max(period, 1))
 
 
 def stationary(transitions: np.ndarray) -> np.ndarray:

@@ -33,7 +33,6 @@ class Alphabet(Struct, frozen=True, eq=False):
 
     @property
     def predicted(self) -> int:
-        """How many different things may come next."""
         return self.symbols + self.ends
 
     @property
@@ -299,7 +298,6 @@ class Predictions(Struct, frozen=True, eq=False):
         return len(self.levels) - 1
 
     def of_steps(self, steps: StepKeys) -> np.ndarray:
-        """The probability of each step, given what is known before it."""
         nothing = np.asarray(self.measure[steps.keys[0] - 1])
         found = nothing.copy()
         for back, level in enumerate(self.levels[: len(steps.keys)]):
@@ -401,7 +399,6 @@ def level_discounts(level: ContextLevel, base: int) -> LevelDiscounts:
 
 
 def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
-    """The discount and strength under which the counts of one length of context are most probable."""
     from scipy.optimize import minimize
 
     counts = np.maximum(level.counts, 1.0)

@@ -34,7 +34,6 @@ Prior = Callable[[ContextCounts], np.ndarray]
 
 
 def best_alpha(counts: ContextCounts) -> float:
-    """The prior count of every symbol under which all steps are most probable."""
     size = counts.alphabet.predicted
 
     def loss(log: float) -> float:
@@ -114,7 +113,6 @@ class StepBlocks(Struct, frozen=True, eq=False):
         return self.held[back, block, alone]
 
     def counts(self, order: int, block: int, alone: bool = False) -> ContextCounts:
-        """Such counts for contexts of every length up to an order."""
         return ContextCounts(self.alphabet, tuple(self.level(back, block, alone) for back in range(order + 1)))
 
     def evidence(self, order: int) -> float:

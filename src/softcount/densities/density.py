@@ -408,14 +408,12 @@ class ProductDensity(Struct, frozen=True):
         return found
 
     def cdf(self, queries: np.ndarray) -> np.ndarray:
-        """The probability of all columns at or below theirs."""
         return self.integral(np.full_like(queries, -np.inf), queries)
 
     def quantile(self, shares: np.ndarray) -> np.ndarray:
         raise DataError(f"quantile is for one column, and this density has {self.values.shape[1]}.")
 
     def integral(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The probability of the box between each pair of corners."""
         found = np.empty(len(low))
         for block in self._blocks(len(low)):
             shares = np.broadcast_to(self.weights / self.weights.sum(), (len(low[block]), len(self.values))).copy()

@@ -37,7 +37,6 @@ class HistogramDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def below(self) -> np.ndarray:
-        """The probability below each edge."""
         return np.concatenate([[0.0], np.cumsum(self.probabilities)[:-1], [1.0]])
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:

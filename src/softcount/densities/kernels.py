@@ -48,7 +48,6 @@ class SmoothingKernel(Struct, frozen=True):
         return float((self.roughness / self.variance**2) ** 0.2)
 
     def log_pdf(self, u: np.ndarray) -> np.ndarray:
-        """The logarithm of the density, also where the density itself is too small for a number."""
         if self.support < inf:
             with np.errstate(divide="ignore"):
                 return np.log(self.pdf(u))
@@ -151,7 +150,6 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 
     @cached_property
     def ordered(self) -> tuple[np.ndarray, np.ndarray]:
-        """The different values in order, and the weight of each."""
         if self.weights is None:
             values, counts = np.unique(self.values, return_counts=True)
             return values, counts.astype(np.float64)
@@ -353,7 +351,6 @@ OPEN = Reflection()
 
 
 def reflection_of(bounds: object) -> Reflection:
-    """The ends that a pair of numbers means, None standing for no end."""
     if bounds is None:
         return OPEN
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:

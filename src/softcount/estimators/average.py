@@ -1,4 +1,4 @@
-"""What an average asks of each of its members: a naive Bayes, a mixture or a network, fitted on the same table."""
+"""Several fitted models of one table as one, each weighed by its evidence or by stacking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import whole_table
 from softcount.fitted.network import is_sure
-from softcount.models.nodes import Node
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import AtOnce, Threads
 from softcount.table import check_weights
@@ -58,46 +57,71 @@ class LabelledTable(Struct, frozen=True):
 
 
 class AverageMember:
-    """One fitted model under its name."""
+    """A naive Bayes model, a mixture or a network, fitted on the same table as the others, under its name."""
 
     def __init__(self, name: str, model: Any) -> None:
         self.name, self.model = name, model
-        self.estimator = model
-        fitted = getattr(self.model, "fitted_", None)
-        if fitted is None or not hasattr(fitted, "counts"):
+        self.fitted: Any = getattr(model, "fitted_", None)
+        if self.fitted is None or not hasattr(self.fitted, "counts"):
             raise DataError(
                 f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
             )
-        self.fitted: Any = fitted
-
-    @property
-    def is_network(self) -> bool:
-        return not isinstance(self.fitted, Fitted)
+        self.is_network = not isinstance(self.fitted, Fitted)
 
     @property
     def classes(self) -> list[Any] | None:
         """The classes that were known; None for a mixture, and for a network without a class."""
         if not self.is_network:
             return None if self.fitted.classes is None else list(self.fitted.names)
-        target = self.fitted.target
-        return None if target is None else list(self.model.classes_.tolist())
+        return None if self.fitted.target is None else list(self.model.classes_.tolist())
+
+    @property
+    def hidden(self) -> list[Key]:
+        """The hidden nodes of a network."""
+        net = self.fitted.net
+        return [net.discrete.names[place] for place in net.hidden]
 
     @cached_property
     def columns(self) -> dict[Key, str]:
-        """Each column that is modelled, but for the class, and what its probabilities are of."""
+        """Each column except the class, and what its probabilities are of: levels, numbers, or words of a family."""
         if self.is_network:
-            used = [key for key in self.model.nodes if key != self.fitted.target and key not in _hidden(self.fitted)]
+            used = [key for key in self.model.nodes if key != self.fitted.target and key not in self.hidden]
             return {key: "levels" if key in self.fitted.levels else "numbers" for key in used}
-        return {column: _measured(leaf) for leaf in self.fitted.model.leaves for column in leaf.columns or (leaf.key,)}
+        found: dict[Key, str] = {}
+        for leaf in self.fitted.model.leaves:
+            if leaf.family.levels_of(leaf.setting) is not None:
+                measured = "levels"
+            else:
+                words = leaf.family.words_of(leaf.setting)
+                measured = "numbers" if words is None else f"words of {leaf.family!r}"
+            found |= dict.fromkeys(leaf.columns or (leaf.key,), measured)
+        return found
 
-    # -- what it says
+    def totals(self) -> dict[Key, dict[str, Any]]:
+        """Column -> its family, its levels, and the parameters that it has over the whole table."""
+        fitted = self.fitted
+        if self.is_network:
+            sums = {key: np.asarray(fitted.counts[key].sum(axis=0)) for key in self.columns if key in fitted.levels}
+            return {
+                key: {"family": Categorical(), "levels": list(map(str, fitted.levels[key]))}
+                | {"probability": own / own.sum()}
+                for key, own in sums.items()
+                if own.sum() > 0
+            }
+        figures = whole_table(fitted)
+        return {
+            leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
+            | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
+            for leaf in fitted.model.leaves
+            if leaf.family.mergeable
+            and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
+        }
 
     def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """The log-density of each row, whatever its class; of a network, whatever the node that is asked for."""
+        """The log-density of each row, whatever its class; of a network, whatever the node that is predicted."""
         if not self.is_network:
             return np.asarray(self.model.score_samples(X))
-        hidden = self.fitted.target if of is None else of
-        return np.asarray(self.fitted.row_logs(self.model._closed(X), hidden))
+        return np.asarray(self.fitted.row_logs(self.model._closed(X), self.fitted.target if of is None else of))
 
     def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """(rows x levels) of the class, or of a node."""
@@ -109,36 +133,25 @@ class AverageMember:
 
     def log_given(self, given: Mapping[Key, Any] | None) -> float:
         """The log-probability (or density) of what is given."""
-        given = dict(given or {})
+        given, fitted = dict(given or {}), self.fitted
         if not given:
             return 0.0
         if self.is_network:
-            return self._log_given_nodes(given)
-        target = name_apart(self.fitted, CLASS) if self.fitted.target is None else self.fitted.target
-        known = given.pop(target, None)
-        row = Chunks([self.fitted.single(given)], 1)
-        found = self.fitted.score_rows(row, AtOnce())[0]
+            keys = [spec.key for spec in fitted.schema.used]  # a class that came as labels is not among them
+            if all(is_sure(value) and key in keys and key not in self.hidden for key, value in given.items()):
+                return float(fitted.row_logs(fitted.table({key: [given.get(key)] for key in keys}))[0])
+            return float(fitted.log_probability(given))
+        known = given.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
+        row = Chunks([fitted.single(given)], 1)
+        found = fitted.score_rows(row, AtOnce())[0]
         if known is not None:
-            found += self.fitted.log_proba(row, AtOnce())[0, self.fitted.group_of(known)]
+            found += fitted.log_proba(row, AtOnce())[0, fitted.group_of(known)]
         return float(found)
-
-    def _log_given_nodes(self, given: dict[Key, Any]) -> float:
-        if not all(is_sure(value) for value in given.values()) or any(key in _hidden(self.fitted) for key in given):
-            return float(self.fitted.log_probability(given))
-        keys = [spec.key for spec in self.fitted.schema.used]
-        row = self.fitted.table({key: [given.get(key)] for key in keys})
-        rest = {key: value for key, value in given.items() if key not in keys}  # a class that came as labels
-        if rest:
-            return float(self.fitted.log_probability(given))
-        return float(self.fitted.row_logs(row)[0])
-
-    # -- what speaks for it
 
     def log_evidence(self, rows: LabelledTable | None) -> float:
         """Log marginal likelihood of its table."""
         if self.is_network:
-            sizes = [len(self.fitted.levels[key]) for key in _hidden(self.fitted)]
-            return network_evidence(self.fitted) + unnamed_orders(sizes)
+            return network_evidence(self.fitted) + unnamed_orders([len(self.fitted.levels[key]) for key in self.hidden])
         plain = with_plain_parameters(self.fitted)
         return class_evidence(plain, self._log_likelihood(plain, rows), self.classes is not None)
 
@@ -149,7 +162,7 @@ class AverageMember:
         return penalised(self._log_likelihood(with_plain_parameters(self.fitted), rows), self.fitted)
 
     def _log_likelihood(self, plain: Fitted, rows: LabelledTable | None) -> float:
-        """Of the table and its classes; a fit in one pass does not know it, and asks the rows."""
+        """Of the table and its classes. A fit in one pass does not have it: it is computed from the rows."""
         if self.fitted.log_likelihood is not None:
             return float(self.fitted.log_likelihood)
         if rows is None or (self.classes is not None and rows.y is None):
@@ -157,81 +170,43 @@ class AverageMember:
                 f"{self.name} was learned in one pass, which does not tell how likely its rows are. "
                 "Give them too: sc.average(models, X=X, y=y)."
             )
-        return joint_log_likelihood(replace(plain, calibration=None), self.model, rows)
-
-
-def joint_log_likelihood(fitted: Fitted, model: Any, rows: LabelledTable) -> float:
-    """The log-likelihood of rows and their classes; of a row without a class, of what else it shows."""
-    _, table = model._closed(rows.X)
-    with Threads(model.n_jobs) as threads:
-        logs = fitted.score_rows(table, threads)
-        chances = fitted.log_proba(table, threads)
-    labels = rows.labels(fitted.names)
-    if len(labels) != len(logs):
-        raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
-    weights = rows.weights(len(logs))
-    if abs(weights @ (labels >= 0) - fitted.counts.rows) > CLOSE * max(1.0, fitted.counts.rows):
-        raise DataError(
-            f"the models were learned from {fitted.counts.rows:,.6g} rows, and X has {weights @ (labels >= 0):,.6g} "
-            "with a class. Give the rows that were fitted, and their weights as sample_weight."
-        )
-    known = labels >= 0
-    return float(weights[known] @ (logs[known] + chances[known, labels[known]]))
-
-
-def _measured(leaf: Node) -> str:
-    """What the probabilities of a leaf are of: levels, words as its family reads them, or numbers."""
-    if leaf.family.levels_of(leaf.setting) is not None:
-        return "levels"
-    return "numbers" if leaf.family.words_of(leaf.setting) is None else f"words of {leaf.family!r}"
-
-
-def _hidden(fitted: Any) -> list[Key]:
-    return [fitted.net.discrete.names[place] for place in fitted.net.hidden]
-
-
-# -- whether they are of one table
-
-
-def refuse_other_tables(members: Sequence[AverageMember], columns: bool = True) -> None:
-    """Raise where two members were not fitted on the same rows, or, unless these do not matter, other columns."""
-    first = members[0]
-    for other in members[1:]:
-        what = _difference(first, other, columns)
-        if what:
+        plain = replace(plain, calibration=None)
+        _, table = self.model._closed(rows.X)
+        with Threads(self.model.n_jobs) as threads:
+            logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)
+        labels, learned = rows.labels(plain.names), plain.counts.rows
+        if len(labels) != len(logs):
+            raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
+        weights, known = rows.weights(len(logs)), labels >= 0
+        if abs(weights @ known - learned) > CLOSE * max(1.0, learned):
             raise DataError(
-                f"{first.name} and {other.name} are of different tables: {what}. Averages are of models of one table: "
-                "fit them on the same rows."
+                f"the models were learned from {learned:,.6g} rows, and X has {weights @ known:,.6g} with a class. "
+                "Give the rows that were fitted, and their weights as sample_weight."
             )
+        return float(weights[known] @ (logs[known] + chances[known, labels[known]]))
 
 
 def _difference(one: AverageMember, other: AverageMember, columns: bool) -> str:
+    """What shows that two members were fitted on different tables; nothing if nothing does."""
     rows, others = float(one.fitted.counts.rows), float(other.fitted.counts.rows)
     if abs(rows - others) > CLOSE * max(1.0, rows):
         return f"{rows:,.6g} and {others:,.6g} rows"
     odd = [key for key in (*one.columns, *other.columns) if (key in one.columns) != (key in other.columns)]
     if odd and columns:
-        owner = one if odd[0] in one.columns else other
-        return f"column {str(odd[0])!r} is in {owner.name} only"
-    if (one.classes is None) != (other.classes is None):
-        return f"{(one if one.classes is not None else other).name} knows classes, and the other does not"
-    if one.classes is not None and list(map(str, one.classes)) != list(map(str, other.classes or [])):
-        return f"their classes are {_listed(one.classes)} and {_listed(other.classes or [])}"
-    return next((f"column {str(key)!r} adds up to other totals" for key in _other_totals(one, other)), "")
+        return f"column {str(odd[0])!r} is in {(one if odd[0] in one.columns else other).name} only"
+    if one.classes is None or other.classes is None:
+        if one.classes is not other.classes:
+            return f"{(one if one.classes is not None else other).name} knows classes, and the other does not"
+    elif list(map(str, one.classes)) != list(map(str, other.classes)):
+        named = [", ".join(map(str, x[:5])) + (", ..." if len(x) > 5 else "") for x in (one.classes, other.classes)]
+        return f"their classes are {named[0]} and {named[1]}"
+    ours, theirs = one.totals(), other.totals()
+    differs = (key for key in ours if key in theirs and not _agree(ours[key], theirs[key]))
+    return next((f"column {str(key)!r} adds up to other totals" for key in differs), "")
 
 
-def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")
-
-
-def _other_totals(one: AverageMember, other: AverageMember) -> list[Key]:
-    """Columns that both counted alike, and that came to something else over all groups."""
-    ours, theirs = _wholes(one), _wholes(other)
-    return [key for key in ours if key in theirs and not _alike(ours[key], theirs[key])]
-
-
-def _alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    """Whether the figures of a column agree, as far as both have them."""
+def _agree(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Whether the totals of a column agree, as far as both have them."""
     if ours["family"] != theirs["family"]:
         return True
     return ours["levels"] == theirs["levels"] and all(
@@ -240,43 +215,19 @@ def _alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     )
 
 
-def _wholes(member: AverageMember) -> dict[Key, dict[str, Any]]:
-    """What the whole table says of every column of its own, and in which family."""
-    fitted = member.fitted
-    if member.is_network:
-        shares = {key: np.asarray(fitted.counts[key].sum(axis=0)) for key in member.columns if key in fitted.levels}
-        return {
-            key: {"family": Categorical(), "levels": list(map(str, fitted.levels[key])), "probability": own / own.sum()}
-            for key, own in shares.items()
-            if own.sum() > 0
-        }
-    figures = whole_table(fitted)
-    return {
-        leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
-        | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
-        for leaf in fitted.model.leaves
-        if leaf.family.mergeable and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
-    }
-
-
-def refuse_other_units(members: Sequence[AverageMember]) -> None:
-    """Raise where a column has probabilities in one member and densities in another, which no weights can compare."""
-    first = members[0]
+def _refuse_other_units(first: AverageMember, other: AverageMember) -> None:
+    """Raise an error if a column has probabilities in one member and densities in another: no weights compare them."""
     for key, measured in first.columns.items():
-        for other in members[1:]:
-            if other.columns[key] != measured:
-                what = sorted({measured.partition(" of ")[0], other.columns[key].partition(" of ")[0]})
-                told = (
-                    f"{what[0]} in one and {what[-1]} in the other" if len(what) > 1 else f"{what[0]} read in two ways"
-                )
-                raise DataError(
-                    f"column {str(key)!r} of {first.name} and {other.name} is {told}: such probabilities cannot be "
-                    "compared. Weigh the models by what they say of the class: "
-                    "sc.average(models, by='stacking', X=X, y=y)."
-                )
+        if other.columns[key] != measured:
+            units = sorted({measured.partition(" of ")[0], other.columns[key].partition(" of ")[0]})
+            how = (
+                f"{units[0]} in one and {units[-1]} in the other" if len(units) > 1 else f"{units[0]} read in two ways"
+            )
+            raise DataError(
+                f"column {str(key)!r} of {first.name} and {other.name} is {how}: such probabilities cannot be "
+                "compared. Weigh the models by what they say of the class: sc.average(models, by='stacking', X=X, y=y)."
+            )
 
-
-# Several models of one table as one, each weighed by what speaks for it.
 
 BY = ("evidence", "bic", "stacking")
 FOLDS = 5
@@ -299,13 +250,31 @@ class ModelAverage:
     """
 
     def __init__(self, models: Any, weights: Any, by: str) -> None:
-        self._members, self.weights_, self.by = _members(models), np.asarray(weights, dtype=float), _known_way(by)
-        refuse_other_tables(self._members, columns=not _by_class(self._members, by))
+        if by not in BY:
+            raise DataError(f"by={by!r} is not known. Models are averaged by {', '.join(map(repr, BY))}.")
+        named = models.items() if isinstance(models, Mapping) else [(f"model {i}", m) for i, m in enumerate(models, 1)]
+        self._members = [AverageMember(str(name), model) for name, model in named]
+        if not self._members:
+            raise DataError("there is nothing to average: give one fitted model at least.")
+        first, *others = self._members
+        self.weights_, self.by = np.asarray(weights, dtype=float), by
+        for other in others:
+            what = _difference(first, other, columns=not self._by_class)
+            if what:
+                raise DataError(
+                    f"{first.name} and {other.name} are of different tables: {what}. Averages are of models of one "
+                    "table: fit them on the same rows."
+                )
+
+    @property
+    def _by_class(self) -> bool:
+        """Whether members are weighed by what they say of the class, and not of whole rows."""
+        return self.by == "stacking" and self._members[0].classes is not None
 
     @property
     def models_(self) -> list[Any]:
         """The models, in the order they were given."""
-        return [member.estimator for member in self._members]
+        return [member.model for member in self._members]
 
     @property
     def names_(self) -> list[str]:
@@ -408,8 +377,7 @@ class ModelAverage:
         if not isinstance(answers[0], dict):
             return AveragedAnswer(shares, tuple(answers))
         levels = dict.fromkeys(level for answer in answers for level in answer)
-        each = zip(shares.tolist(), answers, strict=True)
-        parts = [(share, answer) for share, answer in each]
+        parts = list(zip(shares.tolist(), answers, strict=True))
         return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
@@ -447,7 +415,7 @@ class ModelAverage:
 
     def _row_weights(self, X: Any, of: Key | None, logs: np.ndarray | None = None) -> np.ndarray:
         """(rows x members) what each counts in a row: by stacking the same in all, else by how likely it finds it."""
-        if _by_class(self._members, self.by):
+        if self._by_class:
             rows = len(self._members[0].proba(X, of)) if logs is None else len(logs)
             return np.tile(self.weights_, (rows, 1))
         logs = self._each(lambda member: member.row_logs(X, of)) if logs is None else logs
@@ -477,49 +445,31 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
     >>> both.weights_.round(3).tolist()
     [0.326, 0.674]
     """
-    members = _members(models)
-    even = ModelAverage(models, np.full(len(members), 1 / len(members)), by)
-    rows = None if X is None else LabelledTable(X, y, sample_weight)
-    if not _by_class(members, by):
-        refuse_other_units(members)
+    found = ModelAverage(models, np.ones(len(models)), by)
+    members, rows = found._members, None if X is None else LabelledTable(X, y, sample_weight)
+    if not found._by_class:
+        for other in members[1:]:
+            _refuse_other_units(members[0], other)
     if by == "stacking":
-        even.weights_ = _stacked(members, rows)
+        found.weights_ = _stack(members, rows)
     else:
         merit = AverageMember.log_evidence if by == "evidence" else AverageMember.penalised_likelihood
-        even.weights_ = evidence_weights([merit(member, rows) for member in members])
-    return even
+        found.weights_ = evidence_weights([merit(member, rows) for member in members])
+    return found
 
 
-def _known_way(by: Any) -> str:
-    if by not in BY:
-        raise DataError(f"by={by!r} is not known. Models are averaged by {', '.join(map(repr, BY))}.")
-    return str(by)
-
-
-def _by_class(members: Sequence[AverageMember], by: str) -> bool:
-    """Whether members are weighed by what they say of the class, and not of whole rows."""
-    return by == "stacking" and members[0].classes is not None
-
-
-def _members(models: Any) -> list[AverageMember]:
-    named = models.items() if isinstance(models, Mapping) else [(f"model {i}", m) for i, m in enumerate(models, 1)]
-    members = [AverageMember(str(name), model) for name, model in named]
-    if not members:
-        raise DataError("there is nothing to average: give one fitted model at least.")
-    return members
-
-
-def _stacked(members: list[AverageMember], rows: LabelledTable | None) -> np.ndarray:
-    """Weights by what models of the other folds say of each row: of its class, where classes are known."""
-    if rows is None or (members[0].classes is not None and rows.y is None):
+def _stack(members: list[AverageMember], rows: LabelledTable | None) -> np.ndarray:
+    """Weights under which held-out rows are most likely: of their classes, if classes are known."""
+    classes = members[0].classes
+    if rows is None or (classes is not None and rows.y is None):
         raise DataError("stacking holds rows out: give those the models were fitted on, sc.average(models, X=X, y=y).")
-    heights = np.stack([_held_out(member, rows) for member in members], axis=1)
-    weights = rows.weights(len(heights))
-    told = ~np.isnan(heights).any(axis=1) & (weights > 0)
-    return stacking_weights(heights[told], weights[told])
+    logs = np.stack([_held_out_logs(member, rows) for member in members], axis=1)
+    weights = rows.weights(len(logs))
+    known = ~np.isnan(logs).any(axis=1) & (weights > 0)
+    return stacking_weights(logs[known], weights[known])
 
 
-def _held_out(member: AverageMember, rows: LabelledTable) -> np.ndarray:
+def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     """The log-probability of each row's class, or of the row, by a model of the other folds; NaN without a class."""
     number = len(member.row_logs(rows.X))
     weights, folds = rows.weights(number), Split(FOLDS, 0).of_first(number)
@@ -527,15 +477,13 @@ def _held_out(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     given = () if rows.y is None else (rows.y,)
     for fold in range(FOLDS):
         here = folds == fold
-        fitted = clone(member.estimator).fit(rows.X, *given, sample_weight=np.where(here, 0.0, weights))
-        found[here] = _said(AverageMember(member.name, fitted), rows)[here]
+        fitted = clone(member.model).fit(rows.X, *given, sample_weight=np.where(here, 0.0, weights))
+        other = AverageMember(member.name, fitted)
+        if other.classes is None:
+            found[here] = other.row_logs(rows.X)[here]
+            continue
+        labels = rows.labels(other.classes)
+        with np.errstate(divide="ignore"):
+            logs = np.log(other.proba(rows.X))[np.arange(len(labels)), labels]
+        found[here] = np.where(labels < 0, np.nan, logs)[here]
     return found
-
-
-def _said(member: AverageMember, rows: LabelledTable) -> np.ndarray:
-    if member.classes is None:
-        return member.row_logs(rows.X)
-    labels = rows.labels(member.classes)
-    with np.errstate(divide="ignore"):
-        logs = np.log(member.proba(rows.X))[np.arange(len(labels)), labels]
-    return np.where(labels < 0, np.nan, logs)

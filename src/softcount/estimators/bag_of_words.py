@@ -1,4 +1,4 @@
-"""What users pass as documents, checked and handed on in pieces."""
+"""Documents to counts of words: the transformer, and the documents that it reads."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ class DocumentTally(Struct):
     said: tuple[str, ...] = ()  # of words that were learned elsewhere
 
     def __add__(self, other: DocumentTally) -> DocumentTally:
-        documents, missing = self.documents + other.documents, self.missing + other.missing
-        said = tuple(dict.fromkeys(self.said + other.said))
-        return DocumentTally(documents, missing, self.latin + other.latin, said)
+        return DocumentTally(
+            self.documents + other.documents, self.missing + other.missing, self.latin + other.latin,
+            tuple(dict.fromkeys(self.said + other.said)),
+        )  # fmt: skip
 
     def notes(self) -> list[str]:
-        """What the owner of the documents wants to know."""
+        """Remarks on the documents."""
         said = {
             "missing, counted as documents without words": self.missing,
             "no UTF-8, read as Latin-1": self.latin,
@@ -77,7 +78,11 @@ def pieces_of(X: Any, tally: DocumentTally) -> Iterator[Any]:
         return
     values = X.tolist() if isinstance(X, np.ndarray) else X
     for piece in cut(iter(values)):  # also of an Arrow array of something else
-        yield _cleaned(piece, tally)
+        if not set(map(type, piece)) <= {str, type(None)}:
+            piece = [_document(value, tally.documents + place, tally) for place, value in enumerate(piece)]
+        tally.documents += len(piece)
+        tally.missing += piece.count(None)
+        yield piece
 
 
 def _refuse_other(X: Any) -> None:
@@ -114,25 +119,11 @@ def _as_arrow(X: Any) -> Any:
         return None
     if pa.types.is_string(X.type) or pa.types.is_large_string(X.type):
         return X
-    if not _is_asked_cell_by_cell(X.type):
+    # Bytes may be any text, and pandas keeps a column without a single document as NaN: these are read cell by cell.
+    binary = pa.types.is_binary(X.type) or pa.types.is_large_binary(X.type) or pa.types.is_binary_view(X.type)
+    if not (binary or pa.types.is_null(X.type) or pa.types.is_floating(X.type)):
         raise DataError(f"documents are text, but this column holds {X.type}. Give a column of strings.")
     return None
-
-
-def _is_asked_cell_by_cell(kind: Any) -> bool:
-    """Bytes, which may be any text, and nulls; pandas keeps a column without a single document as NaN."""
-    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return bool(binary or pa.types.is_null(kind) or pa.types.is_floating(kind))
-
-
-def _cleaned(piece: list[Any], tally: DocumentTally) -> list[str | None]:
-    """Text and None only."""
-    kinds = set(map(type, piece))
-    if not kinds <= {str, type(None)}:
-        piece = [_document(value, tally.documents + place, tally) for place, value in enumerate(piece)]
-    tally.documents += len(piece)
-    tally.missing += piece.count(None)
-    return piece
 
 
 def _document(value: Any, place: int, tally: DocumentTally) -> str | None:
@@ -156,10 +147,9 @@ LIMITS = {"min_count": 1, "min_df": 1, "max_df": 1.0, "drop_top": 0, "max_words"
 
 
 def _limits(bag: Any) -> str:
-    """The limits that were asked for, as they were written."""
-    asked = [f"{name}={getattr(bag, name)!r}" for name in LIMITS]
-    off = [f"{name}={value!r}" for name, value in LIMITS.items()]  # 1 is a document, 1.0 all of them
-    return ", ".join(limit for limit in asked if limit not in off)
+    """The limits that differ from the defaults, as they were written: 1 is a document, 1.0 all of them."""
+    own = {name: repr(getattr(bag, name)) for name in LIMITS}
+    return ", ".join(f"{name}={value}" for name, value in own.items() if value != repr(LIMITS[name]))
 
 
 def reading_of(bag: Any) -> Reading:
@@ -188,9 +178,6 @@ def not_empty(chosen: Chosen, bag: Any) -> Chosen:
     )
 
 
-# Documents to counts of words, with scikit-learn's habits.
-
-NO_WORDS = Words.of(())
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -268,12 +255,11 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         """Learn the words and give the matrix of the same documents, which are read once."""
         gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
-            read = ((replace(block, words=NO_WORDS), gathered.add(block)) for block in self._blocks(X, tally, threads))
-            kept = deque(read)
+            kept = deque((replace(b, words=Words.of(())), gathered.add(b)) for b in self._blocks(X, tally, threads))
             chosen = not_empty(gathered.chosen(), self)
             idf = self._idf(chosen)
             parts = threads.map(lambda pair: self._rows(pair[0], chosen.columns[pair[1]], chosen, idf), emptied(kept))
-            rows = self._stacked(parts, chosen)
+            rows = stacked(parts, len(chosen.words), self._cell_type)
         self._keep(gathered, chosen, tally)
         return self._shown(rows, X)
 
@@ -338,7 +324,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             return self._rows(block, chosen.words.columns(block.words), chosen, idf)
 
         with Threads(self.n_jobs) as threads:
-            rows = self._stacked(threads.map(rows_of, pieces_of(X, tally)), chosen)
+            rows = stacked(threads.map(rows_of, pieces_of(X, tally)), len(chosen.words), self._cell_type)
         return self._shown(rows, X)
 
     def inverse_transform(self, X: Any) -> list[np.ndarray]:
@@ -377,7 +363,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     @property
     def idf_(self) -> np.ndarray:
         """How rare each word is, by the rule that `idf` names."""
-        return self._rarity(self._known)
+        return idf_of(self._known.documents, self._known.n_documents, self.idf)
 
     @property
     def notes_(self) -> list[str]:
@@ -408,24 +394,20 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, tally))
 
     def _idf(self, chosen: Chosen) -> np.ndarray | None:
-        return self._rarity(chosen) if self.weighting in ("idf", "tfidf") else None
-
-    def _rarity(self, chosen: Chosen) -> np.ndarray:
-        return idf_of(chosen.documents, chosen.n_documents, self.idf)
+        uses_idf = self.weighting in ("idf", "tfidf")
+        return idf_of(chosen.documents, chosen.n_documents, self.idf) if uses_idf else None
 
     def _rows(self, block: WordBlock, columns: np.ndarray, chosen: Chosen, idf: np.ndarray | None) -> sparse.csr_matrix:
-        rows = matrix_of(block, columns, len(chosen.words), np.int64 if self._whole() else np.float64)
-        return weighted(rows, self.weighting, idf, self._unit())
+        rows = matrix_of(block, columns, len(chosen.words), self._cell_type)
+        return weighted(rows, self.weighting, idf, self._has_unit_rows)
 
-    def _whole(self) -> bool:
-        """Whether cells are whole numbers."""
-        return self.weighting == "count" and not self._unit()
-
-    def _unit(self) -> bool:
+    @property
+    def _has_unit_rows(self) -> bool:
         return bool(self.normalize == "l2" or (self.normalize == "auto" and self.weighting == "tfidf"))
 
-    def _stacked(self, parts: Iterable[sparse.csr_matrix], chosen: Chosen) -> sparse.csr_matrix:
-        return stacked(parts, len(chosen.words), np.int64 if self._whole() else np.float64)
+    @property
+    def _cell_type(self) -> Any:
+        return np.int64 if self.weighting == "count" and not self._has_unit_rows else np.float64
 
     def _shown(self, rows: sparse.csr_matrix, X: Any) -> Any:
         """The matrix as `set_output` wants it: a pandas frame keeps its columns sparse."""

@@ -17,6 +17,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
+from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole
 from softcount.files.codec import Arrays, Document, finite_array
 from softcount.sources.frames import text_column
@@ -36,6 +37,7 @@ class DensityEstimator(Estimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @property
     def _density(self) -> Any:
         """The density, once fitted: `log_density`, `cdf`, `quantile` and `sample`."""
         raise NotImplementedError
@@ -43,7 +45,7 @@ class DensityEstimator(Estimator):
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row, in nats; 0 for a row of missing cells."""
-        return np.asarray(self._density().log_density(self._queries(X)))
+        return np.asarray(self._density.log_density(self._queries(X)))
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
@@ -53,12 +55,12 @@ class DensityEstimator(Estimator):
     @row_by_row
     def cdf(self, X: Any) -> np.ndarray:
         """The probability of a value at or below each; of several columns, of all at or below theirs."""
-        return np.asarray(self._density().cdf(self._queries(X)))
+        return np.asarray(self._density.cdf(self._queries(X)))
 
     def quantile(self, shares: Any) -> Any:
         """The value with each share of the density at or below it; of one column."""
         asked = np.atleast_1d(np.asarray(shares, dtype=np.float64))
-        density = self._density()
+        density = self._density
         if asked.ndim != 1 or not ((asked >= 0) & (asked <= 1)).all():
             raise DataError(f"shares must lie between 0 and 1, not {shares!r}.")
         found = density.quantile(asked)
@@ -67,7 +69,7 @@ class DensityEstimator(Estimator):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density: a plain column where one was fitted, else (rows x columns)."""
         check_whole("n_samples", n_samples, 1)
-        density = self._density()
+        density = self._density
         rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
         drawn: np.ndarray = density.sample(int(n_samples), rng)
         return drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
@@ -217,7 +219,7 @@ class KernelDensity(DensityEstimator):
                 "fit(np.column_stack([X, y]))"
             )
         self._take(self._rows_of(X, sample_weight, reset=True))
-        self._density()  # a bandwidth that cannot be chosen is an error of the fit
+        _ = self._density  # a bandwidth that cannot be chosen is an error of the fit
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
@@ -284,6 +286,7 @@ class KernelDensity(DensityEstimator):
             raise DataError(f"bandwidth must be one for all or a list of {columns}, not {self.bandwidth!r}.")
         return list(self.bandwidth)
 
+    @property
     def _density(self) -> ColumnDensity | ProductDensity:
         """The density of the rows so far, made when it is first needed."""
         check_is_fitted(self, "rows_")
@@ -303,19 +306,16 @@ class KernelDensity(DensityEstimator):
         made: ColumnDensity | ProductDensity = self._density_made
         return made
 
-    @property
-    def bandwidth_(self) -> Any:
-        """The bandwidth in use, in the data's units; an array for several columns."""
-        return self._density().h
-
-    @property
-    def error_bound_(self) -> float:
-        """The most by which a density can be wrong, as a share of the peak; 0 where every sum is made."""
-        return self._density().error
+    bandwidth_: Any = attribute(
+        "h", "The bandwidth in use, in the data's units; an array for several columns.", "_density"
+    )
+    error_bound_: float = attribute(
+        "error", "The most by which a density can be wrong, as a share of the peak; 0 if every sum is made.", "_density"
+    )
 
     def integrate(self, low: Any, high: Any) -> float:
         """The probability between two values, or in the box between two corners; minus that if they are exchanged."""
-        density = self._density()
+        density = self._density
         if isinstance(density, ProductDensity):
             shape = (1, self.n_features_in_)
             corners = [np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in (low, high)]
@@ -371,14 +371,12 @@ class Histogram(DensityEstimator):
         self.counts_ = counts_of(points, self.edges_)
         return self
 
+    @property
     def _density(self) -> HistogramDensity:
         check_is_fitted(self, "edges_")
         return HistogramDensity(self.edges_, self.counts_)
 
-    @property
-    def probabilities_(self) -> np.ndarray:
-        """The probability of each bin."""
-        return self._density().probabilities
+    probabilities_: np.ndarray = attribute("probabilities", "The probability of each bin.", "_density")
 
     def _parts(self, arrays: Arrays) -> Document:
         check_is_fitted(self, "edges_")

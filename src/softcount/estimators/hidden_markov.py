@@ -1,4 +1,4 @@
-"""What users say of states: which may follow which, which may come first, which show the same."""
+"""Hidden Markov models: hidden states, found in sequences of any columns."""
 
 from __future__ import annotations
 
@@ -32,96 +32,59 @@ from softcount.learn.hidden_states import GivenStart, StateStarts, fit_auto_stat
 from softcount.learn.record import bic
 from softcount.learn.settings import Plan, start_levels
 from softcount.models.base import ClassModel, DeadEnd, StateModel
-from softcount.models.declare import Declared, read_kinds
+from softcount.models.declare import read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links
 from softcount.run.local import Threads
 from softcount.run.progress import progress_on, starts_told
 from softcount.sequences import Sequences, open_sequences
-from softcount.table import Table, code_labels
+from softcount.table import code_labels
 from softcount.table.schema import Key, Kind, apart, labels
 
+AUTO = "auto"
 LEFT_RIGHT = "left-right"
+STARTS = ("k-means++", "k-means", "random")
 
 
 def links_of(states: int, transitions: Any, first: Any, tied: Any) -> Links:
-    """The links that the settings stand for, with so many states."""
+    """Which states may come first, which may follow which, and which share their distributions."""
     free = Links.free(states)
-    nexts = free.nexts
-    firsts = free.firsts
+    nexts, firsts, shown = free.nexts, free.firsts, free.shown
     if isinstance(transitions, str):
         nexts, firsts = tuple(tuple(range(i, states)) for i in range(states)), (0,)
     elif transitions is not None:
         nexts = tuple(tuple(np.flatnonzero(row).tolist()) for row in np.asarray(transitions, dtype=float))
     if first is not None:
         firsts = tuple(sorted({int(state) for state in np.atleast_1d(first)}))
-    return Links(firsts, nexts, free.shown if tied is None else _numbered(tied))
+    if tied is not None:
+        number: dict[Any, int] = {}
+        shown = tuple(number.setdefault(word, len(number)) for word in tied)
+    return Links(firsts, nexts, shown)
 
 
-def checked_links(states: int | None, transitions: Any, first: Any, tied: Any) -> None:
-    """Refuse what cannot be links of so many states."""
-    if isinstance(transitions, str):
-        if transitions != LEFT_RIGHT:
-            raise DataError(f"transitions={transitions!r} is not known. Use {LEFT_RIGHT!r} or a matrix.")
-    elif transitions is not None:
-        _check_matrix(states, transitions)
+def check_links(states: int | None, transitions: Any, first: Any, tied: Any) -> None:
+    """Raise an error if these cannot be links of so many states."""
+    if isinstance(transitions, str) and transitions != LEFT_RIGHT:
+        raise DataError(f"transitions={transitions!r} is not known. Use {LEFT_RIGHT!r} or a matrix.")
+    if transitions is not None and not isinstance(transitions, str):
+        try:
+            matrix = np.asarray(transitions, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError("transitions is a matrix that is zero where no step may go.") from None
+        if matrix.shape != (states, states) or not np.isfinite(matrix).all() or (matrix < 0).any():
+            raise DataError(
+                f"transitions must be {states} x {states}, zero where no step may go and above zero elsewhere, "
+                f"not an array of shape {matrix.shape}."
+            )
+        if not matrix.any(axis=1).all():
+            stuck = int(np.argmin(matrix.any(axis=1)))
+            raise DataError(f"transitions: nothing may follow state {stuck}. Let it stay where it is, at least.")
     if tied is not None and (isinstance(tied, str) or len(list(tied)) != states):
         raise DataError(f"tied has a word or number for each of {states} states: those with the same show the same.")
-    if first is None:
-        return
-    said = np.atleast_1d(np.asarray(first))
-    if not said.size or said.dtype.kind not in "iu" or said.min() < 0 or (states is not None and said.max() >= states):
-        most = "" if states is None else f" to {states - 1}"
-        raise DataError(f"first has the numbers of states that may come first, 0{most}, not {first!r}.")
-
-
-def _check_matrix(states: int | None, transitions: Any) -> None:
-    try:
-        matrix = np.asarray(transitions, dtype=float)
-    except (TypeError, ValueError):
-        raise DataError("transitions is a matrix that is zero where no step may go.") from None
-    if matrix.shape != (states, states) or not np.isfinite(matrix).all() or (matrix < 0).any():
-        raise DataError(
-            f"transitions must be {states} x {states}, zero where no step may go and above zero elsewhere, "
-            f"not an array of shape {matrix.shape}."
-        )
-    none = np.flatnonzero(~matrix.any(axis=1))
-    if len(none):
-        raise DataError(f"transitions: nothing may follow state {none[0]}. Let it stay where it is, at least.")
-
-
-def _numbered(tied: Any) -> tuple[int, ...]:
-    """Equal words as equal numbers, in the order in which they first come."""
-    known: dict[Any, int] = {}
-    return tuple(known.setdefault(word, len(known)) for word in tied)
-
-
-# What an estimator has to say of hidden states, as Arrow tables: why, what is odd, what comes next, new sequences.
-
-
-def _begun(path: np.ndarray, begin: int | None) -> np.ndarray:
-    return path if begin is None else np.concatenate([[begin], path[:-1]])
-
-
-def apart_by_sequence(sequences: Sequences, values: np.ndarray) -> list[np.ndarray]:
-    """Values of all steps, sequence by sequence."""
-    return np.split(values, sequences.starts[1:-1])
-
-
-def _called(sequences: Sequences, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> dict[str, Any]:
-    """Columns of steps under their names, after those that say which step of which sequence."""
-    rows = np.arange(sequences.n_steps) if rows is None else rows
-    at = np.searchsorted(sequences.starts, rows, "right") - 1
-    shown: dict[str, Any] = {
-        "sequence": [sequences.names[place] for place in at.tolist()], "step": rows - sequences.starts[at] + 1,
-    }  # fmt: skip
-    names = labels(values)
-    return shown | {apart(names[key], shown): values[key] for key in values}
-
-
-# Hidden Markov models as an estimator: states nobody saw, found in sequences of any columns.
-
-AUTO = "auto"
-STARTS = ("k-means++", "k-means", "random")
+    if first is not None:
+        given, most = np.atleast_1d(np.asarray(first)), np.inf if states is None else states - 1
+        if not given.size or given.dtype.kind not in "iu" or given.min() < 0 or given.max() > most:
+            up_to = "" if states is None else f" to {states - 1}"
+            raise DataError(f"first has the numbers of states that may come first, 0{up_to}, not {first!r}.")
 
 
 class HiddenMarkov(SequencePages, Estimator):
@@ -185,53 +148,55 @@ class HiddenMarkov(SequencePages, Estimator):
         column that does: these steps stay in their state, and state i is `states_[i]`.
         """
         self._check_settings()
-        sequences = self._sequences(X, sample_weight)
+        sequences = open_sequences(X, weights=sample_weight, missing=self._missing())
         named, codes, target = _known_states(y, sequences)
         sequences = sequences.without_zeros()
         plan = Plan(
             declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
             stop=Stop(self.max_iter, self.tol, self.accelerate),
         )  # fmt: skip
-        levels = start_levels(
-            {k: v for k, v in self.init.items() if isinstance(v, Mapping)} if isinstance(self.init, Mapping) else None
-        ) | prior_levels(self.prior)
-        forced = {key: Kind.CATEGORICAL for key in levels} | _forced(plan.declared, sequences, target)
-        table = sequences.table(kinds=forced, levels=levels, missing=self._missing(), target=target, labels=codes)
+        given = self.init if isinstance(self.init, Mapping) else {}
+        levels = start_levels({k: v for k, v in given.items() if isinstance(v, Mapping)}) | prior_levels(self.prior)
+        declared, keys = plan.declared, sequences.source.keys
+        forced = dict(declared.forced)
+        if declared.everything is not None:
+            forced = {key: declared.everything.reads for key in keys if key != target}
+        kinds = {key: Kind.CATEGORICAL for key in levels} | forced
+        table = sequences.table(kinds=kinds, levels=levels, missing=self._missing(), target=target, labels=codes)
         with (
             Threads(self.n_jobs) as threads,
             self._watched(plan) as watched,
             climbs_logged(self, watched, self._keep_checkpoint) as (logged, end),
         ):
-            found = self._found(sequences, table, logged, threads)
+            rows, wanted = read_steps(sequences, table, logged, threads), self._n_states()
+            starts = StateStarts(wanted or 1, self._start(), self.n_init, self.random_state)
+            if wanted is None:
+                found = fit_auto_states(rows, self._build, logged, starts, threads, self.criterion)
+            else:
+                found = fit_states(rows, self._build, logged, starts, threads)
             end(not found.interrupted)
-        self._remember(table)
+        columns = [spec.key for spec in table.schema.fields]
+        self.n_features_in_ = len(columns)
+        if all(isinstance(key, str) for key in columns):
+            self.feature_names_in_ = np.array(columns, dtype=object)
         self._keep(replace(FittedStates.of(found), target=target))
         self._library = sequences_library(X)
         return self
 
-    def _found(self, sequences: Sequences, table: Table, plan: Plan, threads: Threads) -> Any:
-        rows = read_steps(sequences, table, plan, threads)
-        wanted = self._wanted()
-        starts = StateStarts(wanted or 1, self._start(), self.n_init, self.random_state)
-        if wanted is None:
-            return fit_auto_states(rows, self._build, plan, starts, threads, self.criterion)
-        return fit_states(rows, self._build, plan, starts, threads)
-
     def _build(self, one: ClassModel, states: int) -> StateModel:
-        return HiddenChain(
-            one.schema, one.leaves, links_of(states, self.transitions, self.first, self.tied), one.kernels
-        )
+        links = links_of(states, self.transitions, self.first, self.tied)
+        return HiddenChain(one.schema, one.leaves, links, one.kernels)
 
-    def _wanted(self) -> int | None:
-        """How many states: as asked for, as many as something else tells, or None where that is to be found."""
+    def _n_states(self) -> int | None:
+        """The number of states: as given, as other parameters imply, or None if it is to be chosen."""
         if self.n_states != AUTO:
             return int(self.n_states)
-        said = self.init if isinstance(self.init, Mapping) else {}
-        for told in (self.transitions, said.get("transitions"), self.tied, said.get("first")):
-            if told is not None and not isinstance(told, str):
-                return len(told)
-        given = getattr(self.init, "fitted_", None)
-        return given.n_states if isinstance(given, FittedStates) else None
+        given = self.init if isinstance(self.init, Mapping) else {}
+        for part in (self.transitions, given.get("transitions"), self.tied, given.get("first")):
+            if part is not None and not isinstance(part, str):
+                return len(part)
+        fitted = getattr(self.init, "fitted_", None)
+        return fitted.n_states if isinstance(fitted, FittedStates) else None
 
     def _start(self) -> Any:
         if isinstance(self.init, str):
@@ -258,18 +223,9 @@ class HiddenMarkov(SequencePages, Estimator):
     def _keep(self, fitted: FittedStates) -> None:
         self.fitted_ = fitted
 
-    def _remember(self, table: Table) -> None:
-        keys = [spec.key for spec in table.schema.fields]
-        self.n_features_in_ = len(keys)
-        if all(isinstance(key, str) for key in keys):
-            self.feature_names_in_ = np.array(keys, dtype=object)
-
     def _check_settings(self) -> None:
         super()._check_settings()
-        checked_links(self._wanted(), self.transitions, self.first, self.tied)
-
-    def _sequences(self, X: Any, weights: Any = None) -> Sequences:
-        return open_sequences(X, weights=weights, missing=self._missing())
+        check_links(self._n_states(), self.transitions, self.first, self.tied)
 
     # -- learning more
 
@@ -283,8 +239,8 @@ class HiddenMarkov(SequencePages, Estimator):
         return self
 
     def _counted(self, X: Any, sample_weight: Any) -> Counts:
-        parts: list[Counts] = self._ask(X, FittedStates.counted, sample_weight)[1]
-        return reduce(add, parts)
+        found: Counts = reduce(add, self._ask(X, FittedStates.counted, sample_weight)[1])
+        return found
 
     # -- what was learned
 
@@ -305,13 +261,9 @@ class HiddenMarkov(SequencePages, Estimator):
     log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the sequences that were learned from.")
     trace_: list[float] = attribute("trace", "The objective at the start and after every pass of EM.")
     converged_: bool = attribute("converged", "Whether EM came to an end by itself.")
+    occupied_: np.ndarray = attribute("occupied", "How many of the steps learned from each state has.")
     n_iter_: int = attribute("n_iter", "How many passes the best start took.")
     agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
-
-    @property
-    def occupied_(self) -> np.ndarray:
-        """How many of the steps learned from each state has."""
-        return self._fitted.occupied
 
     @property
     def parameters_(self) -> dict[Key, Any]:
@@ -327,8 +279,8 @@ class HiddenMarkov(SequencePages, Estimator):
             return None
         shown = [part for part in trials[0].__struct_fields__ if part not in ("icl", "cv")]
         names = {name: "states" if name == "classes" else name for name in shown}
-        told = {names[name]: [getattr(trial, name) for trial in trials] for name in shown}
-        return as_frame(arrow_table(told), self._library)
+        columns = {names[name]: [getattr(trial, name) for trial in trials] for name in shown}
+        return self._result(arrow_table(columns))
 
     def stationary(self) -> dict[Any, float]:
         """State -> the share of steps that it has in the long run."""
@@ -338,7 +290,7 @@ class HiddenMarkov(SequencePages, Estimator):
 
     def _ask(self, X: Any, question: Any, weights: Any = None) -> tuple[Sequences, list[Any]]:
         """The sequences, and what the model says of each part of them; a warning of what it did not know."""
-        fitted, sequences = self._fitted, self._sequences(X, weights)
+        fitted, sequences = self._fitted, open_sequences(X, weights=weights, missing=self._missing())
         table = fitted.table(sequences)
         with Threads(self.n_jobs) as threads:
             found = fitted.each(sequences, table, threads, lambda part: question(fitted, part))
@@ -348,13 +300,13 @@ class HiddenMarkov(SequencePages, Estimator):
     def predict(self, X: Any) -> list[np.ndarray]:
         """The likeliest path of states (Viterbi), an array for each sequence."""
         sequences, found = self._ask(X, FittedStates.best)
-        return apart_by_sequence(sequences, self.states_[np.concatenate([path for path, _ in found])])
+        return _split(sequences, self.states_[np.concatenate([path for path, _ in found])])
 
     def predict_proba(self, X: Any, filtered: bool = False) -> list[np.ndarray]:
         """(steps x states) probabilities for each sequence: given all of it or, `filtered`, the steps so far."""
         question = (lambda fitted, part: fitted.filtered(part)[0]) if filtered else FittedStates.smoothed
         sequences, found = self._ask(X, question)
-        return apart_by_sequence(sequences, np.concatenate(found))
+        return _split(sequences, np.concatenate(found))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-probability (density, where there are numbers) of each sequence."""
@@ -374,8 +326,6 @@ class HiddenMarkov(SequencePages, Estimator):
         """Of the sequences it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
         return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
 
-    _library: str | None = None  # whose frames were learned from
-
     @property
     def states_(self) -> np.ndarray:
         """The names of the states: those that y told, the others numbered."""
@@ -391,7 +341,7 @@ class HiddenMarkov(SequencePages, Estimator):
         sequences, found = self._ask(X, lambda fitted, part: state_answers.explained(fitted, part, other))
         joined = {key: np.concatenate([part[key] for part in found]) for key in found[0]}
         joined |= {key: self.states_[joined[key]] for key in ("state", "against")}
-        return as_frame(arrow_table(_called(sequences, joined)), sequences_library(X))
+        return _step_frame(X, sequences, joined)
 
     def _state_of(self, name: Any) -> int:
         names = self._fitted.names
@@ -402,7 +352,7 @@ class HiddenMarkov(SequencePages, Estimator):
     def anomaly_score(self, X: Any) -> list[np.ndarray]:
         """How many nats less likely each step is, after those before it, than is usual; an array for each sequence."""
         sequences, found = self._surprises(X)
-        return apart_by_sequence(sequences, np.asarray(sum(found.values())))
+        return _split(sequences, np.asarray(sum(found.values())))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """A frame of the n steps that fit worst: sequence, step, score, reason, and what each column adds.
@@ -417,10 +367,10 @@ class HiddenMarkov(SequencePages, Estimator):
         parts = np.stack([part[worst] for part in found.values()], axis=1)
         shown: dict[Any, Any] = {"score": score[worst], "reason": [names[at] for at in parts.argmax(axis=1)]}
         shown |= {key: parts[:, place] for place, key in enumerate(found)}
-        return as_frame(arrow_table(_called(sequences, shown, worst)), sequences_library(X))
+        return _step_frame(X, sequences, shown, worst)
 
     def _surprises(self, X: Any) -> tuple[Sequences, dict[Any, np.ndarray]]:
-        fitted, sequences = self._fitted, self._sequences(X)
+        fitted, sequences = self._fitted, open_sequences(X, missing=self._missing())
         meter, table, found = SurpriseMeter.of(fitted.shown), fitted.table(sequences), []
         for chunk in sequences.chunks(table):
             try:
@@ -465,7 +415,9 @@ class HiddenMarkov(SequencePages, Estimator):
         check_whole("length", length, 1)
         fitted, rng = self._fitted, np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         begin = None if start is None else self._state_of(start)
-        paths = [_begun(state_answers.drawn_path(fitted, int(length), rng, begin), begin) for _ in range(int(n))]
+        paths = [state_answers.drawn_path(fitted, int(length), rng, begin) for _ in range(int(n))]
+        if begin is not None:
+            paths = [np.concatenate([[begin], path[:-1]]) for path in paths]
         path = np.concatenate([*paths, np.zeros(0, dtype=int)])
         shown: dict[str, Any] = {
             "sequence": np.repeat(np.arange(1, int(n) + 1), int(length)),
@@ -474,13 +426,23 @@ class HiddenMarkov(SequencePages, Estimator):
         }
         cells = state_answers.drawn_cells(fitted, path, rng)
         table = arrow_table(shown | {apart(name, shown): cells[key] for key, name in labels(cells).items()})
-        return as_frame(table, self._library)
+        return self._result(table)
 
 
-def _forced(declared: Declared, sequences: Sequences, target: Key | None) -> dict[Key, Any]:
-    if declared.everything is None:
-        return dict(declared.forced)
-    return {key: declared.everything.reads for key in sequences.source.keys if key != target}
+def _split(sequences: Sequences, values: np.ndarray) -> list[np.ndarray]:
+    """Values of all steps, sequence by sequence."""
+    return np.split(values, sequences.starts[1:-1])
+
+
+def _step_frame(X: Any, sequences: Sequences, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> Any:
+    """A frame of columns of steps, after those that say which step of which sequence."""
+    rows = np.arange(sequences.n_steps) if rows is None else rows
+    at = np.searchsorted(sequences.starts, rows, "right") - 1
+    own: dict[str, Any] = {
+        "sequence": [sequences.names[place] for place in at.tolist()], "step": rows - sequences.starts[at] + 1,
+    }  # fmt: skip
+    names = labels(values)
+    return as_frame(arrow_table(own | {apart(names[key], own): values[key] for key in values}), sequences_library(X))
 
 
 def _known_states(y: Any, sequences: Sequences) -> tuple[list[Any] | None, np.ndarray | None, Key | None]:

@@ -112,8 +112,7 @@ class KMeans(
         """Find the centres where the workers of an engine have the rows."""
         if sample_weight is not None:
             raise DataError("on an engine every row weighs one. Leave sample_weight out, or leave the engine out.")
-        table, wanted = _all_numbers_table(X, self, reset=True)
-        places = [table.schema.places[key].slot for key in wanted]
+        table, places, wanted = _open_numbers(X, self, reset=True)
         with runner_of(self, table) as runner:
             rows = runner.encoded(table)
             try:
@@ -127,7 +126,7 @@ class KMeans(
         return self
 
     def _wish(self) -> Wish:
-        # A number of our own from theirs: a RandomState is advanced, as scikit-learn advances it.
+        # The seed is drawn from theirs: a RandomState is advanced, as scikit-learn advances it.
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         stop = KMeansStop(self.max_iter, self.tol)
         return Wish(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
@@ -181,10 +180,6 @@ class KMeans(
             raise DataError("the labels of rows that an engine has are not brought here. Use fit, then predict some.")
         return self.labels_
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Find the centres and give the distances from them."""
-        return self.fit(X, sample_weight=sample_weight).transform(X)
-
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of these rows: the sum of squared distances from their nearest centres."""
         apart = self._answer(X, Centres.assign)[1]
@@ -198,9 +193,8 @@ class KMeans(
         direction. The first rows of X, where it is given, go into the page and can be loaded there.
         """
         check_is_fitted(self, "found_")
-        names = getattr(self, "feature_names_in_", None)
-        keys = list(range(self.n_features_in_)) if names is None else [str(name) for name in names]
-        classes = centre_classes(self.found_, keys)
+        named = hasattr(self, "feature_names_in_")
+        classes = centre_classes(self.found_, self._export_keys() if named else list(range(self.n_features_in_)))
         rows = None if X is None else classes.table(inputs.checked(self, X, reset=False))
         return explore_model(classes, rows=rows, note=NOTE)
 
@@ -287,9 +281,8 @@ def _is_foreign(X: Any) -> bool:
 
 
 def _foreign_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> np.ndarray:
-    """The columns of such a table as numbers, in memory of our own or mapped where they do not fit."""
-    table, wanted = _all_numbers_table(X, estimator, reset)
-    places = [table.schema.places[key].slot for key in wanted]
+    """The columns of such a table as numbers, in new memory, or mapped if they do not fit."""
+    table, places, _ = _open_numbers(X, estimator, reset)
     in_place = places == list(range(len(table.schema.used)))
     parts = (task().reals for task in table.tasks())
     cells = joined(parts if in_place else (part[:, places] for part in parts), threads.spill, table.n_rows)
@@ -302,31 +295,29 @@ def _foreign_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> n
     return cells
 
 
-def _all_numbers_table(X: Any, estimator: Any, reset: bool) -> tuple[Table, list[Any]]:
-    """The table with all columns as numbers, and which are wanted; of a fitted estimator its own, found by name."""
+def _open_numbers(X: Any, estimator: Any, reset: bool) -> tuple[Table, list[int], list[Any]]:
+    """The table with columns as numbers, the places and names of those wanted: of a fitted estimator, its own."""
     keys = inputs.known_columns(X)
     wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
     there, asked = set(keys), set(wanted)
     for key in wanted:
         if key not in there:
             refuse_unknown(keys, key, "the fitted model")
-    return open_table(X, kinds={key: Kind.REAL if key in asked else "ignore" for key in keys}), wanted
+    table = open_table(X, kinds={key: Kind.REAL if key in asked else "ignore" for key in keys})
+    return table, [table.schema.places[key].slot for key in wanted], wanted
 
 
 def _which_column(X: Any, problem: str) -> str:
     """The problem, with the first column of a frame that holds no numbers; a document it quotes is cut short."""
     problem = problem if len(problem) <= LONGEST_PROBLEM else f"{problem[: LONGEST_PROBLEM - 3]}..."
     for name in getattr(X, "columns", []):
-        if not _all_numbers(X[name]):
+        cells = np.asarray(X[name])
+        is_number = cells.dtype.kind not in "mM"  # NumPy counts dates from 1970
+        try:
+            cells.astype(np.float64)
+        except (TypeError, ValueError):
+            is_number = False
+        if not is_number:
             needs = "k-means needs numbers: leave it out, or use Mixture."
             return f"column {name!r} is not all numbers ({problem}). {needs}"
     return problem
-
-
-def _all_numbers(column: Any) -> bool:
-    cells = np.asarray(column)
-    try:
-        cells.astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return cells.dtype.kind not in "mM"  # dates, which NumPy counts from 1970

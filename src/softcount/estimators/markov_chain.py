@@ -27,6 +27,7 @@ from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
+from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
@@ -439,15 +440,12 @@ class MarkovChain(SequencePages, Estimator):
         """
         return self._chain.shape()
 
-    @property
-    def irreducible_(self) -> bool:
-        """Whether the transitions that were met lead from every symbol to every other."""
-        return self.shape_.irreducible
-
-    @property
-    def period_(self) -> int:
-        """1 for a chain that may come back to a symbol at any time later on; else the step of its rhythm."""
-        return self.shape_.period
+    irreducible_: bool = attribute(
+        "irreducible", "Whether the transitions that were met lead from every symbol to every other.", "shape_"
+    )
+    period_: int = attribute(
+        "period", "1 for a chain that may come back to a symbol at any time later on; else its period.", "shape_"
+    )
 
     def stationary(self) -> dict[Any, float]:
         """The share of each symbol in the long run; where ends are states, of ends too, one sequence after another."""

@@ -1,14 +1,11 @@
-"""Networks from files as estimators, and back."""
+"""Networks that were read from a file, as fitted models."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError
 from softcount.families import Categorical, Setting
 from softcount.fitted.network import FittedNet
 from softcount.models.network import Net
@@ -20,17 +17,8 @@ from softcount.table.schema import NARROW_LEVELS, Field, Kind, Schema
 READ = "read from a network file"
 
 
-def net_from(estimator: Any, network: Network) -> Any:
-    """An estimator that holds a network."""
-    found, fitted = estimator(edges=network.graph.edges), fitted_from(network)
-    found._keep(fitted)
-    found.n_features_in_ = len(fitted.schema.fields)
-    found.feature_names_in_ = np.array([str(spec.key) for spec in fitted.schema.fields], dtype=object)
-    return found
-
-
 def fitted_from(network: Network) -> FittedNet:
-    """A network as if it had been fitted; its tables count as one imagined row in every configuration."""
+    """A network as if it had been fitted; its tables are prior counts of one row in every configuration."""
     fields, nodes = [], []
     for name, levels in zip(network.graph.names, network.levels, strict=True):
         wide = len(levels) > NARROW_LEVELS
@@ -50,16 +38,3 @@ def fitted_from(network: Network) -> FittedNet:
         notes=[f"{READ}: its tables are imagined counts of one row in every configuration."],
         log_likelihood=0.0,
     )
-
-
-def network_of(fitted: FittedNet) -> Network:
-    """Graph, levels and tables of a fitted network, which must be all of levels."""
-    net = fitted.net
-    numbers = [str(key) for key in net.levels_above]
-    if numbers:
-        raise DataError(
-            f"{', '.join(numbers)}: a network file has tables of levels only. "
-            "Cut numbers (cut={...}) or leave them out."
-        )
-    levels = [[str(level) for level in fitted.levels[name]] for name in net.graph.names]
-    return Network(net.graph, levels, fitted.compiled[0])

@@ -1,4 +1,4 @@
-"""Bayesian networks as an estimator: learned from tables with holes, asked about any node, read and written."""
+"""Bayesian networks as an estimator: learned from tables with missing cells, queried for any node, read and written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.net_files import net_from, network_of
+from softcount.estimators.net_files import fitted_from
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import explore_model, report_network
 from softcount.estimators.result_frames import arrow_table, families_of, filled
@@ -49,7 +49,8 @@ from softcount.table import Table, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind, apart, labels
 
 CLASS = "(class)"
-"""What the node of a class is called that came without a name."""
+"""The node of a class that came without a name."""
+STRENGTHS = ("joined", "directed", "compelled")
 
 
 class BayesNet(TableEstimator):
@@ -136,47 +137,38 @@ class BayesNet(TableEstimator):
         if declared.auto or declared.all_auto:
             raise DataError("kinds: a network's densities are not chosen by their rows ('auto'). Say which they are.")
         forced = {key: kind for key, kind in inputs.declared_kinds(data).items() if key != column} | declared.forced
-        levels = {key: own for key, own in self._told_levels().items() if key in inputs.known_columns(data)}
+        levels = {key: own for key, own in self._prior_levels().items() if key in inputs.known_columns(data)}
         opening = partial(
             open_table, data, levels=levels, missing=self._missing(), target=column, labels=codes, weights=weights
         )
         kinds = {key: Kind.CATEGORICAL for key in levels} | forced
         table = opening(kinds=kinds)
-        idle = self._named_but_idle(table)
-        if idle:  # a column of one value says little, but somebody asked for it
-            table = opening(kinds=dict.fromkeys(idle, Kind.CATEGORICAL) | kinds)
+        if self.edges is not None and not (isinstance(self.edges, str) and self.edges in WORDS):
+            # Columns of one value, or that look like names, are left out unless an edge names them.
+            named = graph_of(self.edges).number
+            idle = [spec.key for spec in table.schema.fields if not spec.used and spec.key in named]
+            if idle:
+                table = opening(kinds=dict.fromkeys(idle, Kind.CATEGORICAL) | kinds)
         inputs.remember_columns(self, table, data)
         target = column
         if y is not None and column is None:
             target = apart(str(getattr(y, "name", None) or CLASS), list(map(str, table.keys)))
         return table, target, classes
 
-    def _told_levels(self) -> dict[Key, list[Any]]:
-        """The levels that a prior, or a network to start from, names: they join those that are met."""
+    def _prior_levels(self) -> dict[Key, list[Any]]:
+        """The levels that a prior, or a network to start from, names: they join those that occur."""
         start = {} if isinstance(self.init, Mapping) else node_levels(self.init)
         return {**start, **node_levels(self.prior)}
 
-    def _named_but_idle(self, table: Table) -> list[Key]:
-        """Columns that the edges name and that looking left out, because they hold one value or look like names."""
-        if self.edges is None or (isinstance(self.edges, str) and self.edges in WORDS):
-            return []
-        names = graph_of(self.edges).number
-        return [spec.key for spec in table.schema.fields if not spec.used and spec.key in names]
-
     def _request(self, target: Key | None, classes: list[Any] | None) -> NetworkRequest:
-        prior = 1.0 if self._is_network(self.prior) else self.prior
+        prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
         stop = Stop(self.max_iter, self.tol, self.accelerate)
         plan = Plan(declared=read_kinds(self.kinds), prior=prior, estimate=self.estimate, stop=stop, target=target)
         return NetworkRequest(
             plan, self.edges, self._search_settings(), self.hidden, dict(self.cut or {}), self.prior,
             self.equivalent_sample_size, GraphStarts(self.n_init, self.random_state, start_of(self.init)), classes,
-            self._told_levels().get(target, []),
+            self._prior_levels().get(target, []),
         )  # fmt: skip
-
-    def _with_found_edges(self) -> Self:
-        """The same with the edges that were found as its setting."""
-        self.edges = self.edges_
-        return self
 
     def _keep(self, fitted: FittedNet) -> None:
         self.fitted_ = fitted
@@ -282,14 +274,11 @@ class BayesNet(TableEstimator):
 
     def _with_counts(self, net: Net, counts: Counts) -> FittedNet:
         known = imagined_tables(self.fitted_.imagined.hypers, self.fitted_.net, net)
-        prior = 1.0 if self._is_network(self.prior) else self.prior
+        prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}
         priors = network_priors(net, prior, self.equivalent_sample_size)
         return replace(re_estimated(self.fitted_, net, counts, priors, known), record=None)
-
-    def _is_network(self, prior: Any) -> bool:
-        return isinstance(prior, (BayesNet, Network))
 
     def _counted(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """What rows add to the counts of the network as it is."""
@@ -318,27 +307,41 @@ class BayesNet(TableEstimator):
 
         Its tables are larger than those of naive Bayes, so one imagined row is shared by the levels of a configuration.
         """
-        return cls("tan", **{"prior": "row", **settings}).fit(X, y)._with_found_edges()
+        return cls._find_edges("tan", X, y, prior=settings.pop("prior", "row"), **settings)
 
     @classmethod
     def chow_liu(cls, X: Any, **settings: Any) -> Self:
         """The tree of the highest likelihood."""
-        return cls("chow-liu", **settings).fit(X)._with_found_edges()
+        return cls._find_edges("chow-liu", X, None, **settings)
 
     @classmethod
     def search(cls, X: Any, **settings: Any) -> Self:
         """The network of the best score that is found; `required`, `forbidden` edges and `max_parents` are kept to."""
-        return cls("search", **settings).fit(X)._with_found_edges()
+        return cls._find_edges("search", X, None, **settings)
 
     @classmethod
     def joint(cls, X: Any, y: Any, **settings: Any) -> Self:
         """The whole joint table of the class and all columns; refused where it would be too large."""
-        return cls("joint", **settings).fit(X, y)._with_found_edges()
+        return cls._find_edges("joint", X, y, **settings)
 
     @classmethod
-    def read(cls, path: Any) -> BayesNet:
+    def _find_edges(cls, word: str, X: Any, y: Any, **settings: Any) -> Self:
+        """A fitted network with the edges that were found as its parameter."""
+        found = cls(word, **settings).fit(X, y)
+        found.edges = found.edges_
+        return found
+
+    @classmethod
+    def read(cls, path: Any) -> Self:
         """Read a network from a BIF file, gzipped or not."""
-        found: BayesNet = net_from(cls, read_network(path))
+        return cls._of_network(read_network(path))
+
+    @classmethod
+    def _of_network(cls, network: Network) -> Self:
+        found, fitted = cls(edges=network.graph.edges), fitted_from(network)
+        found._keep(fitted)
+        found.n_features_in_ = len(fitted.schema.fields)
+        found.feature_names_in_ = np.array([str(spec.key) for spec in fitted.schema.fields], dtype=object)
         return found
 
     def write(self, path: Any) -> None:
@@ -348,7 +351,14 @@ class BayesNet(TableEstimator):
     @property
     def network_(self) -> Network:
         """Graph, levels and tables, as a network file has them."""
-        return network_of(self._fitted)
+        net, levels = self._fitted.net, self._fitted.levels
+        if net.levels_above:
+            raise DataError(
+                f"{', '.join(map(str, net.levels_above))}: a network file has tables of levels only. "
+                "Cut numbers (cut={...}) or leave them out."
+            )
+        names = [[str(level) for level in levels[name]] for name in net.graph.names]
+        return Network(net.graph, names, self._fitted.compiled[0])
 
     # -- what was learned
 
@@ -369,10 +379,7 @@ class BayesNet(TableEstimator):
             raise AttributeError("nodes: the edges are not known before the fit.")
         return list(graph_of(self.edges).names)
 
-    @property
-    def edges_(self) -> list[tuple[Key, Key]]:
-        """Pairs (parent, child)."""
-        return self._fitted.net.graph.edges
+    edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Pairs (parent, child).", "_fitted")
 
     def table(self, node: Key) -> NodeTable:
         """The probabilities of a node's levels in every configuration of its parents."""
@@ -450,8 +457,15 @@ class BayesNet(TableEstimator):
 
     def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence[Key]:
         """What rows say of two columns given others: information in nats, and the G2 test that there is none."""
-
-        return dependence_in(clone(self), X, a, b, [given] if isinstance(given, str) else list(given))
+        known = [given] if isinstance(given, str) else list(given)
+        rows, _ = clone(self)._code_rows(X, None, None)
+        number = {name: place for place, name in enumerate(rows.names)}
+        for name in (a, b, *known):
+            if name not in number:
+                raise DataError(f"the table has no column {name!r}. It has: {', '.join(map(str, rows.names))}.")
+        counting = CodeCounts(rows.codes, rows.sizes, rows.weights)
+        found = dependence(counting, number[a], number[b], [number[name] for name in known])
+        return Dependence(a, b, tuple(known), found.information, found.freedom, found.weight, found.copy)
 
     def edge_strength(
         self, X: Any, y: Any = None, sample_weight: Any = None, replicates: int = 100, exact: bool = False
@@ -461,8 +475,44 @@ class BayesNet(TableEstimator):
         `joined` counts the edge in either direction, `directed` in this one, and `compelled` where no equally good
         network has it the other way. `exact` gives the probability that two nodes are joined over all trees.
         """
+        rows, target = clone(self)._code_rows(X, y, sample_weight)
+        counting, names = CodeCounts(rows.codes, rows.sizes, rows.weights), rows.names
+        figures: dict[str, np.ndarray]
+        if exact:
+            ends, figures = ("node", "other"), {"probability": tree_edges(counting)}
+            pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
+            pairs.sort(key=lambda pair: -figures["probability"][pair])
+        else:
+            word = self.edges if isinstance(self.edges, str) and self.edges in WORDS else "search"
+            if word in ("naive", "joint"):
+                raise DataError(
+                    f"edges={word!r} are the same whatever the rows say. Ask for 'tan', 'chow-liu' or 'search'."
+                )
+            found = bootstrap_edges(counting, learner(word, rows, target, self._search_settings()), replicates)
+            ends, figures = ("parent", "child"), {name: getattr(found, name) for name in STRENGTHS}
+            pairs = [(int(a), int(b)) for a, b in np.argwhere(found.directed > 0)]
+            pairs.sort(key=lambda pair: (-found.joined[pair], -found.directed[pair], pair))
+        columns: dict[str, Any] = {end: [names[pair[side]] for pair in pairs] for side, end in enumerate(ends)}
+        columns |= {name: [float(values[pair]) for pair in pairs] for name, values in figures.items()}
+        return self._result(arrow_table(columns))
 
-        return self._result(arrow_table(edge_strength(clone(self), X, y, sample_weight, replicates, exact)))
+    def _code_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Coded, Key | None]:
+        """Rows as a search for edges sees them, numbers discretised; and the node of the class."""
+        table, target, classes = self._opened(X, y, sample_weight)
+        request, kept = self._request(target, classes), list[Coded]()
+
+        def keep(found: Coded) -> tuple[Graph, list[str]]:
+            kept.append(found)
+            return Graph.of([], found.names), []
+
+        def build(opened: Table) -> None:
+            with Threads(1) as threads:
+                chunks, settled = read_all(opened, request.plan, threads, None)
+            request.declare(opened, Structure(search=keep)).build(settled, chunks.here)
+
+        with Threads(1) as threads:
+            retyping(table, build, threads, known_classes=False)
+        return kept[-1], target
 
     def do(self, set_to: Mapping[Key, Any] | None = None, **named: Any) -> Self:
         """The network after nodes were set from outside: arrows into them are cut. For who reads arrows as causes."""
@@ -579,66 +629,3 @@ class BayesNet(TableEstimator):
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
         fitted = self._recorded() if hasattr(self, "fitted_") else self._fitted
         return report_network(fitted, None if X is None else self._closed(X), redact)
-
-
-# How sure an edge is, and what rows say of two nodes: questions to data rather than to a network.
-
-
-def code_rows(net: BayesNet, X: Any, y: Any, sample_weight: Any) -> tuple[Coded, Key | None]:
-    """Rows as a search for edges sees them, numbers cut; and the node of the class."""
-    table, target, classes = net._opened(X, y, sample_weight)
-    request, kept = net._request(target, classes), list[Coded]()
-
-    def keep(found: Coded) -> tuple[Graph, list[str]]:
-        kept.append(found)
-        return Graph.of([], found.names), []
-
-    def build(opened: Table) -> None:
-        with Threads(1) as threads:
-            chunks, settled = read_all(opened, request.plan, threads, None)
-        request.declare(opened, Structure(search=keep)).build(settled, chunks.here)
-
-    with Threads(1) as threads:
-        retyping(table, build, threads, known_classes=False)
-    return kept[-1], target
-
-
-def edge_strength(net: BayesNet, X: Any, y: Any, sample_weight: Any, replicates: int, exact: bool) -> dict[str, Any]:
-    """For each pair of nodes that was joined at least once: how often, which way, and which way it must be."""
-    rows, target = code_rows(net, X, y, sample_weight)
-    counting = CodeCounts(rows.codes, rows.sizes, rows.weights)
-    names = rows.names
-    if exact:
-        shares = tree_edges(counting)
-        pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
-        order = sorted(pairs, key=lambda pair: -shares[pair])
-        return {
-            "node": [names[a] for a, _ in order],
-            "other": [names[b] for _, b in order],
-            "probability": [float(shares[pair]) for pair in order],
-        }
-    word = net.edges if isinstance(net.edges, str) and net.edges in WORDS else "search"
-    if word in ("naive", "joint"):
-        raise DataError(f"edges={word!r} are the same whatever the rows say. Ask for 'tan', 'chow-liu' or 'search'.")
-    found = bootstrap_edges(counting, learner(word, rows, target, net._search_settings()), replicates)
-    pairs = [(int(a), int(b)) for a, b in np.argwhere(found.directed > 0)]
-    order = sorted(pairs, key=lambda pair: (-found.joined[pair], -found.directed[pair], pair))
-    return {
-        "parent": [names[a] for a, _ in order],
-        "child": [names[b] for _, b in order],
-        "joined": [float(found.joined[pair]) for pair in order],
-        "directed": [float(found.directed[pair]) for pair in order],
-        "compelled": [float(found.compelled[pair]) for pair in order],
-    }
-
-
-def dependence_in(net: BayesNet, X: Any, a: Key, b: Key, given: list[Key], y: Any = None) -> Dependence[Key]:
-    """What rows say of two columns given others."""
-    rows, _ = code_rows(net, X, y, None)
-    number = {name: place for place, name in enumerate(rows.names)}
-    for name in (a, b, *given):
-        if name not in number:
-            raise DataError(f"the table has no column {name!r}. It has: {', '.join(map(str, rows.names))}.")
-    counting = CodeCounts(rows.codes, rows.sizes, rows.weights)
-    found = dependence(counting, number[a], number[b], [number[name] for name in given])
-    return Dependence(a, b, tuple(given), found.information, found.freedom, found.weight, found.copy)

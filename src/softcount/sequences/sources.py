@@ -87,7 +87,6 @@ def in_order(found: Steps, order: Key, missing: tuple[str, ...]) -> Steps:
 
 
 def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, Any]:
-    """Every column of a source, or some, as one Arrow array each."""
     if not source.keys:
         raise DataError("a sparse matrix has no columns to name a sequence by. Give a frame or a file.")
     wanted = {key: Wanted(numeric=False) for key in keys or source.keys}
@@ -174,9 +173,7 @@ def _sort_rows(
     return rows, (f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}",)
 
 
-def _sequence_weights(
-    weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], key: Key | None
-) -> np.ndarray:
+def _sequence_weights(weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], key: Key | None) -> np.ndarray:
     """The weight of each sequence, which all its rows must agree on."""
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     first = np.asarray(weights[starts])
@@ -226,7 +223,6 @@ def list_column(data: Any) -> Steps:
 
 
 def list_of_sequences(data: Sequence[Any]) -> Steps:
-    """A list of lists, tuples, arrays or frames."""
     parts = [_steps_of(at, sequence) for at, sequence in enumerate(data, start=1)]
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
     if parts and all(is_frame(part) and hasattr(part, "columns") for part in parts):
@@ -492,7 +488,6 @@ def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Pro
 
 
 def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str, ...], form: FileFormat) -> Steps:
-    """Each file of a folder as a table of steps."""
     sequence, order, _ = named
     if sequence is not None:
         raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")

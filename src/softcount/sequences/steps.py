@@ -82,7 +82,6 @@ class Sequences(Struct, frozen=True, eq=False):
 
     @property
     def starts(self) -> np.ndarray:
-        """The first row of each sequence, and the number of rows last."""
         return self.source.starts
 
     @property
@@ -99,7 +98,6 @@ class Sequences(Struct, frozen=True, eq=False):
         return self.source.notes
 
     def with_weights(self, weights: Any) -> Sequences:
-        """The sequences with one weight each."""
         return replace(self, weights=_check_weights(weights, len(self)))
 
     def without_zeros(self) -> Sequences:
@@ -120,7 +118,6 @@ class Sequences(Struct, frozen=True, eq=False):
         return open_table(self.source, weights=weights, **how)
 
     def chunks(self, table: Table, run: Map = map) -> Iterator[Chunk]:
-        """The chunks of such a table in order, whole sequences each, with their borders."""
         return map(self.bordered, table.chunks(run))
 
     def bordered(self, chunk: Chunk) -> Chunk:
@@ -135,7 +132,6 @@ class Sequences(Struct, frozen=True, eq=False):
         return first, stop
 
     def place(self, row: int) -> str:
-        """Where a row stands, as messages say it: sequence 'c3', step 4."""
         at = int(np.searchsorted(self.starts, row, "right")) - 1
         return f"{self.called(at)}, step {row - int(self.starts[at]) + 1}"
 
@@ -157,7 +153,6 @@ class Steps(Struct, frozen=True):
     verbatim: bool = True
 
     def only(self, columns: Sequence[Key] | None) -> Steps:
-        """The same with some columns only; all of them for None."""
         if columns is None:
             return self
         for key in columns:
