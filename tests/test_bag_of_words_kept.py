@@ -290,8 +290,8 @@ def test_a_pandas_frame_stays_sparse_and_polars_has_none():
 
 
 def test_the_command_line_says_that_words_are_no_model(tmp_path):
-    from softcount.cli import models as engine
+    from softcount.cli.models import open_model
 
     sc.BagOfWords().fit(TEXTS).save(tmp_path / "bag.sc")
     with pytest.raises(sc.ModelFileError, match="holds the words of a BagOfWords"):
-        engine.load_any(str(tmp_path / "bag.sc"))
+        open_model(str(tmp_path / "bag.sc"))

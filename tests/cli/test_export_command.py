@@ -63,7 +63,7 @@ def test_a_graph_is_written(model: Path, tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (("--to", "sql", "--dialect", "mysql"), 2, "'mysql' is not one of"),
-        (("--to", "bif"), 2, "say where to write"),
+        (("--to", "bif"), 2, "name the output"),
         (("--to", "bif", "-o", "x.bif"), 3, "only networks are written as BIF"),
         (("--to", "sql", "--table", "a..b"), 3, "no name of a table"),
     ],
@@ -79,20 +79,3 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     sc.MarkovChain(1).fit([["a", "b", "a"]]).save(tmp_path / "chain.sc")
     code, _, err = run(tmp_path / "chain.sc", "--to", "sql")
     assert code == 3 and "MarkovChain, which is no sum over columns" in err
-
-
-def test_duckdb_has_nothing_to_say_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    import gc
-    import sys
-
-    import duckdb  # noqa: F401
-
-    from softcount.cli import leave_garbage
-
-    frozen: list[bool] = []
-    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
-    leave_garbage()
-    assert "_duckdb" in sys.modules and not frozen
-    monkeypatch.delitem(sys.modules, "_duckdb")
-    leave_garbage()
-    assert frozen

@@ -10,8 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-import softcount.cli.show_command as show_command
-from softcount.cli import LazyGroup, main
+from softcount.cli import CommandGroup, main
 from softcount.cli.outputs import DATA, RESOURCES, exit_code, message_lines
 from softcount.errors import DataError, DataWarning, ModelFileError, ResourceError
 
@@ -46,7 +45,7 @@ def test_a_system_error_names_its_file():
     assert message_lines(error) == ["a.csv: no such file or directory"]
 
 
-class OneCommand(LazyGroup):
+class OneCommand(CommandGroup):
     """`softcount` with a single command, which does what it is given to do."""
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -145,10 +144,6 @@ def test_a_wrong_command_line_is_refused_before_anything_is_read(arguments):
     assert result.stderr.startswith("error: ")
     assert "--help" in result.stderr
     assert result.stdout == ""
-
-
-def test_the_command_module_is_the_one_tested():
-    assert main.get_command(click.Context(main), "show") is show_command.command
 
 
 def test_memory_that_arrow_lacks_for_a_file_is_no_fault_of_the_file() -> None:

@@ -79,7 +79,7 @@ def test_the_figures_may_be_of_other_folds_or_of_a_share_or_left_out(table, tmp_
 def test_what_is_asked_of_naive_bayes_is_answered_by_it(table, tmp_path, words):
     told = run("fit", table, "--target", "same", *words, "-o", tmp_path / "m.sc")
     assert "Naive Bayes for same" in told.output
-    assert f"{words[0]} is for naive Bayes, which tells the classes" in told.output
+    assert f"{words[0]} is for naive Bayes, so standard naive Bayes predicts the classes" in told.output
     assert sc.load(tmp_path / "m.sc").fitted_.ensemble is None
     both = run("fit", table, "--target", "same", *words, "--model", "auto", "-o", tmp_path / "m.sc")
     assert "Classifier for same" in both.output

@@ -172,7 +172,7 @@ def test_more_than_half_of_the_room_is_not_taken_for_a_copy(tmp_path, monkeypatc
 ENDING = """
 import os, signal
 import softcount.cli
-from softcount.cli import learn
+from softcount.cli import fit
 
 steps = iter(range(1_000_000))
 
@@ -180,7 +180,7 @@ def told(*_):
     if next(steps) == 40:
         os.kill(os.getpid(), getattr(signal, os.environ["ENDS_BY"]))
 
-learn.starts_told = lambda *_: told
+fit.starts_told = lambda *_: told
 softcount.cli.main()
 """
 

@@ -7,7 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from cli.shell import python
-from softcount.cli import COMMANDS, main
+from softcount.cli import main
+
+COMMANDS = list(main.commands)
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -65,10 +67,9 @@ def examples(name: str) -> list[list[str]]:
 
 def test_every_command_is_listed_and_every_listed_command_exists():
     listing = CliRunner().invoke(main, ["--help"]).stdout
-    for name, (_, line) in COMMANDS.items():
-        assert line in listing
-        command = main.get_command(click.Context(main), name)
-        assert command is not None and command.name == name
+    for name, command in main.commands.items():
+        assert command.name == name and f"{name} " in listing
+        assert command.short_help and command.short_help in listing
 
 
 def test_no_command_at_all_shows_the_help_and_is_a_usage_error():

@@ -6,8 +6,9 @@ import click
 import pytest
 
 from cli.stand_in import NASTY, StandIn
-from softcount.cli.ask import given_columns
-from softcount.cli.models import class_value, column_key
+from softcount.cli.models import class_value, column_keys
+from softcount.cli.options import find_name
+from softcount.cli.query import given_columns
 from softcount.errors import DataError
 from softcount.table.schema import Field, Kind, Schema
 
@@ -53,7 +54,7 @@ def test_a_column_without_a_name_is_found_by_its_number():
 def test_a_column_of_a_block_can_be_asked_about_and_known():
     fitted = with_columns(words("x", 1, 2), words("y", 1, 2))
     fitted.params = {("x", "y"): {}}  # type: ignore[misc]
-    assert column_key(fitted, "y", "--of") == "y"
+    assert find_name(column_keys(fitted), "y", "--of") == "y"
     assert given_columns(fitted, ["x=2"]) == {"x": 2}
 
 
@@ -61,7 +62,7 @@ def test_a_misspelt_column_is_refused_with_the_right_name():
     with pytest.raises(DataError, match=r"no column 'sizes'\.\n  Did you mean 'size'"):
         given_columns(StandIn(), ["sizes=1"])
     with pytest.raises(DataError, match=r"--of: the model has no column 'zzz'\.\n  It has colour, size, sort"):
-        column_key(StandIn(), "zzz", "--of")
+        find_name(column_keys(StandIn()), "zzz", "--of")
 
 
 def test_a_word_for_a_number_is_refused_by_column():

@@ -485,9 +485,9 @@ def test_impossible_evidence_and_broken_files_are_said_so(tmp_path):
 def test_what_is_for_networks_is_refused_by_other_models(tmp_path):
     table = write_table(tmp_path / "fruit.csv", fruit_rows())
     run("fit", table, "--target", "sort", "--folds", "0", "-o", tmp_path / "m.sc")
-    refused(call("show", tmp_path / "m.sc", "--dot", "-"), 3, "no network")
+    refused(call("show", tmp_path / "m.sc", "--dot", "-"), 3, "not a network")
     refused(call("query", tmp_path / "m.sc", "--of", "sort", "--of", "colour"), 2, "networks")
-    refused(call("predict", tmp_path / "m.sc", table, "--of", "colour"), 3, "no network")
+    refused(call("predict", tmp_path / "m.sc", table, "--of", "colour"), 3, "not a network")
     assert run("predict", tmp_path / "m.sc", table, "--of", "sort").stdout.startswith("predicted")
 
 

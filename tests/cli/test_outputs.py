@@ -15,7 +15,8 @@ from click.testing import CliRunner
 import softcount as sc
 from cli.stand_in import NASTY
 from softcount.cli import main
-from softcount.cli.outputs import put_rows
+from softcount.cli.options import Request
+from softcount.cli.outputs import write_rows
 
 
 @pytest.fixture
@@ -81,8 +82,8 @@ def at_terminal(monkeypatch):
 def test_a_person_at_a_terminal_sees_escapes_spelled_out(monkeypatch):
     screen = at_terminal(monkeypatch)
     rows = pa.table({"colour": [NASTY], "size": [7.5]})
-    put_rows(rows, None, json_wanted=False)
-    put_rows(rows, None, json_wanted=True)
+    write_rows(rows, Request(output=None, json=False))
+    write_rows(rows, Request(output=None, json=True))
     shown = screen.buffer.getvalue().decode()
     assert shown.startswith('colour,size\n"re\\x1b[31md\n[bold]\\u202e",7.5\n')
     assert all(char.isprintable() for char in shown.replace("\n", ""))
@@ -90,7 +91,7 @@ def test_a_person_at_a_terminal_sees_escapes_spelled_out(monkeypatch):
 
 def test_a_model_is_not_sent_to_a_terminal(monkeypatch):
     at_terminal(monkeypatch)
-    with pytest.raises(click.UsageError, match="standard output"):
+    with pytest.raises(click.UsageError, match="to the terminal; use -o FILE"):
         main.main(["fit", "a.csv", "-o", "-"], standalone_mode=False)
 
 

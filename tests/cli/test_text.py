@@ -193,7 +193,7 @@ def test_a_table_with_a_column_of_text_is_a_table(place: Path) -> None:
         (("--min-count", "0"), "min-count"),
         (("--classes", "2", "--holdout", "0.3"), "--holdout needs --target"),
         (("--classes", "2", "--unlabelled-weight", "1"), "--unlabelled-weight needs --target"),
-        (("--target", "class", "--classes", "2"), "--classes is for looking for classes"),
+        (("--target", "class", "--classes", "2"), "--classes is for finding classes"),
     ],
 )
 def test_options_that_make_no_sense_are_usage(mail: Path, words: tuple[str, ...], said: str) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import softcount as sc
-from softcount.cli import learn, models
-from softcount.cli.request import FitRequest
-from softcount.errors import DataError, DataWarning
+from softcount.cli import main
+from softcount.cli.models import open_model
+from softcount.errors import DataWarning
 from softcount.files import archive, read, write
 from softcount.fit import classes
 from softcount.report.classes import GivenRows, model_page, model_record
@@ -81,7 +82,7 @@ def sorted_rows(model: Any, rows: pd.DataFrame) -> GivenRows:
 WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {
     "load": lambda model, path, rows: sc.load(path),
     "save": lambda model, path, rows: model.save(path),
-    "load for a command": lambda model, path, rows: models.load_any(str(path)),
+    "load for a command": lambda model, path, rows: open_model(str(path)),
     "a page": lambda model, path, rows: model_page(model.fitted_),
     "a page as data": lambda model, path, rows: model_record(model.fitted_),
     "a page of rows": lambda model, path, rows: model_page(model.fitted_, sorted_rows(model, rows)),
@@ -127,6 +128,6 @@ def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatc
         sc.NaiveBayes(kinds).fit(texts(2), [0, 1, 1] * 10)
     texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.setattr(classes, "learn_model", None)
-    request = FitRequest(str(tmp_path / "t.csv"), target="y", kinds=kinds)
-    with pytest.raises(DataError, match=r"t\.csv: 2 columns are text"):
-        learn.fit(request, None)
+    words = [f"--kind={name}=text" for name in kinds]
+    result = CliRunner().invoke(main, ["fit", str(tmp_path / "t.csv"), "--target", "y", *words])
+    assert result.exit_code == 3 and "t.csv: 2 columns are text" in result.stderr

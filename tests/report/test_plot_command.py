@@ -47,7 +47,7 @@ def test_a_density_is_of_the_column_asked_for_and_png_has_its_size(model: Path, 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--what", "pie", "-o", "x.svg"], 2, "there is density, confusion"),
+        (["--what", "pie", "-o", "x.svg"], 2, "choose density, confusion"),
         (["--what", "nomogram", "-o", "x.gif"], 2, ".svg or .png"),
         (["--what", "density", "-o", "x.svg"], 2, "go together"),
         (["--what", "drift", "-o", "x.svg"], 3, "With DATA there are more"),

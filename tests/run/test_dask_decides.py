@@ -98,7 +98,7 @@ def test_a_classifier_on_an_engine_is_that_of_one_machine(client: Any, files: st
 def test_the_shell_says_how_good_a_model_of_an_engine_is(client: Any, files: str, tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    from softcount.cli.fit import fit
+    from softcount.cli import main
 
     how = [
         "--target",
@@ -110,9 +110,9 @@ def test_the_shell_says_how_good_a_model_of_an_engine_is(client: Any, files: str
         "--engine",
         f"dask={client.scheduler.address}",
     ]
-    said = CliRunner().invoke(fit, [files, *how])
+    said = CliRunner().invoke(main, ["fit", files, *how])
     assert said.exit_code == 0, said.output
-    here = CliRunner().invoke(fit, [files, *how[:6]])
+    here = CliRunner().invoke(main, ["fit", files, *how[:6]])
     figures = [line for line in here.output.splitlines() if "accuracy" in line or "log-loss" in line]
     assert figures and all(line in said.output for line in figures)
     assert sc.load(tmp_path / "m.sc").fitted_.record.evaluation.n_rows == 600 * PARTS

@@ -1,601 +1,120 @@
-"""softcount fit: options in, a request out; `softcount.cli.learn` does the work."""
+"""softcount fit: options are checked, a request is built and learned from, and the model is saved and described."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
-from softcount.cli import WORDS as TYPED
-from softcount.cli import options
-from softcount.cli.options import SequenceForm, as_number, headed_option, parameter_option
-from softcount.cli.outputs import check_output
-from softcount.cli.request import (
-    BDEU,
-    NETWORK_WORDS,
-    WITH_CLASS,
-    Edges,
-    FitRequest,
-    NetRequest,
-    holds_classes,
-    is_network_file,
+from softcount import __version__
+from softcount import fit as front_door
+from softcount.cli import TYPED
+from softcount.cli.models import is_network_file, read_network
+from softcount.cli.options import BDEU, Request, suggestion
+from softcount.cli.outputs import (
+    INTERRUPTED,
+    STANDARD,
+    check_output,
+    print_message,
+    progress,
+    save_model_to,
+    write_answer,
 )
+from softcount.cli.read import (
+    bytes_read,
+    declared,
+    holds_classes,
+    may_be_lines,
+    read_sequences,
+    source_of,
+    table_of,
+)
+from softcount.core.lazy import LazyModule
 from softcount.core.remedies import without_password
 from softcount.errors import DataError
+from softcount.families.text import Text
+from softcount.files.checkpoint_file import remove_checkpoint
+from softcount.files.data_digest import data_digest
+from softcount.files.model_file import save_model
+from softcount.fit.classes import ClassRequest, ClassSearch
+from softcount.fitted.fitted import Fitted
+from softcount.learn.em import Stop
+from softcount.learn.record import Provenance
+from softcount.learn.settings import Plan
+from softcount.models.declare import Declared
+from softcount.report.classes import FitOutcome, fit_page, fit_record
+from softcount.run.local import Threads
+from softcount.run.progress import Tell, interrupts_end, starts_told
+from softcount.sources import wording
+from softcount.sources.bytestream import TextFile, recoded
+from softcount.table import Table
+from softcount.table.inspect_columns import NO_VALUES
 
-NETWORKS, TEXTS = headed_option("Networks"), headed_option("Text columns")
-CRITERIA = ("evidence", "bic", "icl", "cv", "bdeu")
-"""Ways to choose the number of classes, or the edges of a network."""
-MODELS = ("auto", "naive-bayes", "averaged", "network", "mixture")
+aode: Any = LazyModule("softcount.evaluate.aode")
+dask: Any = LazyModule("softcount.run.dask")
+expert: Any = LazyModule("softcount.bayes.expert")
+hidden_markov: Any = LazyModule("softcount.estimators.hidden_markov")
+markov_chain: Any = LazyModule("softcount.estimators.markov_chain")
+mixture: Any = LazyModule("softcount.learn.mixture")
+network: Any = LazyModule("softcount.fit.network")
+network_learning: Any = LazyModule("softcount.learn.networks")
+network_pages: Any = LazyModule("softcount.report.network")
+network_structure: Any = LazyModule("softcount.fit.network_structure")
+networks: Any = LazyModule("softcount.networks.network")
+sequence_pages: Any = LazyModule("softcount.report.sequences")
+spark: Any = LazyModule("softcount.run.spark")
+
 JOINT = ("network", "mixture")
 """Models of all columns, of which the target is one."""
+WITH_CLASS = ("naive", "tan", "joint")
+NETWORK_WORDS = (*WITH_CLASS, "chow-liu", "search")
+"""Ways to find a structure; the first ones need the class."""
+TEXT_SETTINGS = ("min_count", "min_df", "max_df", "drop_top", "stop_words", "ngrams")
 SUFFIXES = {
     ".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather",
     ".arff", ".json", ".jsonl", ".ndjson", ".xlsx", ".db", ".sqlite", ".sqlite3", ".duckdb",
 }  # fmt: skip
-"""Endings of data files, taken off to name the model."""
-
-
-EPILOG = """\b
-Examples:
-  softcount fit adult.csv --target income            learn to predict income
-  softcount fit cars.csv                             find classes of cars, as many as there is evidence for
-  softcount fit cars.csv --classes 4                 find four classes of cars
-  softcount fit visits.csv --target stayed --kind zip=categorical --kind id=ignore
-  zcat big.csv.gz | softcount fit - --target y -o big.sc
-  softcount fit mail/ -o spam.sc                     learn to tell the sub-folder a document is in
-  softcount fit news.tar.gz --min-count 3 --drop-top 100 --holdout 0.3
-  softcount fit reviews.csv --target stars --kind review=text --stop-words english
-  softcount fit adult.csv --target income --net tan
-  softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
-  softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
-  softcount fit visits.csv --target stayed --expert beliefs.csv
-  softcount fit adult.csv --target income --model naive-bayes
-  softcount fit adult.csv --target income --model mixture    answer about any column, given any others
-  softcount fit events.csv --sequence customer --order time --states 3
-  softcount fit names.txt --steps characters --context auto --ends
-  softcount fit visits.parquet --target bought --kind clicks=markov
-  softcount fit shop.duckdb --sql "SELECT * FROM visits" --target bought --model naive-bayes
-
-A folder, or a tar file of one, is a table with a document in each row: column text is its content, and class the
-sub-folder it is in, which is what to predict unless --target or --classes says otherwise. Documents are read as
-UTF-8, those that are not UTF-8 as Latin-1; binary files are left out. The options for text are for every column
-of text that the table has.
-
-With --target, rows whose target is missing are used only in tables of text, unless --unlabelled-weight says
-otherwise. The model is also tried on rows it has not seen: in five folds unless --holdout or --folds says
-otherwise (--folds 0 skips that).
-
-Passwords in the address of a database are neither shown nor saved; PGPASSWORD may hold one.
-
-With --net the model is a Bayesian network of the columns, of hidden nodes, and of the target. Numbers that others
-depend on are cut into levels. Of a network file only the edges are taken.
-
-With --states hidden states are looked for in sequences: in a long table with a row for each step (--sequence,
---order), or in text (--steps). Without it, a Markov chain is learned of what comes after what. With --weight a
-sequence counts that many times; with --target the states of some steps are known.
-
-Ctrl-C while classes are looked for keeps the best so far, saves it, and ends with exit code 130; a second
-Ctrl-C stops at once. SIGTERM does the same."""
-
-
-# -- how the text of options is understood
-
-
-PRIORS = ("auto", "flat", "jeffreys", "row")
-
-
-def prior_word(text: str) -> float | str:
-    """Imagined counts per level: a number, or the name of a way to choose one."""
-    word, _, rows = text.partition(":")
-    if word == BDEU and 0 < as_number(float, rows or "1") < float("inf"):
-        return text
-    number = as_number(float, text)
-    if text not in PRIORS and not 0 <= number < float("inf"):
-        words = f"{', '.join(PRIORS)}, bdeu, bdeu:10"
-        raise click.BadParameter(f"{text!r} is neither a number from 0 up nor one of {words}")
-    return text if text in PRIORS else number
-
-
-def ngram_range(text: str) -> tuple[int, int]:
-    """The shortest and longest run of words that counts as one: "1-2", or "2" for pairs alone."""
-    from softcount.text.words import LONGEST_RUN
-
-    low, dash, high = text.partition("-")
-    found = int(as_number(int, low)), int(as_number(int, high if dash else low))
-    if not 1 <= found[0] <= found[1] <= LONGEST_RUN:
-        most = f"of at most {LONGEST_RUN:,} words"
-        raise click.BadParameter(f"{text!r} is not a shortest and a longest run {most}, such as 1-2")
-    return found
-
-
-def document_limit(text: str) -> int | float:
-    """A number of documents (3) or a share of them (0.5)."""
-    found = as_number(int if text.isdecimal() else float, text)
-    if found < 0 or (isinstance(found, float) and not found <= 1):
-        raise click.BadParameter(f"{text!r} is neither a number of documents (3) nor a share of them (0.5)")
-    return found
-
-
-ENGLISH = "english"
-
-
-def stop_words(said: str) -> str | tuple[str, ...]:
-    """The name of the built-in list, or the words in a file, in lower case, blanks or lines between them."""
-    if said == ENGLISH:
-        return said
-    from softcount.sources.bytestream import TextFile, recoded
-
-    try:
-        raw = TextFile(said).whole()
-    except DataError as error:
-        raise DataError(f"--stop-words: {error}\n  Name a file of words, or use the built-in list: english") from None
-    words = () if b"\0" in raw else tuple(sorted(set(recoded(raw)[0].decode().lower().split())))
-    if not words:
-        raise DataError(f"{said} holds no stop words. Write one word per line, or use the built-in list: english")
-    return words
-
-
-# -- networks
-
-
-SCORES = ("bic", "bdeu")
-"""Ways to score a structure."""
-
-
-def hidden_nodes(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    """Node -> its number of levels, or their names, or "auto"."""
-    return _by_name(ctx, param, texts, "Bag=2, Bag=auto or Bag=one,two", _levels)
-
-
-def cut_columns(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    """Column -> its number of intervals, or where it is cut."""
-    return _by_name(ctx, param, texts, "age=5 or age=18,65", _cuts)
-
-
-def edge_list(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Edges:
-    """Edges that must be, or must not."""
-    found: list[tuple[str, str]] = []
-    for part in ",".join(texts).split(",") if texts else ():
-        edge = tuple(name.strip() for name in part.replace("->", ">").split(">"))
-        if len(edge) != 2 or not all(edge) or edge[0] == edge[1]:
-            raise click.BadParameter(f"{part.strip()!r} is not an edge, such as A>B", ctx, param)
-        found.append((edge[0], edge[1]))
-    return tuple(dict.fromkeys(found))
-
-
-def _by_name(
-    ctx: click.Context, param: click.Parameter, texts: tuple[str, ...], such: str, read: Callable[[str], Any]
-) -> dict[str, Any]:
-    """What is said of each name; a name may itself hold "=", so the last one divides."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, _, said = text.rpartition("=")
-        value = read(said) if name else None
-        if value is None:
-            raise click.BadParameter(f"{text!r} is not {such}", ctx, param)
-        if name in found:
-            raise click.BadParameter(f"{name!r} is given twice", ctx, param)
-        found[name] = value
-    return found
-
-
-def _levels(said: str) -> int | str | tuple[str, ...] | None:
-    if said == "auto":
-        return "auto"
-    if said.isdecimal():
-        return int(said) if 2 <= int(said) <= 1_000_000 else None
-    names = tuple(name.strip() for name in said.split(","))
-    return names if len(names) >= 2 and all(names) and len(set(names)) == len(names) else None
-
-
-def _cuts(said: str) -> int | tuple[float, ...] | None:
-    if said.isdecimal():
-        return int(said) if int(said) >= 2 else None
-    parts = said.split(",")
-    if len(parts) < 2 or any(as_number(_is_float, part) < 0 for part in parts):
-        return None
-    edges = tuple(map(float, parts))
-    return edges if all(low < high for low, high in pairwise(edges)) else None
-
-
-def _is_float(text: str) -> float:
-    """0 for a number, which must be finite."""
-    return 0.0 if abs(float(text)) < float("inf") else -1.0
-
-
-# -- the command
-
-
-NETWORK_OPTIONS = (
-    click.option(
-        "--net",
-        cls=NETWORKS,
-        metavar="EDGES|FILE|WORD",
-        help="Learn a Bayesian network: edges (A>B, A>C), a network file to take them from (.bif), or how to "
-        "find them: naive, tan, joint (with --target), chow-liu, search.",
-    ),
-    click.option(
-        "--hidden",
-        cls=NETWORKS,
-        multiple=True,
-        metavar="NODE=N",
-        callback=hidden_nodes,
-        help="A node of the network that no column shows, and how many levels it has (or which: Bag=one,two; or "
-        "auto, as many as there is evidence for). May be repeated.",
-    ),
-    click.option(
-        "--cut",
-        cls=NETWORKS,
-        multiple=True,
-        metavar="COL=N",
-        callback=cut_columns,
-        help="Cut a column of numbers into N levels of about equal count (or where: age=18,65). May be repeated.",
-    ),
-    click.option(
-        "--required",
-        cls=NETWORKS,
-        multiple=True,
-        metavar="A>B",
-        callback=edge_list,
-        help="An edge that --net search keeps. May be repeated.",
-    ),
-    click.option(
-        "--forbidden",
-        cls=NETWORKS,
-        multiple=True,
-        metavar="A>B",
-        callback=edge_list,
-        help="An edge that --net search leaves out. May be repeated.",
-    ),
-    parameter_option("max_parents", "--max-parents", cls=NETWORKS, metavar="K"),
-)
-CHAIN_OPTIONS = (
-    parameter_option("n_states", "--states", cls=options.SEQUENCES, metavar="N|auto"),
-    click.option(
-        "--symbols",
-        cls=options.SEQUENCES,
-        metavar="COL",
-        help="The column that a chain is of, where there are several beside --sequence, --order.",
-    ),
-    parameter_option("order", "--context", cls=options.SEQUENCES, metavar="N|auto|variable"),
-    click.option(
-        "--ends", cls=options.SEQUENCES, is_flag=True, default=None, help="A chain learns how sequences begin and end."
-    ),
-)
-TEXT_OPTIONS = (
-    click.option(
-        "--text",
-        "model_of_text",
-        cls=TEXTS,
-        type=click.Choice(("multinomial", "bernoulli", "complement")),
-        help="Words drawn one by one, each there or not, or by what the other classes hold.  [default: multinomial]",
-    ),
-    click.option(
-        "--min-count",
-        cls=TEXTS,
-        type=click.IntRange(1),
-        metavar="N",
-        help="Keep words that occur at least N times in all.  [default: 1]",
-    ),
-    click.option(
-        "--min-df",
-        cls=TEXTS,
-        type=document_limit,
-        metavar="N|SHARE",
-        help="Keep words that are in at least so many documents (3), or a share (0.01).",
-    ),
-    click.option(
-        "--max-df",
-        cls=TEXTS,
-        type=document_limit,
-        metavar="N|SHARE",
-        help="Keep words that are in at most so many documents, or a share (0.5).",
-    ),
-    click.option(
-        "--drop-top",
-        cls=TEXTS,
-        type=click.IntRange(0),
-        metavar="N",
-        help="Leave out the N most frequent words.  [default: 0]",
-    ),
-    click.option(
-        "--stop-words",
-        cls=TEXTS,
-        metavar="english|FILE",
-        help="Leave out the words of a list: the built-in one, or those in a file.",
-    ),
-    click.option(
-        "--ngrams",
-        cls=TEXTS,
-        type=ngram_range,
-        metavar="N-M",
-        help="Count runs of N to M words, such as 1-2.  [default: 1-1]",
-    ),
-)
-
-
-def all_of(*wanted: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one decorator, in the order in which the help lists them."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(wanted):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-@click.command("fit", cls=options.HeadedCommand, epilog=EPILOG, short_help="Learn a model from a table.")
-@options.data_argument
-@click.option("--target", metavar="COL", help="The column to predict. Without it, classes are looked for.")
-@parameter_option(
-    "n_components", "--classes", metavar="N|auto", help="How many classes to look for (no --target).  [default: auto]"
-)
-@click.option(
-    "--criterion",
-    type=click.Choice(CRITERIA),
-    help="What chooses the number of classes: evidence (Cheeseman-Stutz), BIC, ICL, or the likelihood of rows held "
-    "out (cv).  [default: evidence]  With --net search, what scores its edges: bic or bdeu.  [default: bic]",
-)
-@options.kind_option
-@options.format_options()
-@all_of(*NETWORK_OPTIONS)
-@all_of(*CHAIN_OPTIONS)
-@options.sequence_form
-@all_of(*TEXT_OPTIONS)
-@click.option("--weight", metavar="COL", help="A column of row weights: weight 2 is the row twice.")
-@click.option(
-    "--prior",
-    type=prior_word,
-    metavar="A",
-    help="Imagined counts per level: a number, or auto, flat, jeffreys, row; of a network also bdeu, or bdeu:10 for "
-    "ten imagined rows in every table.",
-)
-@click.option(
-    "--model",
-    type=click.Choice(MODELS),
-    help="What tells the target's classes: whatever does best on rows held out (auto: weighted columns, correlated "
-    "blocks, pairs of columns and more), naive Bayes as the textbook has it, or averaged one-dependence stars (AODE: "
-    "every column in turn a second parent of all others).  [default: auto, but naive-bayes with "
-    "--prior, --estimate, --expert, --calibrate or --unlabelled-weight]  Of all these, query, impute, sample and "
-    "explore answer from naive Bayes. Two models account for columns that depend on each other, with the target as an "
-    "ordinary column: a mixture of as many classes as there is evidence for, and a network found by search (quicker).",
-)
-@click.option(
-    "--expert",
-    metavar="FILE",
-    help="A CSV of beliefs, n of m imagined rows (column, level, class, n, m), counted beside the data.",
-)
-@parameter_option("estimate", "--estimate", default="mean", show_default=True)
-@click.option(
-    "--holdout",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="FRACTION",
-    help="Try the model on this share of the rows, left out of its training.",
-)
-@click.option(
-    "--folds", type=click.IntRange(0), metavar="K", help="Try the model on each of K parts in turn.  [default: 5]"
-)
-@parameter_option("calibration", "--calibrate")
-@parameter_option("unlabelled_weight", "--unlabelled-weight", type=click.FloatRange(0), metavar="W")
-@options.seed_option
-@parameter_option(
-    "n_init",
-    "--starts",
-    metavar="N",
-    help="Initialisations of the search for classes, states or hidden nodes.  [default: 10]",
-)
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all cores]")
-@click.option(
-    "--spill",
-    metavar="DIR",
-    help="Keep the rows in a file in this folder between passes.  [default: only if they would not fit into memory, "
-    "where temporary files are]",
-)
-@click.option(
-    "--checkpoint",
-    metavar="FILE",
-    help="Write down in this file how far the search for classes or hidden states is; it is removed when the model "
-    "is saved.",
-)
-@click.option(
-    "--engine",
-    metavar="dask|spark[=ADDRESS]",
-    help="Have the workers of Dask or Spark read the files and count: those at an address, or --jobs of them started "
-    "here. What tells the classes of a --target is chosen here by rows drawn from all files, 100,000 at most.",
-)
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint, if it is there, to the same bits.")
-@options.output_option("The model file.  [default: DATA's name with .sc, in this folder]")
-@options.json_option
-def fit(data: str, output: str | None, json_wanted: bool, layout: SequenceForm, **asked: Any) -> None:
-    """Learn a model from the table DATA and say what it found.
-
-    Prints the columns as understood, how well the model predicts rows it has not seen, the columns that matter
-    most, and what was missing or left out; saves the model.
-    """
-    texts = take_text_settings(asked)
-    take_joint_model(asked)
-    sequences = {name: asked.pop(name) for name in ("states", "context", "symbols", "ends")}
-    in_sequences = layout.is_asked_for or any(value is not None for value in sequences.values())
-    if in_sequences:
-        check_with_sequences(asked, sequences, texts)
-    elif asked["net"] is not None:
-        joint = {"target": None, "model": None} if asked["model"] in JOINT else {}
-        check_with_network(asked | joint, texts)
-    else:
-        refuse(asked, OF_NETWORKS, "needs --net")
-        if asked["criterion"] == "bdeu":
-            raise click.UsageError("--criterion bdeu is for --net search; a number of classes is chosen by the others")
-        if str(asked["prior"]).startswith(BDEU):
-            raise click.UsageError("--prior bdeu is for networks: --net")
-        check_classes(asked, data)
-    check_run(asked)
-    saved = output or default_output(data)
-    if saved == "-" and sys.stdout.isatty():
-        raise click.UsageError("a model is not for reading: send standard output to a file, or name one with -o")
-    check_output(saved, data)
-    net = take_network(asked)
-    words = map(without_password, click.get_current_context().meta.get(TYPED, []))
-    request = FitRequest(
-        data=data, texts=texts, net=net, layout=layout if in_sequences else None, **sequences, **asked,
-        command=shlex.join(["softcount", *words]),
-    )  # fmt: skip
-    from softcount.cli import learn
-
-    learn.run(request, saved, json_wanted)
-
-
-def take_text_settings(asked: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the family `Text` that were asked for; their options are taken out of `asked`."""
-    names = ("min_count", "min_df", "max_df", "drop_top", "stop_words", "ngrams")
-    found = {"model": asked.pop("model_of_text")} | {name: asked.pop(name) for name in names}
-    if found["stop_words"] is not None:
-        found["stop_words"] = stop_words(found["stop_words"])
-    return {setting: value for setting, value in found.items() if value is not None}
-
-
-def take_joint_model(asked: dict[str, Any]) -> None:
-    """Turn --model network into the network that it stands for, and refuse what only a target can have."""
-    if asked["model"] not in JOINT:
-        return
-    if asked["net"] is not None:
-        raise click.UsageError(f"--net is a network already: leave out --model {asked['model']}")
-    why = f"is for predicting a target, which is an ordinary column with --model {asked['model']}"
-    refuse(asked, FOR_TARGET[:-1], why)
-    if asked["model"] == "network":
-        asked["net"] = "search"
-
-
-def take_network(asked: dict[str, Any]) -> NetRequest | None:
-    """What was asked of a network, taken out of `asked`; None without --net.
-
-    Edges in a circle, and a text that is neither a word nor a file nor edges, are refused before data is read.
-    """
-    said = asked.pop("net")
-    found = {name: asked.pop(name) for name in OF_NETWORKS}
-    if said is None:
-        return None
-    request = NetRequest(said.strip(), criterion=asked.pop("criterion") or SCORES[0], **found)
-    from softcount.fit.network_structure import graph_of_text
-    from softcount.networks.network import Graph
-
-    option = "--required"
-    try:
-        Graph.of(request.required)
-        option = "--net"
-        if request.said not in NETWORK_WORDS and not is_network_file(request.said):
-            graph_of_text(request.said)
-    except DataError as error:
-        raise click.UsageError(f"{option}: {error}") from None
-    return request
-
-
-# -- what goes together
-
-LOOKING = ("classes", "criterion", "starts", "checkpoint")
-FOR_TARGET = ("holdout", "folds", "calibrate", "unlabelled_weight", "expert", "model")
-FOR_NAIVE_BAYES = "is for naive Bayes: give --model naive-bayes, or leave --model out"
-OF_NETWORKS = ("hidden", "cut", "required", "forbidden", "max_parents")
-FOR_TABLES = (
-    "classes", "net", *OF_NETWORKS, "holdout", "folds", "calibrate", "unlabelled_weight", "expert", "model", "spill",
-    "engine",
-)  # fmt: skip
-
-
-def refuse(asked: Mapping[str, Any], names: tuple[str, ...], why: str) -> None:
-    """Raise a usage error at the first option of these that was given."""
-    for name in names:
-        if asked[name] not in (None, (), {}):
-            raise click.UsageError(f"--{name.replace('_', '-').replace('kinds', 'kind')} {why}")
-
-
-def check_classes(asked: Mapping[str, Any], data: str) -> None:
-    """Refuse options that contradict each other; documents in folders may tell what is to be predicted."""
-    known = asked["target"] is not None and asked["model"] != "mixture"
-    if known:
-        refuse(asked, LOOKING, "is for looking for classes; it cannot be given with --target")
-    elif asked["model"] not in JOINT and (any(asked[name] is not None for name in LOOKING) or not holds_classes(data)):
-        refuse(asked, FOR_TARGET, "needs --target")
-    if asked["expert"] is not None:
-        refuse(asked, ("prior",), "imagines counts as --expert does; give one of the two")
-    if asked["model"] == "auto":
-        refuse(asked, ("calibrate", "expert"), FOR_NAIVE_BAYES)
-    if asked["model"] == "averaged":
-        refuse(asked, ("calibrate", "expert", "prior", "unlabelled_weight"), FOR_NAIVE_BAYES)
-    if isinstance(asked["classes"], int):
-        refuse(asked, ("criterion",), "chooses the number of classes, which --classes has given")
-
-
-def check_run(asked: Mapping[str, Any]) -> None:
-    """Refuse two ways to evaluate, a checkpoint that is not to be continued, and what an engine cannot do."""
-    if asked["holdout"] is not None and asked["folds"] is not None:
-        raise click.UsageError("--holdout and --folds cannot both be given")
-    if asked["folds"] == 1:
-        raise click.UsageError("--folds 1 leaves nothing to learn from; give 2 or more, or 0 for none")
-    path = asked["checkpoint"]
-    if asked["resume"] and path is None:
-        raise click.UsageError("--resume needs --checkpoint FILE")
-    if path is not None and os.path.exists(path) and not asked["resume"]:
-        raise click.UsageError(f"{path} is there already: give --resume to go on from it, or remove it")
-    if asked["engine"] is None:
-        return
-    if asked["engine"].partition("=")[0] not in ("dask", "spark"):
-        raise click.UsageError(f"--engine {asked['engine']} is not known; give dask or spark, with =ADDRESS or without")
-    elsewhere = "needs all rows on one machine; it cannot be given with --engine"
-    refuse(asked, ("net", "calibrate", "expert", "spill"), elsewhere)
-    if asked["model"] == "averaged":
-        raise click.UsageError(f"--model averaged {elsewhere}")
-
-
-def check_with_network(asked: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
-    """Refuse what contradicts --net."""
-    said, target = asked["net"].strip(), asked["target"]
-    refuse(asked, ("classes", "checkpoint"), "is for looking for classes; it cannot be given with --net")
-    refuse(
-        asked,
-        ("calibrate", "unlabelled_weight", "expert", "model"),
-        "is for naive Bayes; it cannot be given with --net",
+"""Endings of data files, removed to name the model."""
+STARTS = 10
+CRITERION = "evidence"
+FINE_INTERVALS = 8
+"""Bins of --model network: with 5, a bin often holds two modes of different classes."""
+
+
+def fit(request: Request) -> None:
+    request.texts = text_settings(request)
+    request.in_sequences = request.layout.is_given or any(
+        getattr(request, name) is not None for name in ("states", "context", "symbols", "ends")
     )
-    if texts:
-        raise click.UsageError("a network has no columns of text, so options for them cannot be given with --net")
-    if target is None:
-        refuse(asked, ("holdout", "folds"), "needs --target")
-        if said in WITH_CLASS:
-            raise click.UsageError(f"--net {said} needs the class: --target COL")
-    if said != "search":
-        refuse(asked, ("required", "forbidden", "max_parents", "criterion"), "needs --net search")
-    elif asked["criterion"] not in (None, *SCORES):
-        raise click.UsageError(f"--criterion {asked['criterion']} chooses a number of classes; --net search: bic, bdeu")
-    both = [f"{a}>{b}" for a, b in asked["required"] if (a, b) in asked["forbidden"]]
-    if both:
-        raise click.UsageError(f"{both[0]} is both --required and --forbidden")
-    if said in NETWORK_WORDS and asked["hidden"]:
-        raise click.UsageError('--hidden needs edges, such as --net "Bag>Flavor, Bag>Wrapper": none are found for it')
-    if not asked["hidden"]:
-        refuse(asked, ("starts",), "with --net needs --hidden: only hidden nodes have something to look for")
-
-
-def check_with_sequences(asked: Mapping[str, Any], sequences: Mapping[str, Any], texts: Mapping[str, Any]) -> None:
-    """Refuse what contradicts sequences."""
-    refuse(asked, FOR_TABLES, "is for tables; it cannot be given with sequences")
-    if texts:
-        raise click.UsageError("options for columns of text cannot be given with sequences")
-    if sequences["states"] is None:
-        refuse(
-            asked, ("target", "criterion", "starts", "kinds", "checkpoint"), "needs --states where DATA holds sequences"
-        )
-    elif any(sequences[name] is not None for name in ("context", "symbols", "ends")):
-        raise click.UsageError("--context, --symbols and --ends are for chains; they cannot be given with --states")
-    elif asked["criterion"] not in (None, "evidence", "bic"):
-        raise click.UsageError(f"--criterion {asked['criterion']} is for classes; of states: evidence, bic")
+    check_model(request)
+    check_run(request)
+    output = request.output or default_output(request.data)
+    if output == STANDARD and sys.stdout.isatty():
+        raise click.UsageError("refusing to write a binary model to the terminal; use -o FILE")
+    check_output(output, request.data)
+    with progress() as tell, interruptible():
+        fitted, save, record, page = (learn_sequences if request.in_sequences else learn_table)(request, output, tell)
+    save_model_to(output, save)
+    interrupted = getattr(fitted, "interrupted", False)
+    if request.checkpoint is not None and not interrupted:
+        remove_checkpoint(request.checkpoint)
+    write_answer(request.json, record, page, to_stderr=output == STANDARD)
+    if interrupted:
+        kept = "this is the best so far" if output == STANDARD else f"the best so far is saved in {output}"
+        more = "" if request.checkpoint is None else f"; --checkpoint {request.checkpoint} --resume goes on"
+        print_message(f"interrupted: {kept}{more}")
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def default_output(data: str) -> str:
@@ -611,7 +130,441 @@ def default_output(data: str) -> str:
     if os.path.isdir(data):  # a folder's name has no ending: news.tar/ is news.tar.sc
         return f"{Path(os.path.abspath(data)).name or 'model'}.sc"
     within = re.sub(r"[*?\[].*", "", data.rpartition("::")[2]).rstrip("-_. ")  # a table of a file, a pattern of files
-    path = Path("model" if data == "-" else Path(within).name or "model")
+    path = Path("model" if data == STANDARD else Path(within).name or "model")
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
     return f"{path.name}.sc"
+
+
+# -- options that contradict each other
+
+
+def refuse(request: Request, names: str, why: str) -> None:
+    """Raise a usage error at the first of these options that was given."""
+    for name in names.split():
+        if getattr(request, name) not in (None, (), {}):
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
+
+
+def check_model(request: Request) -> None:
+    """Refuse options that do not belong to the kind of model, and read the structure of a network."""
+    request.graph = None
+    if request.model in JOINT:
+        if request.net is not None:
+            raise click.UsageError(f"--net is a network already: leave out --model {request.model}")
+        why = f"is for predicting a target, which is an ordinary column with --model {request.model}"
+        refuse(request, "holdout folds calibrate unlabelled_weight expert", why)
+        if request.model == "network":
+            request.net = "search"
+    if request.in_sequences:
+        check_sequences(request)
+        return
+    if request.net is not None:
+        check_network(request)
+        request.graph = read_structure(request)
+        return
+    refuse(request, "hidden cut required forbidden max_parents", "needs --net")
+    if request.criterion == "bdeu":
+        raise click.UsageError("--criterion bdeu is for --net search; a number of classes is chosen by the others")
+    if str(request.prior).startswith(BDEU):
+        raise click.UsageError("--prior bdeu is for networks: --net")
+    check_classes(request)
+
+
+def check_classes(request: Request) -> None:
+    """Refuse options that contradict each other; documents in folders need no --target."""
+    searching = "classes criterion starts checkpoint"
+    if request.target is not None and request.model != "mixture":
+        refuse(request, searching, "is for finding classes; it cannot be given with --target")
+    elif request.model not in JOINT:
+        given = any(getattr(request, name) is not None for name in searching.split())
+        if given or not holds_classes(request.data):
+            refuse(request, "holdout folds calibrate unlabelled_weight expert model", "needs --target")
+    of_naive_bayes = "is for naive Bayes: give --model naive-bayes, or leave --model out"
+    if request.expert is not None:
+        refuse(request, "prior", "adds pseudo-counts as --expert does; give one of the two")
+    if request.model == "auto":
+        refuse(request, "calibrate expert", of_naive_bayes)
+    if request.model == "averaged":
+        refuse(request, "calibrate expert prior unlabelled_weight", of_naive_bayes)
+    if isinstance(request.classes, int):
+        refuse(request, "criterion", "chooses the number of classes, which --classes has given")
+
+
+def check_network(request: Request) -> None:
+    net = request.net = request.net.strip()
+    joint = request.model in JOINT
+    refuse(request, "classes checkpoint", "is for finding classes; it cannot be given with --net")
+    refuse(request, "calibrate unlabelled_weight expert", "is for naive Bayes; it cannot be given with --net")
+    if not joint:
+        refuse(request, "model", "is for naive Bayes; it cannot be given with --net")
+    if request.texts:
+        raise click.UsageError("a network has no columns of text, so options for them cannot be given with --net")
+    if request.target is None or joint:
+        refuse(request, "holdout folds", "needs --target")
+        if net in WITH_CLASS:
+            raise click.UsageError(f"--net {net} needs the class: --target COL")
+    if net != "search":
+        refuse(request, "required forbidden max_parents criterion", "needs --net search")
+    elif request.criterion not in (None, "bic", "bdeu"):
+        raise click.UsageError(f"--criterion {request.criterion} chooses a number of classes; --net search: bic, bdeu")
+    both = [f"{a}>{b}" for a, b in request.required if (a, b) in request.forbidden]
+    if both:
+        raise click.UsageError(f"{both[0]} is both --required and --forbidden")
+    if net in NETWORK_WORDS and request.hidden:
+        raise click.UsageError('--hidden needs edges, such as --net "Bag>Flavor, Bag>Wrapper": none are found for it')
+    if not request.hidden:
+        refuse(request, "starts", "with --net needs --hidden: only hidden nodes are searched for")
+
+
+def read_structure(request: Request) -> Any:
+    """The graph of --net, or None for a word; cycles and texts that are not edges are refused before data is read."""
+    option = "--required"
+    try:
+        networks.Graph.of(request.required)
+        option = "--net"
+        if request.net in NETWORK_WORDS or is_network_file(request.net):
+            return None
+        return network_structure.graph_of_text(request.net)
+    except DataError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def check_sequences(request: Request) -> None:
+    refuse(
+        request,
+        "classes net hidden cut required forbidden max_parents holdout folds calibrate unlabelled_weight expert model "
+        "spill engine",
+        "is for tables; it cannot be given with sequences",
+    )
+    if request.texts:
+        raise click.UsageError("options for columns of text cannot be given with sequences")
+    if request.states is None:
+        refuse(request, "target criterion starts kind checkpoint", "needs --states if DATA holds sequences")
+    elif any(getattr(request, name) is not None for name in ("context", "symbols", "ends")):
+        raise click.UsageError("--context, --symbols and --ends are for chains; they cannot be given with --states")
+    elif request.criterion not in (None, "evidence", "bic"):
+        raise click.UsageError(f"--criterion {request.criterion} is for classes; of states: evidence, bic")
+
+
+def check_run(request: Request) -> None:
+    """Refuse two ways to evaluate, a checkpoint that is not to be continued, and what an engine cannot do."""
+    if request.holdout is not None and request.folds is not None:
+        raise click.UsageError("--holdout and --folds cannot both be given")
+    if request.folds == 1:
+        raise click.UsageError("--folds 1 leaves nothing to learn from; give 2 or more, or 0 for none")
+    path = request.checkpoint
+    if request.resume and path is None:
+        raise click.UsageError("--resume needs --checkpoint FILE")
+    if path is not None and os.path.exists(path) and not request.resume:
+        raise click.UsageError(f"{path} is there already: give --resume to go on from it, or remove it")
+    if request.engine is None:
+        return
+    if request.engine.partition("=")[0] not in ("dask", "spark"):
+        raise click.UsageError(f"--engine {request.engine} is not known; give dask or spark, with =ADDRESS or without")
+    elsewhere = "needs all rows on one machine; it cannot be given with --engine"
+    refuse(request, "net calibrate expert spill", elsewhere)
+    if request.model == "averaged":
+        raise click.UsageError(f"--model averaged {elsewhere}")
+
+
+# -- columns of text
+
+
+def text_settings(request: Request) -> dict[str, Any]:
+    """The settings of the family `Text` that were given."""
+    found = {"model": request.text} | {name: getattr(request, name) for name in TEXT_SETTINGS}
+    if found["stop_words"] not in (None, "english"):
+        found["stop_words"] = read_stop_words(found["stop_words"])
+    return {setting: value for setting, value in found.items() if value is not None}
+
+
+def read_stop_words(path: str) -> tuple[str, ...]:
+    """The words of a file in lower case, with blanks or line ends between them."""
+    try:
+        raw = TextFile(path).whole()
+    except DataError as error:
+        raise DataError(f"--stop-words: {error}\n  Name a file of words, or use the built-in list: english") from None
+    words = () if b"\0" in raw else tuple(sorted(set(recoded(raw)[0].decode().lower().split())))
+    if not words:
+        raise DataError(f"{path} holds no stop words. Write one word per line, or use the built-in list: english")
+    return words
+
+
+def text_kinds(settings: Mapping[str, Any], table: Table) -> dict[Any, Any]:
+    """The family of every column of text; an error if settings are given and there is none."""
+    if not settings:
+        return {}
+    found = {key: table.schema[key].why for key in table.schema.texts}
+    if not found:
+        option = next(iter(settings)).replace("_", "-").replace("model", "text")
+        raise DataError(f"--{option} is about columns of text, and there is none. Declare one: --kind COL=text")
+    table.source.whys = found  # the reason why each is text stays, although it is declared from now on
+    return dict.fromkeys(found, Text(**settings))
+
+
+# -- learning
+
+Learned = tuple[Any, Callable[[Any], None], Callable[[], Any], Callable[[], Any]]
+"""A model, the function that saves it, and the functions that describe it as data and as a page."""
+
+
+def learn_table(request: Request, output: str, tell: Tell) -> Learned:
+    """Learn a model of classes, or a network."""
+    fitted, n_rows, beliefs = learn(request, tell)
+    outcome = FitOutcome(fitted, n_rows, output, request.data, request.form.options, beliefs)
+    record, page = fit_record, fit_page
+    if request.net is not None:
+        record, page = network_pages.network_fit_record, network_pages.network_fit_page
+    return fitted, partial(save_model, fitted), partial(record, outcome), partial(page, outcome)
+
+
+def learn(request: Request, tell: Tell) -> tuple[Any, int, Any]:
+    """The model, its number of rows, and an expert's beliefs compared with the data."""
+    with may_be_lines(request.data, request.form):
+        kinds, table = open_request(request, tell)
+    if (why := table.schema.unsaveable) is not None:
+        raise DataError(f"{request.data}: {why}")
+    digest = None if request.engine is not None else data_digest(request.data)  # which reads all of it
+    typed = map(without_password, click.get_current_context().meta.get(TYPED, []))
+    origin = Provenance(__version__, shlex.join(["softcount", *typed]), request.seed, request.data, digest)
+    beliefs = None
+    with open_runner(request) as runner:
+        wanted: Any
+        if request.net is None:
+            wanted = class_request(request, kinds, tell)
+        else:
+            wanted = network_request(request, kinds, table, tell)
+        first = None if request.expert is None else wanted.learn(table, runner)
+        if first is not None and first.interrupted:
+            fitted = front_door.complete(first, table, wanted, runner, origin)
+        else:
+            if first is not None:
+                table, wanted = add_expert(request, wanted, table, kinds, first)
+                beliefs = expert.expert_beside_data(request.expert, first)
+            fitted = front_door.fit(table, wanted, runner, origin)
+    notes = [*fitted.notes]
+    if request.net is not None and is_network_file(request.net):
+        notes.insert(0, f"of {request.net} the edges were taken, and nothing else")
+    by_option = naive_bayes_option(request)
+    if by_option is not None and request.target is not None and request.net is None and request.model is None:
+        notes.append(f"{by_option} is for naive Bayes, so standard naive Bayes predicts the classes.")
+    return replace(fitted, notes=notes), table.n_rows or 0, beliefs
+
+
+def open_runner(request: Request) -> AbstractContextManager[Any]:
+    """Threads of this process, or the workers of an engine."""
+    if request.engine is None:
+        return Threads(request.jobs, request.spill)
+    name, _, address = request.engine.partition("=")
+    connect: Callable[..., AbstractContextManager[Any]] = spark.session_at if name == "spark" else dask.connected
+    return connect(address or None, request.jobs)
+
+
+def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
+    """The declared kinds and the table to learn from; settles the target of the request.
+
+    The target of documents in folders is the folder, unless classes are to be found.
+    """
+    source = source_of(request.data, request.form, bytes_read(tell))
+    column = request.target if request.model in JOINT else None
+    if column is not None:
+        wording.refuse_unknown(source.keys, column, "target")
+        request.target = None
+    searching = request.model in JOINT or any(
+        getattr(request, name) is not None for name in ("classes", "criterion", "starts")
+    )
+    chosen = None if request.target is not None or searching else source.default_target
+    if chosen in request.kind:  # declared a feature, or ignored
+        chosen = None
+    request.target = chosen or request.target
+    if request.target is None:
+        for name in ("holdout", "folds", "calibrate", "unlabelled_weight", "expert"):
+            if getattr(request, name) is not None:
+                raise DataError(
+                    f"--{name.replace('_', '-')} needs something to predict, and {request.data} has no sub-folders "
+                    "that are its classes. Name a column: --target COL"
+                )
+    kinds, sides = declared(request.kind), {"target": request.target, "weight": request.weight}
+    table = table_of(source, kinds, request.form, **sides)
+    texts, notes = text_kinds(request.texts, table), table.notes
+    if texts:
+        kinds = declared({**request.kind, **texts})
+        table = table_of(source, kinds, request.form, **sides)
+        table.notes = notes
+    if column is not None:
+        notes.append(f"{column!r} is an ordinary column of the {request.model}: ask for it with query --of {column}")
+    if chosen:
+        notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
+    elif request.target is None and source.default_target not in (None, *request.kind):
+        notes.append("the sub-folders are not used: classes are looked for")
+    return kinds, table
+
+
+def naive_bayes_option(request: Request) -> str | None:
+    """An option that is for naive Bayes, which then predicts the classes unless --model says otherwise."""
+    given = {name: getattr(request, name) for name in ("prior", "expert", "calibrate", "unlabelled_weight")}
+    given["estimate"] = None if request.estimate == "mean" else request.estimate
+    return next((f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None), None)
+
+
+def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest:
+    known = request.target is not None
+    plan = Plan(
+        declared=kinds,
+        prior=(1.0 if known else "row") if request.prior is None else request.prior,
+        estimate=request.estimate,
+        unlabelled_weight=request.unlabelled_weight,
+        stop=Stop(accelerate=True),
+        target=request.target,
+        watch=starts_told(tell, "unlabelled rows") if known else starts_told(tell),
+    )
+    tried: dict[str, Any] = {"folds": request.folds, "holdout": request.holdout, "seed": request.seed}
+    if not known:
+        number = request.classes if isinstance(request.classes, int) else None
+        starts = mixture.Starts(number or 1, n_init=request.starts or STARTS, seed=request.seed)
+        search = ClassSearch(starts, None if number else request.criterion or CRITERION)
+        return ClassRequest(plan, search, checkpoint=request.checkpoint, **tried)
+    averaged = aode.AodePlan() if request.model == "averaged" else None
+    ensemble = naive_bayes_option(request) is None if request.model is None else request.model == "auto"
+    return ClassRequest(plan, calibration=request.calibrate, aode=averaged, ensemble=ensemble, **tried)
+
+
+def add_expert(
+    request: Request, wanted: ClassRequest, table: Table, kinds: Declared, first: Fitted
+) -> tuple[Table, ClassRequest]:
+    """The table with the categories that an expert's beliefs name, and the request with the beliefs as its prior."""
+    prior = expert.expert_prior(request.expert, first)
+    levels = {key: list(belief.levels) for key, belief in prior.items() if belief.levels is not None}
+    again = table_of(table.source, kinds, request.form, target=request.target, weight=request.weight, levels=levels)
+    again.notes = table.notes
+    return again, replace(wanted, plan=replace(wanted.plan, prior=prior))
+
+
+# -- networks
+
+
+def network_request(request: Request, kinds: Declared, table: Table, tell: Tell) -> Any:
+    """The request for a network; names that are neither columns nor hidden nodes are refused."""
+    if kinds.blocks:
+        name = ",".join(map(str, next(iter(kinds.blocks))))
+        raise DataError(f"--kind {name}=...: a network has no blocks of columns, only columns. Leave that out.")
+    graph = read_network(request.net).graph if is_network_file(request.net) else request.graph
+    check_names(request, graph, table)
+    prior = ("row" if request.net == "tan" else 1.0) if request.prior is None else request.prior
+    word, _, rows = str(prior).partition(":")
+    prior, sample_size = (word, float(rows or 1)) if word == BDEU else (prior, 1.0)
+    plan = Plan(
+        declared=kinds, prior=prior, estimate=request.estimate, stop=Stop(accelerate=True), target=request.target,
+        watch=starts_told(tell),
+    )  # fmt: skip
+    return network.NetworkRequest(
+        plan, request.net if graph is None else graph,
+        network_structure.SearchSettings(
+            request.criterion or "bic", request.required, request.forbidden, request.max_parents
+        ),
+        request.hidden, request.cut, prior, sample_size,
+        network_learning.GraphStarts(request.starts or STARTS, request.seed),
+        intervals=FINE_INTERVALS if request.model == "network" else None,
+        folds=network.FOLDS if request.folds is None else request.folds, holdout=request.holdout, seed=request.seed,
+    )  # fmt: skip
+
+
+def check_names(request: Request, graph: Any, table: Table) -> None:
+    """Refuse names that are neither columns nor hidden nodes, and columns of the wrong kind."""
+    target = request.target
+    if table.schema.texts:
+        key = table.schema.texts[0]
+        raise DataError(f"column {key!r} is text, which no network holds. Leave it out: --kind {key}=ignore")
+    columns = [str(key) for key in (*table.keys, *([] if target is None else [target]))]
+    if graph is not None:
+        check_graph(request, graph, table, columns)
+    edges = {"--required": request.required, "--forbidden": request.forbidden}
+    named = {"--cut": list(request.cut), **{option: [x for edge in own for x in edge] for option, own in edges.items()}}
+    for option, names in named.items():
+        for name in names:
+            if name not in columns:
+                raise DataError(f"{option}: the table has no column {name!r}. {suggestion(name, columns)}")
+    for name in request.cut:
+        if name == target or not table.schema[name].kind.numeric:
+            kind = "the target" if name == target else table.schema[name].kind
+            raise DataError(f"--cut: column {name!r} is {kind}. Only numbers are cut (--kind {name}=normal is one).")
+
+
+def check_graph(request: Request, graph: Any, table: Table, columns: list[str]) -> None:
+    for name in request.hidden:
+        if name in columns:
+            raise DataError(f"--hidden: {name!r} is a column of the table, so it is not hidden. Give another name.")
+        if name not in graph.number:
+            raise DataError(f"--hidden: {name!r} is in no edge of --net.")
+    for name in map(str, graph.names):
+        if name not in columns and name not in request.hidden:
+            hint = f"A node that no column shows is declared so: --hidden {name}=2"
+            raise DataError(f"--net: the table has no column {name!r}. {suggestion(name, columns)}\n  {hint}")
+        if name in table.keys and not table.schema[name].used:
+            why = table.schema[name].why
+            hint = f"To keep it: --kind {name}=categorical"
+            if why == NO_VALUES:
+                hint = f"Take it out of --net, or put a hidden node of another name in its place: --hidden {name}2=2"
+            raise DataError(f"--net: column {name!r} is left out ({why}). {hint}")
+    if request.target is not None and request.target not in graph.number:
+        raise DataError(f"--target {request.target!r} is in no edge of --net, so the network could not predict it.")
+
+
+# -- sequences
+
+
+def learn_sequences(request: Request, output: str, tell: Tell) -> Learned:
+    """Learn a hidden Markov model with --states, otherwise a Markov chain."""
+    sequences = read_sequences(request, request.weight, request.symbols, bytes_read(tell))
+    if request.states is None:
+        prior = "kneser-ney" if request.prior is None else request.prior
+        model = markov_chain.MarkovChain(1 if request.context is None else request.context, prior, bool(request.ends))
+        model.fit(sequences)
+    else:
+        families = declared(request.kind)
+        ignored = {key: "ignore" for key, kind in families.forced.items() if kind == "ignore"}
+        model = hidden_markov.HiddenMarkov(
+            request.states, kinds={**families.families, **ignored} or None,
+            prior="row" if request.prior is None else request.prior, estimate=request.estimate,
+            criterion=request.criterion or CRITERION, n_init=request.starts or STARTS,
+            missing=request.form.missing or None, n_jobs=request.jobs, random_state=request.seed,
+            checkpoint=request.checkpoint,
+        )  # fmt: skip
+        model._watch, model._keep_checkpoint = starts_told(tell), True
+        model.fit(sequences, request.target)
+    record, page = partial(sequence_pages.sequence_record, model), partial(sequence_pages.sequence_page, model)
+    return getattr(model, "fitted_", model), model.save, record, page
+
+
+# -- interrupts
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let the first Ctrl-C end the search for classes with the best model so far, and the second end the process.
+
+    Other signals that interrupt do the same. Signals that the process ignores (nohup) stay ignored.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    numbers = [one for one in signal.valid_signals() if main and signal.getsignal(one) is signal.default_int_handler]
+
+    def interrupt(number: int, frame: Any) -> None:
+        _handle_signals(numbers, stop)
+        raise KeyboardInterrupt
+
+    def stop(number: int, frame: Any) -> None:
+        print_message("error: interrupted twice; nothing was saved")
+        raise SystemExit(INTERRUPTED)
+
+    _handle_signals(numbers, interrupt)
+    try:
+        with interrupts_end(False):
+            yield
+    finally:
+        _handle_signals(numbers, signal.default_int_handler)
+
+
+def _handle_signals(numbers: Iterable[int], handler: Callable[[int, Any], Any]) -> None:
+    for number in numbers:
+        signal.signal(number, handler)

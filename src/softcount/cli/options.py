@@ -1,11 +1,13 @@
-"""Options that several commands share, how their text is understood, and how loud a command is."""
+"""Options as data: how each is written, its meaning, and how its text becomes a value. Loads nothing heavy."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import wraps
+from itertools import pairwise
+from math import inf
+from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import click
@@ -17,17 +19,40 @@ from softcount.estimators.parameters import PARAMETERS, Parameter
 from softcount.pictures.text import format_list
 from softcount.sources.source import CONTENT_DECIDES, ORDERS, FileFormat
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Record = TypeVar("Record")
+
+
+def option(spec: str, help: str = "", *, parameter: str = "", unset: str = "", **settings: Any) -> click.Option:
+    """An option as its help shows it, such as "-o,--output FILE"; without a metavar and a type it is a flag.
+
+    `parameter` names the parameter of estimators that the option sets: its declaration gives type, range and help.
+    `unset` describes what happens if the option is not given.
+    """
+    flags, _, metavar = spec.partition(" ")
+    if parameter:
+        declared = PARAMETERS[parameter]
+        help = help or declared.help
+        kind = parameter_type(declared)
+        settings = settings if kind is None else {"type": kind} | settings
+    if isinstance(settings.get("type"), tuple):
+        settings["type"] = click.Choice(settings["type"])
+    if metavar:
+        settings["metavar"] = metavar
+    settings.setdefault("is_flag", not metavar and "type" not in settings)
+    help += " May be repeated." if settings.get("multiple") else ""
+    help += f"  [default: {unset}]" if unset else ""
+    return click.Option(flags.split(","), help=help, show_default="default" in settings, **settings)
 
 
 def parameter_type(parameter: Parameter) -> Any:
-    """How the text of an option becomes a value of an estimator's parameter."""
+    """The click type of a declared parameter; None for one that estimators check themselves."""
     words = [word for word in parameter.words if word is not None]
     if parameter.type is None:
         return click.Choice(words)
+    if parameter.type not in (int, float):
+        return None
     if not words:
-        kind: Any = click.IntRange if parameter.type is int else click.FloatRange
-        return kind(parameter.least)
+        return click.IntRange(int(parameter.least)) if parameter.type is int else click.FloatRange(parameter.least)
 
     def read(text: str) -> Any:
         number = as_number(int, text)
@@ -40,103 +65,132 @@ def parameter_type(parameter: Parameter) -> Any:
     return read
 
 
-def parameter_option(name: str, *flags: str, **how: Any) -> Callable[[Command], Command]:
-    """The option that sets a parameter of estimators, with its type, range and meaning."""
-    parameter: Parameter = PARAMETERS[name]
-    given = {"type": parameter_type(parameter), "help": parameter.help} | how
-    return click.option(*flags, **given)
+def as_number(read: Callable[[str], float], text: str) -> float:
+    """The number that a text is; -1 if it is not a number."""
+    try:
+        return read(text)
+    except ValueError:
+        return -1
 
 
-def shown_address(ctx: click.Context, param: click.Parameter, data: str | None) -> str | None:
-    """DATA; the address of a database without its password, which is for connecting only."""
+class Request(SimpleNamespace):
+    """The values of a command's arguments and options, by name.
+
+    Options about the format of DATA are collected in `form`, those about sequences in `layout`, and those about
+    decisions in `decide`.
+    """
+
+    model: str
+    data: Any
+    output: str | None
+    json: bool
+    seed: int
+    form: InputFormat
+    layout: SequenceForm
+    decide: DecisionRequest
+
+    @classmethod
+    def collect(cls, values: dict[str, Any]) -> Request:
+        if "missing" in values:
+            values["form"] = InputFormat.of(values)
+        if "steps" in values:
+            values["layout"] = _take(SequenceForm, values)
+        if "cost" in values:
+            values["decide"] = _take(DecisionRequest, values)
+        return cls(**values)
+
+
+def _take(record: type[Record], values: dict[str, Any]) -> Record:
+    fields: tuple[str, ...] = record.__struct_fields__  # type: ignore[attr-defined]
+    return record(**{name: values.pop(name) for name in fields if name in values})
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A similar name, or the names that there are.
+
+    >>> suggestion("incom", ["age", "income"])
+    "Did you mean 'income'?"
+    """
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"It has {format_list(names, most=20)}."
+
+
+def find_name(known: Mapping[str, Any], name: str, flag: str, there_is_no: str = "the model has no column") -> Any:
+    """The object of that name; otherwise an error of the option with a suggestion."""
+    if name not in known:
+        raise DataError(f"{flag}: {there_is_no} {name!r}.\n  {suggestion(name, known)}")
+    return known[name]
+
+
+# -- arguments and options of several commands
+
+
+def _hide_password(ctx: click.Context, param: click.Parameter, data: str | None) -> str | None:
     return None if data is None else address_of(data)
 
 
-data_argument = click.argument("data", metavar="DATA", callback=shown_address)
-optional_data_argument = click.argument("data", metavar="[DATA]", required=False, callback=shown_address)
-model_argument = click.argument("model", metavar="MODEL")
-json_option = click.option("--json", "json_wanted", is_flag=True, help="Answer with one JSON document.")
-seed_option = click.option(
-    "--seed",
+DATA = click.Argument(["data"], metavar="DATA", callback=_hide_password)
+OPTIONAL_DATA = click.Argument(["data"], metavar="[DATA]", required=False, callback=_hide_password)
+MODEL = click.Argument(["model"], metavar="MODEL")
+JSON = option("--json", "Print one JSON document.")
+SEED = option(
+    "--seed N",
+    "Seed of every random choice; the same seed gives the same result.",
     type=click.IntRange(0, 2**32 - 1),
-    metavar="N",
     default=0,
-    show_default=True,
-    help="Seed of every random choice; the same seed gives the same answer.",
 )
-given_option = click.option(
-    "--given",
-    "given",
-    multiple=True,
-    metavar="COL=VALUE",
-    help="What is known of a column: a=5, a=1..5, 'a>5', 'a=x|y', 'a!=x'. May be repeated.",
-)
+GIVEN = option("--given COL=VALUE", "Condition on a column: a=5, a=1..5, 'a>5', 'a=x|y', 'a!=x'.", multiple=True)
+DIGITS = option("--digits N", "Round numbers to N digits after the point.", type=click.IntRange(0, 17))
 
 
-def output_option(help_text: str, required: bool = False) -> Callable[[Command], Command]:
-    """Where to write the result."""
-    return click.option("-o", "--output", "output", metavar="FILE", required=required, help=help_text)
+def output_option(help: str, **settings: Any) -> click.Option:
+    return option("-o,--output FILE", help, **settings)
 
 
-rows_output_option = output_option("Write here instead of to standard output (CSV; Parquet if it ends in .parquet).")
-digits_option = click.option(
-    "--digits", type=click.IntRange(0, 17), metavar="N", help="Round numbers to N digits after the point."
-)
-keep_option = click.option(
-    "--keep",
-    multiple=True,
-    metavar="COLS|all",
-    help="Begin lines with these columns of DATA (a,b,c), or with all. May be repeated.",
-)
+ROWS_OUTPUT = output_option("Output file: CSV, or Parquet if it ends in .parquet.", unset="CSV on standard output")
 
 
-# -- how DATA is read
+# -- the format of DATA
 
 
 TextUnit = Literal["lines", "document"]
-"""Each line of DATA is a document, or the whole of it is one."""
-FILE_PARTS = tuple(part for part in FileFormat.__struct_fields__)
-FORMAT_OPTIONS = (
-    click.option(
-        "--missing",
-        "missing",
+"""Whether each line of DATA is a document, or all of it is one."""
+
+FORMAT = (
+    option(
+        "--missing WORD",
+        "A cell that means missing, in addition to the usual ones (empty, NA, N/A, NaN, null, None, ?, ...).",
         multiple=True,
-        metavar="WORD",
-        help="A cell that means missing, besides the usual (empty, NA, N/A, NaN, null, None, ?, ...). May be repeated.",
     ),
-    click.option(
-        "--only-missing", "only_missing", multiple=True, metavar="WORD", help="The same, instead of the usual ones."
-    ),
-    click.option(
+    option("--only-missing WORD", "A cell that means missing, instead of the usual ones.", multiple=True),
+    option(
         "--header/--no-header",
-        "header",
+        "Whether the first line names the columns. Without names, columns are c1, c2, ...",
+        unset="detected",
+        is_flag=True,
         default=None,
-        help="The first line names the columns, or is data (columns are c1, c2, ...).  [default: what it looks like]",
     ),
-    click.option("--names", "names", metavar="A,B,C", help="What the columns are called, in order."),
-    click.option("--delimiter", "delimiter", metavar="CHAR", help="What parts the cells: a character, tab, or spaces."),
-    click.option("--decimal", "decimal", type=click.Choice([".", ","]), help="The mark before a number's decimals."),
-    click.option("--dates", "dates", type=click.Choice(list(ORDERS)), help="The order of the parts of a date."),
-    click.option("--encoding", "encoding", metavar="NAME", help="How letters are written: utf-8, cp1252, utf-16, ..."),
-    click.option("--skip-lines", "skip_lines", type=click.IntRange(0), metavar="N", help="Leave out the first lines."),
-    click.option("--comment", "comment", metavar="SIGN", help="Leave out lines that begin so."),
-    click.option("--file-column", "file_column", metavar="COL", help="A column for the name of a row's file."),
-    click.option(
-        "--sql",
-        "sql",
-        metavar="QUERY",
-        help="The rows of a query; DATA is a file of SQLite or DuckDB, or postgresql://USER@HOST/NAME.",
+    option("--names A,B,C", "Column names, in order."),
+    option("--delimiter CHAR", "Field delimiter: a character, tab, or spaces."),
+    option("--decimal", "Decimal mark.", type=(".", ",")),
+    option("--dates", "Order of day, month and year in dates.", type=tuple(ORDERS)),
+    option("--encoding NAME", "Character encoding: utf-8, cp1252, utf-16, ..."),
+    option("--skip-lines N", "Number of lines to skip at the start.", type=click.IntRange(0)),
+    option("--comment PREFIX", "Ignore lines starting with this prefix."),
+    option("--file-column COL", "Add a column of this name that holds the file of each row."),
+    option(
+        "--sql QUERY", "Read the rows of a query; DATA is an SQLite or DuckDB file, or postgresql://USER@HOST/NAME."
     ),
-    click.option("--lines", "lines", is_flag=True, help="Each line of DATA is a document."),
-    click.option("--document", "document", is_flag=True, help="The whole of DATA is one document."),
+    option("--lines", "Each line of DATA is a document."),
 )
+DOCUMENT = option("--document", "All of DATA is one document.")
 
 
 class InputFormat(Struct, frozen=True):
-    """How the cells and lines of DATA are read, and what a document is: None where the content decides.
+    """The format of DATA; what is None or empty is detected.
 
-    `default_unit` is what a document is in a file that is no table, where text is all that the model reads. With `sql`
-    DATA is a database, and its rows are those of the query.
+    `default_unit` is the unit of documents in a file that is not a table, if the model reads nothing but text.
     """
 
     missing: tuple[str, ...] = ()
@@ -146,57 +200,33 @@ class InputFormat(Struct, frozen=True):
     default_unit: TextUnit = "lines"
     sql: str | None = None
 
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> InputFormat:
+        """Take the options of the format out of the values of a command."""
+        said = {name: values.pop(name) for name in FileFormat.__struct_fields__}
+        lines, document = values.pop("lines"), values.pop("document", False)
+        file = FileFormat.of(**{name: value for name, value in said.items() if value is not None})
+        if lines and document:
+            raise click.UsageError("--lines and --document cannot both be given")
+        unit: TextUnit | None = "document" if document else "lines" if lines else None
+        sql = values.pop("sql")
+        if sql is not None and unit is not None:
+            raise click.UsageError("--sql is for rows of a table: leave out --lines and --document")
+        return cls(values.pop("missing"), values.pop("only_missing"), file, unit, sql=sql)
+
     @property
-    def is_asked_for(self) -> bool:
-        """Whether anything was said of how to read DATA."""
+    def is_given(self) -> bool:
         return bool(self.missing or self.only_missing or self.file.document or self.unit or self.sql)
-
-    def words(self, usual: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """The cells that mean missing: the usual ones, or a model's own, and those added; or those asked for alone."""
-        from softcount.table import MISSING
-
-        return self.only_missing or (*(MISSING if usual is None else usual), *self.missing)
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What to say again on the command line, for other commands to read DATA the same way."""
+        """The options with which other commands read DATA in the same way."""
         query = () if self.sql is None else ("--sql", shlex.quote(self.sql))
         return (*query, f"--{self.unit}") if self.unit else query
 
 
-def format_options(document: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """How DATA is read, which the command gets as `form`, an `InputFormat`; `document` where it may be a single one."""
-
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def with_form(**asked: Any) -> None:
-            said = {name: asked.pop(name) for name in FILE_PARTS}
-            file = FileFormat.of(**{name: value for name, value in said.items() if value is not None})
-            unit = unit_of(asked.pop("lines"), asked.pop("document", False))
-            form = InputFormat(asked.pop("missing"), asked.pop("only_missing"), file, unit, sql=asked.pop("sql"))
-            if form.sql is not None and unit is not None:
-                raise click.UsageError("--sql is for rows of a table: leave out --lines and --document")
-            command(form=form, **asked)
-
-        for option in reversed(FORMAT_OPTIONS if document else FORMAT_OPTIONS[:-1]):
-            with_form = option(with_form)
-        return with_form
-
-    return decorated
-
-
-def unit_of(lines: bool, document: bool) -> TextUnit | None:
-    """What a document is; None where the content of DATA decides."""
-    if lines and document:
-        raise click.UsageError("--lines and --document cannot both be given")
-    return "document" if document else "lines" if lines else None
-
-
-def understood_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Column -> kind. A column's name may itself hold "=", a kind never does, so the last one divides.
-
-    "auto" alone is for every column that is not named, and stands beside no name.
-    """
+def _read_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Kinds by column. A column's name may contain "=", a kind never does. "auto" alone has the column ""."""
     kinds: dict[str, str] = {}
     for text in texts:
         if text == "auto":
@@ -210,49 +240,16 @@ def understood_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[st
     return kinds
 
 
-kind_option = click.option(
-    "--kind",
-    "kinds",
+KIND = option(
+    "--kind COL=KIND",
+    "Declare the kind of a column (categorical, normal, poisson, text, ..., ignore), or of a block of columns "
+    "(x,y=multinormal). COL=auto picks the best-fitting distribution of a column, auto alone that of all columns.",
     multiple=True,
-    metavar="COL=KIND",
-    callback=understood_kinds,
-    help="Declare a column's kind (categorical, normal, poisson, text, ..., ignore), or a block of columns' "
-    "(x,y=multinormal). `auto` lets the rows choose a column's density, alone those of all. May be repeated.",
+    callback=_read_kinds,
 )
 
 
-def as_number(read: Callable[[str], float], text: str) -> float:
-    """The number that a text is; -1 where it is none."""
-    try:
-        return read(text)
-    except ValueError:
-        return -1
-
-
-class HeadedCommand(click.Command):
-    """A command some of whose options stand in its help under a heading of their own."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options in the help, those with a heading of their own last."""
-        parts: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            if record is not None:
-                parts.setdefault(getattr(param, "heading", "Options"), []).append(record)
-        for heading, records in parts.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
-
-
-def headed_option(heading: str) -> type[click.Option]:
-    """The class of options that are listed under a heading."""
-    return type("HeadedOption", (click.Option,), {"heading": heading})
-
-
-# -- how DATA holds sequences
-
-
-SEQUENCES = headed_option("Sequences")
+# -- sequences
 
 
 class SequenceForm(Struct, frozen=True):
@@ -263,184 +260,215 @@ class SequenceForm(Struct, frozen=True):
     steps: str | None = None
 
     @property
-    def is_asked_for(self) -> bool:
-        return any(said is not None for said in (self.sequence, self.order, self.steps))
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """What to say again on the command line, for other commands to read DATA the same way."""
-        said = (("sequence", self.sequence), ("order", self.order), ("steps", self.steps))
-        return tuple(word for name, value in said if value is not None for word in (f"--{name}", value))
+    def is_given(self) -> bool:
+        return self != SequenceForm()
 
     def refuse(self, model: str) -> None:
-        """Raise where sequences are asked for of a model of rows."""
-        if self.is_asked_for:
-            raise DataError(f"{model}: no model of sequences. Leave out {self.options[0]}.")
+        """Raise an error if an option for sequences is given for a model of rows."""
+        for name in self.__struct_fields__:
+            if getattr(self, name) is not None:
+                raise DataError(f"{model}: no model of sequences. Leave out --{name}.")
 
 
-def sequence_form(command: Callable[..., None]) -> Callable[..., None]:
-    """How DATA holds sequences, which the command gets as `layout`, a `SequenceForm`."""
-
-    @click.option(
-        "--sequence", cls=SEQUENCES, metavar="COL", help="The column that says which sequence a row is a step of."
-    )
-    @click.option(
-        "--order", cls=SEQUENCES, metavar="COL", help="The column that says in which order: a number, a date or a time."
-    )
-    @click.option(
+SEQUENCES = (
+    option("--sequence COL", "The column that identifies the sequence of a row."),
+    option("--order COL", "The column that orders the steps of a sequence: a number, a date or a time."),
+    option(
         "--steps",
-        cls=SEQUENCES,
-        type=click.Choice(("characters", "words")),
-        help="DATA is text, each line a sequence of these; with --sequence file, all of it.",
-    )
-    @wraps(command)
-    def with_layout(sequence: str | None, order: str | None, steps: str | None, **asked: Any) -> None:
-        command(layout=SequenceForm(sequence, order, steps), **asked)
-
-    return with_layout
+        "DATA is text, and each line is a sequence of these; with --sequence file, all of it is one.",
+        type=("characters", "words"),
+    ),
+)
 
 
-# -- what mistakes cost, how frequent classes are, and thresholds
-
+# -- decisions: costs of errors, shares of classes, thresholds
 
 PRIOR_WORDS = ("uniform", "estimate")
 
+DECISIONS = (
+    option(
+        "--cost TRUE,DECIDED=N",
+        "Cost of deciding for one class if another is true; rows get the class of the lowest expected cost. Errors "
+        "that are not named cost 1.",
+        multiple=True,
+    ),
+    option(
+        "--prior CLASS=SHARE",
+        "Share of a class among these rows, if it differs from training; or uniform, or estimate (from these rows).",
+        multiple=True,
+    ),
+)
+THRESHOLD = option(
+    "--threshold CLASS=P", "Decide for CLASS from this probability on, otherwise for the most probable other class."
+)
+
 
 class DecisionRequest(Struct, frozen=True):
-    """What was asked: costs as TRUE,DECIDED=COST, shares as CLASS=SHARE or a word, a threshold as CLASS=P."""
+    """Costs as TRUE,DECIDED=COST, shares of classes as CLASS=SHARE or one word, and a threshold as CLASS=P."""
 
-    costs: tuple[str, ...] = ()
+    cost: tuple[str, ...] = ()
     prior: tuple[str, ...] = ()
     threshold: str | None = None
 
     def __post_init__(self) -> None:
-        if self.costs and self.threshold is not None:
+        if self.cost and self.threshold is not None:
             raise click.UsageError("--cost and --threshold each decide by themselves: give one of them")
         if len(self.prior) > 1 and any(text in PRIOR_WORDS for text in self.prior):
             raise click.UsageError("--prior is shares, or one word: uniform, estimate")
 
-    def cost_pairs(self, names: Sequence[Any]) -> dict[tuple[Any, Any], float] | None:
-        """Costs by (true class, class decided for); None where nobody asked."""
-        return dict(_costs(self.costs, names)) if self.costs else None
+    def costs(self, names: Sequence[Any]) -> dict[tuple[Any, Any], float] | None:
+        """Costs by (true class, predicted class); None if none are given.
+
+        Names of classes may contain commas: the comma between two known classes divides.
+        """
+        found: dict[tuple[Any, Any], float] = {}
+        known = {str(name) for name in names}
+        for text in self.cost:
+            pair, sign, value = text.rpartition("=")
+            splits = [(pair[:at], pair[at + 1 :]) for at, char in enumerate(pair) if char == ","]
+            if not sign or not splits:
+                raise click.UsageError(f"--cost {text!r} is not TRUE,DECIDED=COST, such as ill,well=10")
+            true, decided = next((both for both in splits if known.issuperset(both)), splits[0])
+            classes = find_class("--cost", true, names), find_class("--cost", decided, names)
+            found[classes] = _number("--cost", value)
+        return found or None
 
     def shares(self, names: Sequence[Any]) -> Any:
-        """The prior as the library takes it; None where nobody asked."""
+        """Shares by class, or a word; None if none are given."""
         if len(self.prior) == 1 and self.prior[0] in PRIOR_WORDS:
             return self.prior[0]
         return dict(class_numbers("--prior", self.prior, names)) if self.prior else None
 
 
-def class_numbers(option: str, texts: Iterable[str], names: Sequence[Any]) -> Iterator[tuple[Any, float]]:
-    """A class and its number for each CLASS=NUMBER; a class may hold "=", a number does not."""
+def class_numbers(flag: str, texts: Iterable[str], names: Sequence[Any]) -> Iterator[tuple[Any, float]]:
+    """Class and number of each CLASS=NUMBER; the name of a class may contain "="."""
     for text in texts:
         name, sign, value = text.rpartition("=")
         if not sign:
-            raise click.UsageError(f"{option} {text!r} is not CLASS=NUMBER, such as yes=0.1")
-        yield _class(option, name, names), _number(option, value)
+            raise click.UsageError(f"{flag} {text!r} is not CLASS=NUMBER, such as yes=0.1")
+        yield find_class(flag, name, names), _number(flag, value)
 
 
-def _costs(texts: Iterable[str], names: Sequence[Any]) -> Iterator[tuple[tuple[Any, Any], float]]:
-    """Pair and cost of each TRUE,DECIDED=COST; names may hold commas, so the comma that parts two classes counts."""
-    known = {str(name) for name in names}
-    for text in texts:
-        pair, sign, value = text.rpartition("=")
-        cuts = [place for place, char in enumerate(pair) if char == ","]
-        if not sign or not cuts:
-            raise click.UsageError(f"--cost {text!r} is not TRUE,DECIDED=COST, such as ill,well=10")
-        both = [cut for cut in cuts if pair[:cut] in known and pair[cut + 1 :] in known]
-        cut = (both or cuts)[0]
-        true, decided = (_class("--cost", part, names) for part in (pair[:cut], pair[cut + 1 :]))
-        yield (true, decided), _number("--cost", value)
+def find_class(flag: str, text: str, names: Sequence[Any]) -> Any:
+    return find_name({str(name): name for name in names}, text, flag, "there is no class")
 
 
-def _class(option: str, text: str, names: Sequence[Any]) -> Any:
-    known = {str(name): name for name in names}
-    if text not in known:
-        raise DataError(f"{option}: there is no class {text!r}.\n  {suggestion(text, known)}")
-    return known[text]
-
-
-def _number(option: str, text: str) -> float:
+def _number(flag: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise click.UsageError(f"{option}: {text!r} is not a number") from None
+        raise click.UsageError(f"{flag}: {text!r} is not a number") from None
 
 
-DECISION_OPTIONS = (
-    click.option(
-        "--cost",
-        "costs",
-        multiple=True,
-        metavar="TRUE,DECIDED=N",
-        help="What deciding for a class costs where another is true; decide by the lowest expected cost. Mistakes not "
-        "named cost 1. May be repeated.",
-    ),
-    click.option(
-        "--prior",
-        "prior",
-        multiple=True,
-        metavar="CLASS=SHARE",
-        help="How frequent a class is among these rows, if not as in training; or: uniform, estimate (from the rows "
-        "themselves). May be repeated.",
-    ),
-    click.option(
-        "--threshold",
-        "threshold",
-        metavar="CLASS=P",
-        help="Decide for CLASS from this probability on, else for the likeliest other class.",
-    ),
-)
+# -- values of options of fit
+
+BDEU = "bdeu"
+"""The prior of networks: rows that the cells of each table share; bdeu:10 says how many."""
+PRIORS = ("auto", "flat", "jeffreys", "row")
+
+Edges = tuple[tuple[str, str], ...]
 
 
-def decision_options(command: Callable[..., None]) -> Callable[..., None]:
-    """How classes are decided for, which the command gets as `decide`."""
-
-    @wraps(command)
-    def with_request(costs: tuple[str, ...], prior: tuple[str, ...], threshold: str | None, **asked: Any) -> None:
-        command(decide=DecisionRequest(costs, prior, threshold), **asked)
-
-    for option in reversed(DECISION_OPTIONS):
-        with_request = option(with_request)
-    return with_request
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """What the person may have meant.
-
-    >>> suggestion("incom", ["age", "income"])
-    "Did you mean 'income'?"
-    """
-    names = list(known)
-    near = get_close_matches(name, names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"It has {format_list(names, most=20)}."
+def read_prior(text: str) -> float | str:
+    word, _, rows = text.partition(":")
+    if text in PRIORS or (word == BDEU and 0 < as_number(float, rows or "1") < inf):
+        return text
+    number = as_number(float, text)
+    if not 0 <= number < inf:
+        words = f"{', '.join(PRIORS)}, bdeu, bdeu:10"
+        raise click.BadParameter(f"{text!r} is neither a number from 0 up nor one of {words}")
+    return number
 
 
-# -- how much is said in addition to the results: -q and -v, before a command or after it
+def read_ngrams(text: str) -> tuple[int, int]:
+    """The shortest and longest run of words that is counted: "1-2", or "2" for pairs alone."""
+    from softcount.text.words import LONGEST_RUN
+
+    low, dash, high = text.partition("-")
+    found = int(as_number(int, low)), int(as_number(int, high if dash else low))
+    if not 1 <= found[0] <= found[1] <= LONGEST_RUN:
+        most = f"of at most {LONGEST_RUN:,} words"
+        raise click.BadParameter(f"{text!r} is not a shortest and a longest run {most}, such as 1-2")
+    return found
 
 
-KEY = "softcount.loudness"
-QUIET, USUAL, LOUD = -1, 0, 1
+def read_document_limit(text: str) -> int | float:
+    """A number of documents (3) or a share of them (0.5)."""
+    found = as_number(int if text.isdecimal() else float, text)
+    if found < 0 or (isinstance(found, float) and not found <= 1):
+        raise click.BadParameter(f"{text!r} is neither a number of documents (3) nor a share of them (0.5)")
+    return found
 
 
-def _keep_loudness(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if not asked:
-        return
-    wanted = QUIET if param.name == "quiet" else LOUD
-    if ctx.meta.setdefault(KEY, wanted) != wanted:
+def read_edges(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Edges:
+    found: list[tuple[str, str]] = []
+    for part in ",".join(texts).split(",") if texts else ():
+        edge = tuple(name.strip() for name in part.replace("->", ">").split(">"))
+        if len(edge) != 2 or not all(edge) or edge[0] == edge[1]:
+            raise click.BadParameter(f"{part.strip()!r} is not an edge, such as A>B", ctx, param)
+        found.append((edge[0], edge[1]))
+    return tuple(dict.fromkeys(found))
+
+
+def by_name(read: Callable[[str], Any], example: str) -> Callable[..., dict[str, Any]]:
+    """A callback that reads NAME=VALUE texts; a name may contain "=", so the last one divides."""
+
+    def collect(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for text in texts:
+            name, _, said = text.rpartition("=")
+            value = read(said) if name else None
+            if value is None:
+                raise click.BadParameter(f"{text!r} is not {example}", ctx, param)
+            if name in found:
+                raise click.BadParameter(f"{name!r} is given twice", ctx, param)
+            found[name] = value
+        return found
+
+    return collect
+
+
+def read_categories(text: str) -> int | str | tuple[str, ...] | None:
+    """The number of categories of a hidden node, their names, or "auto"; None if it is none of these."""
+    if text == "auto":
+        return text
+    if text.isdecimal():
+        return int(text) if 2 <= int(text) <= 1_000_000 else None
+    names = tuple(name.strip() for name in text.split(","))
+    return names if len(names) >= 2 and all(names) and len(set(names)) == len(names) else None
+
+
+def read_bins(text: str) -> int | tuple[float, ...] | None:
+    """The number of bins of a column, or their inner edges; None if it is neither."""
+    if text.isdecimal():
+        return int(text) if int(text) >= 2 else None
+    try:
+        edges = tuple(map(float, text.split(",")))
+    except ValueError:
+        return None
+    rising = all(-inf < low < high < inf for low, high in pairwise(edges))
+    return edges if len(edges) >= 2 and rising else None
+
+
+# -- verbosity: -q and -v, before a command or after it
+
+VERBOSITY = "softcount.verbosity"
+QUIET, USUAL, VERBOSE = -1, 0, 1
+
+
+def _keep_verbosity(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    wanted = QUIET if param.name == "quiet" else VERBOSE
+    if given and ctx.meta.setdefault(VERBOSITY, wanted) != wanted:
         raise click.UsageError("-q and -v cannot both be given")
 
 
-def loudness_options() -> list[click.Option]:
-    """-q and -v, for a command or for the group of them."""
-    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "is_eager": True, "callback": _keep_loudness}
-    return [
-        click.Option(["-q", "--quiet"], help="No notes and no progress, errors alone.", **how),
-        click.Option(["-v", "--verbose"], help="Also notes of what is normal, such as missing cells.", **how),
-    ]
-
-
-def loudness() -> int:
-    """How much was asked to be said."""
+def verbosity() -> int:
     ctx = click.get_current_context(silent=True)
-    return USUAL if ctx is None else int(ctx.meta.get(KEY, USUAL))
+    return USUAL if ctx is None else int(ctx.meta.get(VERBOSITY, USUAL))
+
+
+_EAGER: dict[str, Any] = {"expose_value": False, "is_eager": True, "callback": _keep_verbosity}
+VERBOSITY_OPTIONS = (
+    option("-q,--quiet", "Print errors only, without notes and progress.", **_EAGER),
+    option("-v,--verbose", "Also print notes about what is normal, such as missing cells.", **_EAGER),
+)

@@ -1,4 +1,4 @@
-"""Where results and messages go, and what a failure says: standard output, files, notes, errors and exit codes."""
+"""Results and messages of a command: standard output, files, notes, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -17,85 +17,48 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from softcount.cli.options import QUIET, loudness
-from softcount.core.remedies import without_password
+from softcount.cli.options import QUIET, Request, verbosity
+from softcount.core.lazy import lazy_function
+from softcount.core.remedies import in_shell, without_password
+from softcount.core.scratch import reserve_room
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError, is_shortage
 from softcount.pictures.text import printable
+from softcount.run.progress import Tell, interrupts_end, progress_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from softcount.report.page import Page
-    from softcount.run.progress import Tell
-
 
 STANDARD = "-"
+"""The name of standard input and standard output."""
+
+as_json = lazy_function("softcount.report.page", "as_json")
+show_page = lazy_function("softcount.report.page", "show_page")
+write_csv = lazy_function("softcount.report.answers", "write_csv")
+write_parquet = lazy_function("softcount.report.answers", "write_parquet")
+atomic_writer = lazy_function("softcount.files", "atomic_writer")
+check_writable = lazy_function("softcount.files", "check_writable")
 
 
-def check_output(output: str | None, *inputs: str) -> None:
-    """Refuse a file that could not be written, or is one of the inputs, before any work is done for it."""
+def run_command(command: Callable[[], None]) -> None:
+    """Run a command with its streams prepared, remedies in the words of the shell, and Ctrl-C as an error."""
+    reserve_room()
+    with in_shell(), prepared_streams(), interrupts_end():
+        command()
+
+
+def check_output(output: str | None, *inputs: str | None) -> None:
+    """Refuse a file that cannot be written, or is one of the inputs, before any work is done for it."""
     if output is None or output == STANDARD:
         return
-    from softcount.files import check_writable
-
     for name in inputs:
-        if name != STANDARD and same_file(output, name):
+        if name not in (None, STANDARD) and same_file(output, str(name)):
             raise click.UsageError(f"the output {output!r} is also an input, and would be overwritten")
     check_writable(output)
 
 
-def check_plot(plot: str | None, data: str, json_wanted: bool) -> None:
-    """Refuse a picture that could not be written, or would go where an answer in JSON goes."""
-    check_output(plot, data)
-    if plot == STANDARD and json_wanted:
-        raise click.UsageError("--json and --plot - cannot both go to standard output")
-
-
-@contextmanager
-def progress() -> Iterator[Tell]:
-    """What to call as work gets done: click's `obj` where a caller in Python gave one, else bars on a terminal."""
-    from softcount.run.progress import progress_on
-
-    watching = click.get_current_context().obj
-    if watching is not None:
-        yield watching
-        return
-    with progress_on(io.StringIO() if loudness() == QUIET else sys.stderr) as tell:
-        yield tell
-
-
-def put_answer(
-    document: Callable[[], Any], page: Callable[[], Page], json_wanted: bool, on_error_stream: bool = False
-) -> None:
-    """One JSON document on standard output, or else a page for a person, there or on standard error."""
-    from softcount.report.page import as_json, show_page
-
-    if json_wanted:
-        put_bytes(as_json(document()).encode(), STANDARD)
-    else:
-        show_page(page(), sys.stderr if on_error_stream else sys.stdout)
-
-
-def put_rows(table: pa.Table, output: str | None, json_wanted: bool) -> None:
-    """The rows as CSV, as Parquet where the file's name says so, or as a JSON list of objects."""
-    from softcount.report.answers import write_csv, write_parquet
-    from softcount.report.page import as_json
-
-    if json_wanted:
-        put_bytes(as_json(table.to_pylist()).encode(), output)
-        return
-    write = write_parquet if is_parquet(output) else write_csv
-    with _sink(output) as sink:
-        write(table, sink)
-
-
-def is_parquet(output: str | None) -> bool:
-    """Whether rows go to a Parquet file, by its name."""
-    return str(output).lower().endswith((".parquet", ".pq"))
-
-
 def same_file(one: str, other: str) -> bool:
-    """Whether both names are of one existing file, which reading and writing at once would ruin."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -103,28 +66,66 @@ def same_file(one: str, other: str) -> bool:
 
 
 @contextmanager
-def _sink(output: str | None) -> Iterator[Any]:
-    """Where bytes go: standard output, or a file that is there whole or not at all."""
+def progress() -> Iterator[Tell]:
+    """The function to call as work gets done: click's `obj` if a caller in Python gave one, else bars on a terminal."""
+    watching = click.get_current_context().obj
+    if watching is not None:
+        yield watching
+        return
+    with progress_on(io.StringIO() if verbosity() == QUIET else sys.stderr) as tell:
+        yield tell
+
+
+def write_answer(
+    as_data: bool, document: Callable[..., Any], page: Callable[..., Page], *found: Any, to_stderr: bool = False
+) -> None:
+    """Print findings as one JSON document, or as a page for a person."""
+    if as_data:
+        write_bytes(as_json(document(*found)).encode(), STANDARD)
+    else:
+        show_page(page(*found), sys.stderr if to_stderr else sys.stdout)
+
+
+def write_rows(table: pa.Table, request: Request) -> None:
+    """Write rows to the output of a command: as a JSON list, as Parquet if its name says so, otherwise as CSV."""
+    if request.json:
+        write_bytes(as_json(table.to_pylist()).encode(), request.output)
+        return
+    write = write_parquet if is_parquet(request.output) else write_csv
+    with _open_output(request.output) as sink:
+        write(table, sink)
+
+
+def write_picture(plot: str | None, draw: Callable[[], str]) -> None:
+    """Write an SVG to the file of --plot, if one is given."""
+    if plot is not None:
+        write_bytes(draw().encode(), plot)
+
+
+def is_parquet(output: str | None) -> bool:
+    return str(output).lower().endswith((".parquet", ".pq"))
+
+
+@contextmanager
+def _open_output(output: str | None) -> Iterator[Any]:
+    """Standard output, or a file that is written completely or not at all."""
     if output is None or output == STANDARD:
         sys.stdout.flush()
         stream = TerminalSafe(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
         yield stream
         stream.flush()
         return
-    from softcount.files import atomic_writer
-
     with atomic_writer(output, "wb") as sink:
         yield sink
 
 
 class TerminalSafe:
-    """Standard output while a person looks at it: data as it is for programs, but no escape sequence for a terminal."""
+    """Standard output on a terminal: escape sequences in the data are spelled out, so that it cannot obey them."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def write(self, content: bytes) -> None:
-        """The content, with what a terminal would obey spelled out."""
         lines = content.decode("utf-8", "surrogateescape").split("\n")
         self._stream.write("\n".join(map(printable, lines)).encode())
 
@@ -132,28 +133,27 @@ class TerminalSafe:
         self._stream.flush()
 
 
-def put_bytes(content: bytes, output: str | None) -> None:
-    """Bytes as they are, to a file or to standard output."""
-    with _sink(output) as sink:
+def write_bytes(content: bytes, output: str | None) -> None:
+    with _open_output(output) as sink:
         sink.write(content)
 
 
-def save_by(write: Callable[[Any], None], output: str) -> None:
-    """Save a model whole or not at all by something that takes a path; "-" sends it to standard output."""
-    if output != "-":
-        write(output)
+def save_model_to(output: str, save: Callable[[Any], None]) -> None:
+    """Call a function that saves a model to a path; "-" sends the file to standard output."""
+    if output != STANDARD:
+        save(output)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.sc"
-        write(path)
-        put_bytes(path.read_bytes(), output)
+        save(path)
+        write_bytes(path.read_bytes(), output)
 
 
 @contextmanager
-def ready_streams() -> Iterator[None]:
-    """While a command runs: warnings about data are notes, and a closed pipe ends it quietly."""
+def prepared_streams() -> Iterator[None]:
+    """While a command runs, warnings about data are notes, and a closed pipe ends it quietly."""
     for name in ("stdout", "stderr"):
-        if hasattr(getattr(sys, name), "reconfigure"):  # a character that its encoding lacks is spelled out
+        if hasattr(getattr(sys, name), "reconfigure"):  # spell out characters that the encoding lacks
             getattr(sys, name).reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         if os.environ.get("SOFTCOUNT_DEBUG", "") in ("", "0"):
@@ -175,7 +175,7 @@ def ready_streams() -> Iterator[None]:
 
 
 class ClosedOutput(io.TextIOBase):
-    """Standard output where the shell has closed it: what is written there is not lost without a word."""
+    """Standard output that the shell has closed: writing to it is an error."""
 
     @property
     def buffer(self) -> Any:
@@ -189,7 +189,7 @@ class ClosedOutput(io.TextIOBase):
 
 
 def replace_closed_streams() -> None:
-    """Streams that the shell has closed: results cannot be delivered, messages need not be."""
+    """Replace streams that the shell has closed: results then raise an error, messages are dropped."""
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
     if sys.stderr is None:
@@ -199,20 +199,24 @@ def replace_closed_streams() -> None:
 def _show_note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     text = " ".join(str(message).split())
     if issubclass(category, DataWarning):
-        say_note(text)
+        print_note(text)
     else:
-        say(f"{category.__name__}: {text}")
+        print_message(f"{category.__name__}: {text}")
 
 
-def say_note(message: str) -> None:
-    """Something that its owner wants to know."""
-    inform(f"note: {message}")
+def print_note(message: str) -> None:
+    print_info(f"note: {message}")
 
 
-def inform(message: str) -> None:
-    """A message that is no result and no error, unless nothing but those is to be said."""
-    if loudness() > QUIET:
-        say(message)
+def print_info(message: str) -> None:
+    """Print a message that is neither a result nor an error, unless -q is given."""
+    if verbosity() > QUIET:
+        print_message(message)
+
+
+def print_message(message: str) -> None:
+    """Print to standard error, with escape sequences spelled out."""
+    click.echo(printable(message), err=True)
 
 
 def _drop_output() -> None:
@@ -221,35 +225,29 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(message: str) -> None:
-    """A message to the person, on standard error, which no escape sequence in it can reach."""
-    click.echo(printable(message), err=True)
-
-
-# -- failures: what each says, and which exit code it ends with
+# -- failures: messages and exit codes
 
 INTERNAL, USAGE, DATA, MODEL, RESOURCES, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 _SCARCE = re.compile(r"can't start new thread|launch worker thread|out of memory|allocate memory|map segment", re.I)
-"""What libraries say, by errors of any kind, where there is no memory left."""
+"""Messages of libraries, in errors of any kind, if no memory is left."""
 
 
 def report_failure(error: Exception) -> int:
-    """Say on standard error what went wrong, one line and its hints, and give the exit code."""
+    """Print the message of an error and its hints to standard error; returns the exit code."""
     if os.environ.get("SOFTCOUNT_DEBUG", "") not in ("", "0"):
         traceback.print_exception(error)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return USAGE
     first, *hints = map(without_password, message_lines(error))
-    click.echo(f"error: {printable(first)}", err=True)
+    print_message(f"error: {first}")
     for hint in hints:
-        click.echo(f"  {printable(hint)}", err=True)
+        print_message(f"  {hint}")
     return exit_code(error)
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code documented for this kind of failure."""
     if isinstance(error, click.Abort):
         return INTERRUPTED
     if isinstance(error, click.ClickException):
@@ -266,30 +264,25 @@ def exit_code(error: Exception) -> int:
 
 
 def message_lines(error: Exception) -> list[str]:
-    """The message, then what to do about it."""
+    """The message, then its hints."""
     if isinstance(error, click.Abort):
         return ["interrupted"]
     if isinstance(error, click.ClickException):
-        lines = _own_lines(error.format_message())
+        lines = _split_lines(error.format_message())
         context = getattr(error, "ctx", None)
         return [*lines, f"Try: {context.command_path} --help"] if context else lines
     if isinstance(error, OSError) and error.strerror:
-        return [_system_line(error)]
+        reason = error.strerror[:1].lower() + error.strerror[1:]
+        return [f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason]
     if exit_code(error) == RESOURCES and not isinstance(error, SoftcountError):
-        return [": ".join(["not enough memory", *_own_lines(str(error))[:1]])]
+        return [": ".join(["not enough memory", *_split_lines(str(error))[:1]])]
     if exit_code(error) != INTERNAL:
-        return _own_lines(str(error)) or [type(error).__name__]
+        return _split_lines(str(error)) or [type(error).__name__]
     return [
         f"internal error: {type(error).__name__}: {' '.join(str(error).split())}",
-        "This is a fault of softcount, not of your data. SOFTCOUNT_DEBUG=1 shows where it happened.",
+        "This is a bug in softcount, not an error in your data. SOFTCOUNT_DEBUG=1 shows the traceback.",
     ]
 
 
-def _own_lines(message: str) -> list[str]:
+def _split_lines(message: str) -> list[str]:
     return [line.strip() for line in message.splitlines() if line.strip()]
-
-
-def _system_line(error: OSError) -> str:
-    said = error.strerror or str(error)
-    reason = said[:1].lower() + said[1:]
-    return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason

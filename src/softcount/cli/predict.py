@@ -1,4 +1,4 @@
-"""Predictions and completed tables: the class of every row, any node of a network, missing cells."""
+"""softcount predict, impute and evaluate: classes of rows, nodes of networks, missing cells, and scores."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from softcount.cli.models import (
+    find_node,
     is_hidden,
     is_network,
-    load_any,
-    node_key,
-    say_answering_model,
-    say_prediction_notes,
-    sequence_model,
+    is_of_sequences,
+    open_model,
+    print_answering_model,
+    print_prediction_notes,
 )
-from softcount.cli.options import DecisionRequest, InputFormat, SequenceForm, class_numbers, suggestion
-from softcount.cli.outputs import inform, progress, say_note
-from softcount.cli.read import filled_columns, open_like, open_rows, read_sequences, rounded, with_kept
+from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
+from softcount.cli.outputs import check_output, print_info, print_note, progress, write_answer, write_rows
+from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
 from softcount.errors import DataError
 from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import (
@@ -46,91 +47,67 @@ from softcount.report.answers import make_array, prediction_table
 from softcount.report.evaluation import add_confusion, add_figures, add_lift, add_overconfidence, evaluation_record
 from softcount.report.page import Page
 from softcount.run.local import Threads
-from softcount.run.progress import Tell
 from softcount.table import Table, open_table, read_labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
 
 
-def predict_rows(  # noqa: PLR0913 - what can be asked for
-    model: str,
-    data: str,
-    of: str | None,
-    anomaly: bool,
-    decide: DecisionRequest,
-    layout: SequenceForm,
-    form: InputFormat,
-    keep: tuple[str, ...],
-    digits: int | None,
-) -> tuple[pa.Table, Callable[[], None]]:
-    """A line for every row, or step, and what notes to say of the rows afterwards."""
-    states = sequence_model(model)
-    if states is not None:
-        if of is not None or anomaly or keep or decide != DecisionRequest():
+def predict(request: Request) -> None:
+    check_output(request.output, request.model, request.data)
+    model, given = open_model(request.model, sequences=True), request.decide != DecisionRequest()
+    if is_of_sequences(model):
+        if request.of is not None or request.anomaly or request.keep or given:
             raise DataError(
-                f"{model}: a model of sequences, for which --of, --anomaly, --keep, --cost and such mean nothing."
+                f"{request.model}: a model of sequences, to which --of, --anomaly, --keep, --cost and the like do "
+                "not apply."
             )
-        return rounded(predict_steps(states, data, layout, form), digits), lambda: None
-    layout.refuse(model)
-    fitted = load_any(model)
-    if not isinstance(fitted, Fitted):
-        found, table = predict_node(fitted, data, of, anomaly, form, decide)
-    elif of is None or of == str(fitted.target):
-        found, table = predict_classes(fitted, data, anomaly, form, decide)
+        write_rows(rounded(predict_steps(model, request), request.digits), request)
+        return
+    request.layout.refuse(request.model)
+    if is_network(model):
+        found, table = predict_node(model, request)
+    elif request.of in (None, str(model.target)):
+        found, table = predict_classes(model, request)
     else:
-        raise DataError(f"{model}: no network, so it predicts its class alone. Leave out --of.")
-    return with_kept(rounded(found, digits), table.source, keep), lambda: say_prediction_notes(fitted, table)
+        raise DataError(f"{request.model}: not a network, so it predicts only its class. Leave out --of.")
+    write_rows(with_kept(rounded(found, request.digits), table.source, request.keep), request)
+    print_prediction_notes(model, table)
 
 
-def predict_classes(
-    fitted: Fitted, data: str, anomaly: bool, form: InputFormat, decide: DecisionRequest
-) -> tuple[pa.Table, Table]:
-    """The class of every row, with the probability of each; and the table as it was read."""
+def predict_classes(fitted: Fitted, request: Request) -> tuple[pa.Table, Table]:
+    """The class of every row, with the probability of each; and the table."""
     with progress() as tell, Threads() as threads:
-        table = open_like(fitted, data, form, tell)
-        proba = reweighted(decide, partial(fitted.log_proba, table, threads), fitted.names, lambda: fitted.shares)
+        table = open_like(fitted, request.data, request.form, tell)
+        logs = partial(fitted.log_proba, table, threads)
+        proba = reweight(request.decide, logs, fitted.names, lambda: fitted.shares)
         proba = fitted.proba(table, threads) if proba is None else proba
-        scores = anomaly_scores(fitted, table, threads) if anomaly else None
-    chosen = choose(decide, proba, fitted.names)
-    return prediction_table(fitted.names, proba, chosen, scores, table.source.files), table
+        scores = anomaly_scores(fitted, table, threads) if request.anomaly else None
+    return prediction_table(
+        fitted.names, proba, choose(request.decide, proba, fitted.names), scores, table.source.files
+    ), table
 
 
-def predict_node(
-    fitted: FittedNet,
-    data: str,
-    of: str | None,
-    anomaly: bool,
-    form: InputFormat,
-    decide: DecisionRequest,
-) -> tuple[pa.Table, Table]:
-    """A node of a network in every row, given the rest of it; and the table as it was read."""
-    if of is None and fitted.target is None:
-        raise DataError("the network was learned without a class. Say which node to predict: --of NODE")
-    node = fitted.target if of is None else node_key(fitted, of, "--of")
-    assert node is not None
+def predict_node(fitted: FittedNet, request: Request) -> tuple[pa.Table, Table]:
+    """A node of a network in every row, given the rest of it; and the table."""
+    node, decide = find_node(fitted, request.of, "predict"), request.decide
     with progress() as tell:
-        table, rows = open_rows(fitted, data, form, node, tell)
-        scores = np.asarray(sum(surprises(fitted, rows).values())) if anomaly else None
+        table, rows = open_rows(fitted, request.data, request.form, node, tell)
+        scores = np.asarray(sum(surprises(fitted, rows).values())) if request.anomaly else None
         if fitted.is_number(node) or node in fitted.net.cuts:
             if decide != DecisionRequest():
                 raise DataError(f"{node!r} is a number: --cost, --prior and --threshold are for classes.")
             found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
-            if scores is not None:
-                found = found.append_column("anomaly", pa.array(scores))
-        else:
-            levels, plain = list(fitted.levels[node]), fitted.proba(rows, node)
-            proba = reweighted(
-                decide, partial(log_of, plain), levels, lambda: np.array(list(fitted.query(node).values()))
-            )
-            proba = plain if proba is None else proba
-            found = prediction_table(levels, proba, choose(decide, proba, levels), scores, table.source.files)
-    return found, table
+            return found if scores is None else found.append_column("anomaly", pa.array(scores)), table
+        levels, plain = list(fitted.levels[node]), fitted.proba(rows, node)
+        shares = reweight(decide, partial(log_of, plain), levels, lambda: np.array(list(fitted.query(node).values())))
+        proba = plain if shares is None else shares
+    return prediction_table(levels, proba, choose(decide, proba, levels), scores, table.source.files), table
 
 
-def predict_steps(model: Any, data: str, layout: SequenceForm, form: InputFormat) -> pa.Table:
-    """The state of every step with the probability of each; of a chain, what comes next after every sequence."""
-    sequences = read_sequences(layout, data, form, column=None if is_hidden(model) else model.schema_.used[0].key)
+def predict_steps(model: Any, request: Request) -> pa.Table:
+    """The state of every step with the probability of each; for a chain, the next symbol of every sequence."""
+    sequences = read_sequences(request, column=None if is_hidden(model) else model.schema_.used[0].key)
     if not is_hidden(model):
         proba, names = model.predict_proba(sequences), [str(name) for name in model.next_symbols_]
         best = [names[at] for at in proba.argmax(axis=1)]
@@ -146,121 +123,109 @@ def predict_steps(model: Any, data: str, layout: SequenceForm, form: InputFormat
     return pa.table(columns | {f"p({name})": proba[:, place] for place, name in enumerate(model.states_)})
 
 
-def reweighted(
+def reweight(
     decide: DecisionRequest, logs: Callable[[], np.ndarray], names: Sequence[Any], shares: Callable[[], np.ndarray]
 ) -> np.ndarray | None:
-    """(rows x classes) probabilities under the shares asked for, from those of training; None if none were.
+    """(rows x classes) probabilities under the shares of --prior, from those in training; None without --prior.
 
-    Estimated shares are shown.
+    Estimated shares are printed.
     """
     prior = decide.shares(names)
     if prior is None:
         return None
-    found, was = logs(), shares()
+    found, trained = logs(), shares()
     if prior == ESTIMATE:
-        prior = estimated_shares(found, was)
-        told = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, prior, strict=True))[:8])
-        say_note(f"shares of the classes, estimated from these rows: {told}")
-    return np.asarray(np.exp(with_prior(found, prior, names, was)))
+        prior = estimated_shares(found, trained)
+        listed = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, prior, strict=True))[:8])
+        print_note(f"shares of the classes, estimated from these rows: {listed}")
+    return np.asarray(np.exp(with_prior(found, prior, names, trained)))
 
 
 def choose(decide: DecisionRequest, proba: np.ndarray, names: Sequence[Any]) -> np.ndarray:
-    """The place of every row's class."""
+    """The index of every row's class."""
     threshold = None if decide.threshold is None else dict(class_numbers("--threshold", [decide.threshold], names))
-    return Decision.of(names, decide.cost_pairs(names), threshold)(proba)
+    return Decision.of(names, decide.costs(names), threshold)(proba)
 
 
-def impute_rows(model: str, data: str, digits: int | None, form: InputFormat) -> tuple[pa.Table, Callable[[], None]]:
-    """DATA with its missing cells filled, and what to say afterwards."""
-    fitted = load_any(model)
+def impute(request: Request) -> None:
+    check_output(request.output, request.model, request.data)
+    fitted = open_model(request.model)
     with progress() as tell:
-        if isinstance(fitted, Fitted):
-            table = open_like(fitted, data, form, tell)
-            found = fills(fitted, table)
-        else:
-            table = open_rows(fitted, data, form, None, tell)[0]
+        if is_network(fitted):
+            table = open_rows(fitted, request.data, request.form, None, tell)[0]
             found = fitted.fills(table)
-
-    def tell_notes() -> None:
-        say_prediction_notes(fitted, table)
-        cells = sum(len(rows) for rows, _ in found.values())
-        if cells:
-            say_answering_model(fitted)
-        inform(f"{cells:,} holes filled" if cells != 1 else "1 hole filled")
-
-    return filled_columns(table.source, found, digits), tell_notes
+        else:
+            table = open_like(fitted, request.data, request.form, tell)
+            found = fills(fitted, table)
+    write_rows(filled_columns(table.source, found, request.digits), request)
+    print_prediction_notes(fitted, table)
+    cells = sum(len(rows) for rows, _ in found.values())
+    if cells:
+        print_answering_model(fitted)
+    print_info(f"filled {format_count(cells, 'missing cell')}")
 
 
 # -- evaluation
 
 
-class EvaluateRequest(Struct, frozen=True):
-    """Which model on which rows; None where the choice is ours."""
-
-    model: str
-    data: str
-    target: str | None
-    weight: str | None
-    decide: DecisionRequest
-    form: InputFormat
-
-
 class JudgedRows(Struct, frozen=True):
-    """Rows whose class is known, the names of the classes, and their shares in training."""
+    """Scored rows whose class is known, the names of the classes, and their shares in training."""
 
     held: ScoredRows
     names: list[Any]
     shares: np.ndarray
-    passed_over: int
+    skipped: int
 
 
-class Told(Struct, frozen=True):
-    """All there is to tell."""
+class Judgement(Struct, frozen=True):
+    """The figures of an evaluation."""
 
     evaluation: Evaluation
     names: list[str]
-    passed_over: int
+    skipped: int
     costs: CostFigures | None
     threshold: Threshold | None
     lift_of: str | None
     lift: Sequence[LiftLine]
 
 
-def rows_of(request: EvaluateRequest, tell: Tell) -> JudgedRows:
-    """What the model says of the rows, and what they are."""
-    fitted: Any = load_any(request.model)
+def evaluate(request: Request) -> None:
+    if request.precision is not None and request.recall is not None:
+        raise click.UsageError("--precision and --recall each choose a threshold: give one of them")
+    rows = score_rows(request)
+    write_answer(request.json, judgement_record, judgement_page, judge(rows, request))
+
+
+def score_rows(request: Request) -> JudgedRows:
+    fitted = open_model(request.model)
     net = is_network(fitted)
     if not net and fitted.classes is None:
-        raise DataError(f"{request.model}: it found its classes itself, so no column says which are right.")
+        raise DataError(f"{request.model}: its classes were found, so no column holds the right ones.")
     column = request.target if request.target is not None and not net else fitted.target
     if column is None:
         raise DataError(f"{request.model}: it does not say which column it predicts. Name it: --target COL")
-    table = open_like(fitted, request.data, request.form, tell)
-    names = list(fitted.levels[column] if net else fitted.names)
-    labels, weights = side_columns(table, request.target or column, request)
-    proba = probabilities(fitted, table, column if net else None, names, request.decide)
-    say_prediction_notes(fitted, table)
+    with progress() as tell:
+        table = open_like(fitted, request.data, request.form, tell)
+        names = list(fitted.levels[column] if net else fitted.names)
+        labels, weights = side_columns(table, request.target or column, request)
+        with Threads() as threads:
+            plain = fitted.proba(table, column if net else threads)
+        proba = reweight(request.decide, partial(log_of, plain), names, lambda: fitted.shares)
+        print_prediction_notes(fitted, table)
     codes = label_places(as_named(labels, names), names)
-    held = scored_rows(proba, codes, np.ones(len(codes)) if weights is None else weights, FOLDS)
+    weights = np.ones(len(codes)) if weights is None else weights
+    held = scored_rows(plain if proba is None else proba, codes, weights, FOLDS)
     return JudgedRows(held, names, fitted.shares, int((codes < 0).sum()))
 
 
-def probabilities(fitted: Any, table: Table, node: Any, names: list[Any], decide: DecisionRequest) -> np.ndarray:
-    """(rows x classes) probabilities, under the shares asked for; of a network those of its node."""
-    with Threads() as threads:
-        plain = fitted.proba(table, threads if node is None else node)
-        found = reweighted(decide, partial(log_of, plain), names, lambda: fitted.shares)
-    return plain if found is None else found
-
-
-def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[list[Any], np.ndarray | None]:
+def side_columns(table: Table, target: Any, request: Request) -> tuple[list[Any], np.ndarray | None]:
     """The label and the weight of every row."""
     weight, keys = request.weight, table.source.keys
     for option, column in (("--target", target), ("--weight", weight)):
         if column is not None and column not in keys:
             hint = suggestion(str(column), map(str, keys))
             raise DataError(f"{option}: {request.data} has no column {column!r}.\n  {hint}")
-    missing = request.form.words(table.schema.missing)
+    missing = missing_words(request.form, table.schema.missing)
     labels = read_labels(table.source, target, missing)
     if weight is None:
         return labels, None
@@ -268,60 +233,51 @@ def side_columns(table: Table, target: Any, request: EvaluateRequest) -> tuple[l
     return labels, np.concatenate([part for _, part in side.weights() if part is not None])
 
 
-def told_of(found: JudgedRows, decide: DecisionRequest, rates: dict[str, str | None], lift: str | None) -> Told:
-    """Every figure that was asked for."""
-    held, names = found.held, found.names
-    pairs = decide.cost_pairs(names)
+def judge(rows: JudgedRows, request: Request) -> Judgement:
+    held, names = rows.held, rows.names
+    pairs = request.decide.costs(names)
     costs = None if pairs is None else cost_figures(held, cost_matrix(pairs, names), names)
     threshold = None
+    rates = {"precision": request.precision, "recall": request.recall}
     for rate, text in rates.items():
         if text is not None:
             ((name, value),) = class_numbers(f"--{rate}", [text], names)
             wanted_rate(*(value if each == rate else None for each in rates))
             threshold = chosen_threshold(held, names.index(name), name, rate, value)
-    place = list(map(str, names)).index(lift_class(lift, names)) if lift is not None else None
+    place = None if request.lift is None else names.index(find_class("--lift", request.lift, names))
     place = rarer(held) if place is None and len(names) == 2 else place
     lines = [] if place is None else lift_of(held, names, place)
     of = None if place is None else str(names[place])
-    return Told(judged(held, found.shares), list(map(str, names)), found.passed_over, costs, threshold, of, lines)
+    return Judgement(judged(held, rows.shares), list(map(str, names)), rows.skipped, costs, threshold, of, lines)
 
 
-def lift_class(text: str, names: Sequence[Any]) -> str:
-    """A class by its name; an error says which there are."""
-    if text not in map(str, names):
-        raise DataError(f"--lift: there is no class {text!r}.\n  {suggestion(text, map(str, names))}")
-    return text
-
-
-def page_of(told: Told) -> Page:
-    """The figures for a person."""
+def judgement_page(found: Judgement) -> Page:
     page = Page()
-    page.heading(f"On {format_count(told.evaluation.n_rows, 'row')} whose class is known")
-    add_figures(page, told.evaluation, "figures of rows the model has learned from would be too good:")
-    if told.passed_over:
-        page.line(f"{format_count(told.passed_over, 'row')} without a class passed over")
-    add_overconfidence(page, told.evaluation, "")
-    add_confusion(page, told.evaluation, told.names)
-    if told.costs is not None:
-        costs = [format_number(x) for x in (told.costs.cheapest, told.costs.likeliest, told.costs.always)]
+    page.heading(f"On {format_count(found.evaluation.n_rows, 'row')} whose class is known")
+    add_figures(page, found.evaluation, "figures of rows the model has learned from would be too good:")
+    if found.skipped:
+        page.line(f"{format_count(found.skipped, 'row')} without a class skipped")
+    add_overconfidence(page, found.evaluation, "")
+    add_confusion(page, found.evaluation, found.names)
+    if found.costs is not None:
+        costs = [format_number(x) for x in (found.costs.cheapest, found.costs.likeliest, found.costs.always)]
         page.line(
-            f"a row costs {costs[0]} by the lowest expected cost, {costs[1]} by the likeliest class, {costs[2]} by "
-            f"always deciding for {told.costs.always_class}"
+            f"a row costs {costs[0]} by the lowest expected cost, {costs[1]} by the most probable class, {costs[2]} by "
+            f"always deciding for {found.costs.always_class}"
         )
-    if told.threshold is not None:
-        page.line(*f"threshold: {told.threshold}".split("; "))
-    if told.lift_of is not None:
-        add_lift(page, told.lift_of, told.lift)
+    if found.threshold is not None:
+        page.line(*f"threshold: {found.threshold}".split("; "))
+    if found.lift_of is not None:
+        add_lift(page, found.lift_of, found.lift)
     return page
 
 
-def document_of(told: Told) -> dict[str, Any]:
-    """The same as data."""
+def judgement_record(found: Judgement) -> dict[str, Any]:
     return {
-        "classes": told.names,
-        "evaluation": evaluation_record(told.evaluation),
-        "passed_over": told.passed_over,
-        "costs": None if told.costs is None else asdict(told.costs),
-        "threshold": None if told.threshold is None else asdict(told.threshold),
-        "lift": None if told.lift_of is None else {"of": told.lift_of, "parts": [asdict(x) for x in told.lift]},
+        "classes": found.names,
+        "evaluation": evaluation_record(found.evaluation),
+        "passed_over": found.skipped,
+        "costs": None if found.costs is None else asdict(found.costs),
+        "threshold": None if found.threshold is None else asdict(found.threshold),
+        "lift": None if found.lift_of is None else {"of": found.lift_of, "parts": [asdict(x) for x in found.lift]},
     }

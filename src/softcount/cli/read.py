@@ -1,4 +1,4 @@
-"""How DATA is read: a table to learn from, or a table, documents or lines put to a model."""
+"""Reading DATA: a table to learn from, or a table, documents or lines put to a model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from softcount.cli.options import InputFormat, SequenceForm, TextUnit, suggestion
-from softcount.cli.request import holds_classes
+from softcount.cli.options import InputFormat, Request, TextUnit, find_name
+from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.learn.record import Learned
@@ -26,10 +26,11 @@ from softcount.run.progress import Tell, keep_quiet
 from softcount.sources.arrow_files import PARQUET_MAGIC
 from softcount.sources.bytestream import Progress, TextFile, first_bytes
 from softcount.sources.csv_dialect import DELIMITERS
-from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, lines_of, one_document
+from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, is_tar, lines_of, one_document
+from softcount.sources.joined_files import table_parts
 from softcount.sources.open_source import file_source, from_path, open_source
 from softcount.sources.source import Source, Wanted
-from softcount.table import Chunks, Contradiction, Key, Schema, Table, open_table
+from softcount.table import MISSING, Chunks, Contradiction, Key, Schema, Table, open_table
 from softcount.table.cell_values import count_decimals, format_cell
 from softcount.table.schema import apart, labels
 
@@ -38,57 +39,55 @@ if TYPE_CHECKING:
     from softcount.sequences import Sequences
 
 
+query_source = lazy_function("softcount.sources.databases", "query_source")
+class_codes = lazy_function("softcount.fit.network", "class_codes")
+open_sequences = lazy_function("softcount.sequences", "open_sequences")
+filled_arrow = lazy_function("softcount.estimators.result_frames", "filled_arrow")
+
 UNITS: dict[TextUnit, str] = {"lines": "each line as a document", "document": "the whole as a document"}
-
-
 FIRST_LINES = 50
-
-
 FEW_LINES = 5
-"""Fewer lines than this that have the same number of commas are no table."""
-
-
+"""Fewer lines than this with the same number of commas are not taken for a table."""
 SENTENCE = 3
 """Words in a line, on average, from which lines may be sentences."""
-
-
 TABLES = (".csv", ".tsv", ".tab")
-"""Endings of files that their owner takes for tables."""
-
-
+"""Endings of names of tables."""
 READING = "reading"
 
 
-def refuse_data(model: str, data: str | None, what: str) -> None:
-    """Refuse a table beside a model whose page takes none."""
-    if data is not None:
-        raise DataError(f"{model}: {what}. Leave {data} out.")
+def missing_words(form: InputFormat, usual: tuple[str, ...] = MISSING) -> tuple[str, ...]:
+    """The cells that mean missing: the usual ones, or those of a model, and those that were added."""
+    return form.only_missing or (*usual, *form.missing)
+
+
+def holds_classes(data: str) -> bool:
+    """Whether DATA may be documents in folders, which are their classes."""
+    if os.path.isdir(data):
+        return not table_parts(data)
+    return os.path.isfile(data) and is_tar(data)
 
 
 # -- to learn from
 
 
 def declared(kinds: Mapping[Any, Any]) -> Declared:
-    """What --kind asked for. A block's columns are divided by commas; no column at all stands for every other."""
+    """The kinds of columns that --kind declares. Commas divide the columns of a block; "" stands for all others."""
     named = {key: kind for key, kind in kinds.items() if key}
     said = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
     return replace(said, all_auto=len(named) < len(kinds))
 
 
 def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
-    """The table to learn from, its first rows looked at."""
     with may_be_lines(data, form):
         return table_of(source_of(data, form, bytes_read(tell)), asked, form)
 
 
 def table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
-    """The table of a source, read as it was asked."""
     kinds: Any = asked.forced
-    return open_table(source, kinds=kinds, missing=form.words(), **sides)
+    return open_table(source, kinds=kinds, missing=missing_words(form), **sides)
 
 
 def bytes_read(tell: Tell) -> Callable[[int, int], None]:
-    """What to call as bytes are read."""
     return lambda done, total: tell(READING, done, total)
 
 
@@ -104,18 +103,15 @@ def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
             table = table.widened(why)
 
 
-def source_of(data: str, form: InputFormat, progress: Progress) -> Source:
-    """The rows of DATA."""
+def source_of(data: str, form: InputFormat, progress: Progress) -> Any:
     if form.sql is not None:
-        from softcount.sources.databases import query_source
-
         return query_source(form.sql, data)
     if form.unit == "lines":
         encoding = form.file.encoding
         return from_path(
             data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress, encoding))
         )
-    return open_source(data, form.words(), form.file, progress)
+    return open_source(data, missing_words(form), form.file, progress)
 
 
 def _of_lines(path: str, name: str) -> str:
@@ -125,25 +121,23 @@ def _of_lines(path: str, name: str) -> str:
     return path
 
 
-# -- to be answered for
+# -- to be answered for by a model
 
 
 def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
-    """A table to be answered for, read as the model's own was; or documents, where the model reads text."""
+    """A table read in the format of the training data, or documents if the model reads text."""
     with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
         source = source_like(fitted, data, form, bytes_read(tell))
-        return open_table(source, schema=fitted.schema, missing=form.words(fitted.schema.missing))
+        return open_table(source, schema=fitted.schema, missing=missing_words(form, fitted.schema.missing))
 
 
-def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Source:
-    """The rows of DATA for a model: a table, or documents where the model reads text.
+def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Any:
+    """The rows of DATA for a model: a table, or documents if the model reads text.
 
-    Folders and tar files hold a document in each file. Any other file is a table, unless text is all that the model
-    reads and the first line does not name its column: then each line is a document.
+    Folders and tar files hold a document in each file. Any other file is a table, unless the model reads nothing but
+    text and the first line does not name its column: then each line is a document.
     """
     if form.sql is not None:
-        from softcount.sources.databases import query_source
-
         return query_source(form.sql, data)
     return from_path(data, partial(_like, fitted, form, progress), form.file.over(fitted.schema.form))
 
@@ -159,11 +153,11 @@ def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, nam
         return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
     if unit == "lines":
         return LinesSource(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as documents"))
-    return file_source(path, name, form.words(fitted.schema.missing), file, progress)
+    return file_source(path, name, missing_words(form, fitted.schema.missing), file, progress)
 
 
 def text_column(fitted: Learned, what: str) -> Any:
-    """The model's one column of text; a model that has none, or several, is refused."""
+    """The model's only column of text; a model that has none, or several, is refused."""
     keys = fitted.schema.texts
     if len(keys) == 1:
         return keys[0]
@@ -174,7 +168,7 @@ def text_column(fitted: Learned, what: str) -> Any:
 
 
 def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
-    """What a document is in a file that is no table: text is all the model reads, and no header names its column."""
+    """The unit of documents in a file that is not a table; None if it is one, or if the model reads more than text."""
     key = fitted.schema.only_text
     if key is None or first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
         return None
@@ -200,7 +194,7 @@ def _first_lines(path: str, name: str) -> list[str]:
 
 
 def _as_cells(line: str) -> list[list[str]]:
-    """The cells of a line under each delimiter that a table may have."""
+    """The cells of a line under each delimiter."""
     found = []
     for delimiter in DELIMITERS:
         try:
@@ -212,7 +206,7 @@ def _as_cells(line: str) -> list[list[str]]:
 
 @contextmanager
 def may_be_lines(data: str, form: InputFormat) -> Iterator[None]:
-    """Where DATA cannot be used as a table and its lines are sentences, the error says how to read those."""
+    """If DATA cannot be used as a table and its lines are sentences, let the error mention --lines."""
     try:
         yield
     except DataError as error:
@@ -233,9 +227,9 @@ def _if_lines(error: DataError, data: str, form: InputFormat) -> DataError:
 
 
 def table_width(lines: list[str]) -> int:
-    r"""How many columns lines have that make rows of one width, quotes minded or not; 0 where they are no table.
+    r"""The number of columns of a table with these lines, with or without quoting; 0 if they are not a table.
 
-    Two columns that a comma parts need more: that no space follows it, as it does in sentences.
+    If there are two columns, no space may follow the comma, as it does in sentences.
 
     >>> table_width(["a\t1"] * 5), table_width(["well, hello"] * 5), table_width(["1,2,3"] * 4)
     (2, 0, 0)
@@ -252,7 +246,7 @@ def table_width(lines: list[str]) -> int:
 
 
 def _rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
-    """The rows of a table that is written so; the last line read may be in the middle of one."""
+    """The rows under a delimiter; the last line may be in the middle of one."""
     try:
         rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=quoting) if row]
     except csv.Error:  # a cell that is longer than cells may be
@@ -265,14 +259,12 @@ def _tight(rows: list[list[str]], delimiter: str) -> bool:
 
 
 def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Tell = keep_quiet) -> tuple[Table, Any]:
-    """A table to be answered for, and its rows: with their classes as evidence where another node is asked for."""
-    from softcount.fit.network import class_codes
-
+    """A table for a network, and its rows: with their classes as evidence if another node is predicted."""
     table = open_like(fitted, data, form, tell)
     label = fitted.net.target
     if label is None or of == label or label not in table.source.keys:
         return table, table
-    words = form.words(fitted.schema.missing)
+    words = missing_words(form, fitted.schema.missing)
     table = open_table(table.source, schema=fitted.schema, missing=words, target=label)
     codes = class_codes(fitted, table)
     chunks = (task() for task in table.tasks())
@@ -282,25 +274,18 @@ def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Te
 # -- sequences
 
 
-def read_sequences(
-    layout: SequenceForm,
-    data: str,
-    form: InputFormat,
-    weight: str | None = None,
-    column: Any = None,
-    progress: Any = None,
-) -> Sequences:
-    """The sequences that DATA holds; of a long table with one column, if that is given."""
-    from softcount.sequences import open_sequences
-
-    return open_sequences(
-        data, sequence=layout.sequence, order=layout.order, weight=weight, steps=layout.steps,
+def read_sequences(request: Request, weight: str | None = None, column: Any = None, progress: Any = None) -> Sequences:
+    """The sequences in DATA; of a long table one column, if it is given."""
+    layout = request.layout
+    found: Sequences = open_sequences(
+        request.data, sequence=layout.sequence, order=layout.order, weight=weight, steps=layout.steps,
         columns=[column] if isinstance(column, str) and layout.steps is None else None,
-        missing=form.words(), form=form.file, progress=progress,
+        missing=missing_words(request.form), form=request.form.file, progress=progress,
     )  # fmt: skip
+    return found
 
 
-# -- columns as they stand in DATA
+# -- columns as they are written in DATA
 
 
 ALL = "all"
@@ -310,7 +295,7 @@ Fills = Mapping[Any, tuple["np.ndarray", "np.ndarray"]]
 
 
 def columns_of(source: Source, keys: Sequence[Key]) -> dict[Key, pa.ChunkedArray]:
-    """Columns of a source, read anew, cell by cell as they are written; missing cells are null."""
+    """Columns of a source, with cells as they are written; missing cells are null."""
     parts: list[Mapping[Key, Any]] = [
         piece.load() for piece in source.pieces(dict.fromkeys(keys, Wanted(numeric=False, text=True)))
     ]
@@ -325,20 +310,17 @@ def _join_parts(parts: list[Any]) -> Any:
 
 
 def kept_keys(source: Source, keep: Sequence[str]) -> list[Key]:
-    """The columns that --keep names: a name, several with commas between them, or all."""
+    """The columns of --keep: a name, several with commas between them, or all."""
     known = {name: key for key, name in labels(source.keys).items()}
     found: list[Key] = []
     for text in keep:
         names = list(known) if text == ALL and ALL not in known else [text] if text in known else text.split(",")
-        for name in names:
-            if name not in known:
-                raise DataError(f"--keep: the table has no column {name!r}.\n  {suggestion(name, known)}")
-            found.append(known[name])
+        found += [find_name(known, name, "--keep", "the table has no column") for name in names]
     return list(dict.fromkeys(found))
 
 
 def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Table:
-    """What is predicted, after the columns of DATA that are kept; where both have a name, ours is in brackets."""
+    """The predictions after the kept columns of DATA; a prediction of the same name gets brackets."""
     if not keep:
         return predicted
     kept = {labels(source.keys)[key]: cells for key, cells in columns_of(source, kept_keys(source, keep)).items()}
@@ -347,10 +329,9 @@ def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Ta
 
 
 def rounded(table: pa.Table, digits: int | None) -> pa.Table:
-    """The same with numbers rounded to so many digits after the point."""
     if digits is None:
         return table
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # 60 ms
 
     for place, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
@@ -359,9 +340,7 @@ def rounded(table: pa.Table, digits: int | None) -> pa.Table:
 
 
 def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table:
-    """DATA with its holes filled; columns that only the model has come last."""
-    from softcount.estimators.result_frames import filled_arrow
-
+    """DATA with its missing cells filled; columns that only the model has come last."""
     columns: dict[Key, Any] = dict(columns_of(source, source.keys))
     for key, (rows, values) in fills.items():
         own = columns.get(key)
@@ -375,7 +354,7 @@ def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table
 
 
 def _filled_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int | None) -> Any:
-    """Cells as they are written, and fills as text in between, with the decimals that the other cells have."""
+    """The column with its fills as text, with the decimals that the other cells have."""
     cells = column.to_pylist()
     own = set(rows.tolist())
     decimals = count_decimals([cell for row, cell in enumerate(cells) if row not in own])
@@ -395,29 +374,23 @@ def _written(value: Any, digits: int | None, decimals: int) -> str:
 # -- one column as numbers
 
 MOST_GROUPS = 50
-"""Levels of `--by` beyond which nobody could tell the densities apart."""
+"""Categories of `--by` beyond which the densities cannot be distinguished in a picture."""
 
 
-def read_column(
-    data: str, column: str, by: str | None, form: InputFormat, tell: Tell
-) -> tuple[np.ndarray, list[Any] | None, int]:
-    """The numbers of a column, NaN where missing; the label of each row, if wanted; and how many are missing.
-
-    A cell that is not a number is refused with its row.
-    """
+def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | None, int]:
+    """The numbers of --column, NaN if missing; the category of --by of each row; and how many numbers are missing."""
+    data, by, form = request.data, request.by, request.form
     source = source_of(data, form, bytes_read(tell))
     names = {str(key): key for key in source.keys}
-    for option, name in (("--column", column), ("--by", by)):
-        if name is not None and name not in names:
-            raise DataError(f"{option}: {data} has no column {name!r}.\n  {suggestion(name, names)}")
-    if column == by:
-        raise DataError(f"--by: {column!r} is the column itself. Name another, whose levels are to be told apart.")
-    wanted = {name: "normal" if name == column else "categorical" if name == by else "ignore" for name in names}
-    asked = declared({names[name]: kind for name, kind in wanted.items()})
-    table: Table = table_of(source, asked, form)
+    column = find_name(names, request.column, "--column", f"{data} has no column")
+    group = None if by is None else find_name(names, by, "--by", f"{data} has no column")
+    if request.column == by:
+        raise DataError(f"--by: {by!r} is the column itself. Name another one, whose categories divide the rows.")
+    wanted = {key: "normal" if key == column else "categorical" if key == group else "ignore" for key in names.values()}
+    table: Table = table_of(source, declared(wanted), form)
     while True:
         try:
-            return _read_column(table, names[column], None if by is None else names[by])
+            return _read_column(table, column, group)
         except Contradiction as why:
             table = table.widened(why)
 

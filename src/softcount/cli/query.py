@@ -1,0 +1,311 @@
+"""softcount query, sample and generate: distributions, new rows and new sequences under conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from softcount.cli.models import (
+    class_value,
+    column_keys,
+    find_node,
+    is_hidden,
+    is_network,
+    is_of_sequences,
+    node_keys,
+    open_model,
+    print_answering_model,
+)
+from softcount.cli.options import Request, find_name, suggestion
+from softcount.cli.outputs import check_output, is_parquet, write_answer, write_bytes, write_rows
+from softcount.core.lazy import lazy_function
+from softcount.errors import DataError
+from softcount.fitted.answers import answering_model, sampled
+from softcount.fitted.answers import query as query_classes
+from softcount.fitted.conditions import above, any_of, below, between, not_, written_given
+from softcount.fitted.derived_columns import own_levels
+from softcount.fitted.fitted import Fitted
+from softcount.networks.elimination import cells_within
+from softcount.report.answers import likeliest_page, likeliest_record, make_array, query_page, query_record
+from softcount.table import Key
+from softcount.table.cell_forms import CellForm, fixed_decimals, parse_cell, write_cell
+from softcount.table.cell_values import format_cells
+from softcount.table.schema import Field, labels
+
+if TYPE_CHECKING:
+    from softcount.fitted.network import FittedNet
+
+sampled_query = lazy_function("softcount.fitted.network_rows", "sampled_query")
+
+
+def query(request: Request) -> None:
+    of = request.of
+    if of and request.likeliest:
+        raise click.UsageError("--likeliest is about all nodes together: leave out --of")
+    if request.samples is not None and not of:
+        raise click.UsageError("--samples needs --of")
+    fitted = open_model(request.model)
+    if is_network(fitted):
+        query_network(fitted, request)
+        return
+    for option in ("likeliest", "samples", "memory"):
+        if getattr(request, option):
+            raise click.UsageError(f"--{option} is for networks, and {request.model} is not one")
+    if len(of) > 1:
+        raise click.UsageError("several --of are for networks; query this model for one column at a time, or for all")
+    key = find_name(column_keys(fitted), of[0], "--of") if of else None
+    known = given_columns(fitted, request.given)
+    if key is not None and key != fitted.target and fitted.schema[key].kind == "text":
+        raise DataError(
+            f"--of: column {str(key)!r} is text, and has too many documents to give each a probability.\n"
+            f"  Draw some: softcount sample {request.model}     or see the words of each class: softcount show "
+            f"{request.model}"
+        )
+    write_query(fitted, key, known, query_classes(fitted, key, known), request.json)
+
+
+def query_network(fitted: FittedNet, request: Request) -> None:
+    """Print the distribution of one node, of several together, or of every node; or the most probable categories."""
+    try:
+        fitted = replace(fitted, room=cells_within(request.memory))
+    except DataError as error:
+        raise click.UsageError(f"--{error}") from None
+    keys = [find_node(fitted, name, "query") for name in dict.fromkeys(request.of)]
+    known = given_nodes(fitted, request.given)
+    written = written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
+    if request.likeliest:
+        write_answer(request.json, likeliest_record, likeliest_page, written, fitted.most_probable(known))
+        return
+    numbers = [key for key in keys if fitted.is_number(key)]
+    if numbers and len(keys) > 1:
+        raise DataError(f"--of: node {str(numbers[0])!r} is numeric, so it has no joint table. Query it alone.")
+    of: Any = keys if len(keys) > 1 else keys[0] if keys else None
+    answer = fitted.query(of, known) if request.samples is None else sampled_query(fitted, of, known, request.samples)
+    if len(keys) < 2:
+        write_query(fitted, of, written, answer, request.json)
+    else:
+        write_answer(request.json, query_record, query_page, of, written, answer)
+
+
+def write_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any], answer: Any, as_data: bool) -> None:
+    """Print the answer for one column, or without `of` for every column, and the model that answers."""
+    model = answering_model(fitted)
+    write_answer(as_data, lambda: query_record(of, known, answer, model), lambda: query_page(of, known, answer))
+    print_answering_model(fitted, None if of is None else [of, *known])
+
+
+def sample(request: Request) -> None:
+    check_output(request.output, request.model)
+    model = open_model(request.model, sequences=True)
+    if is_of_sequences(model):
+        if request.given:
+            raise DataError(f"{request.model}: a model of sequences, which takes no --given.")
+        write_rows(draw_steps(model, request), request)
+        return
+    if request.length is not None:
+        raise DataError(f"{request.model}: no model of sequences. Leave out --length.")
+    rng = np.random.default_rng(request.seed)
+    if isinstance(model, Fitted):
+        rows = sampled(model, request.n, given_columns(model, request.given), rng)
+    else:
+        drawn = model.drawn(request.n, given_nodes(model, request.given), rng)
+        rows = {name: drawn[key] for key, name in labels(drawn).items()}
+    if not request.json and not is_parquet(request.output):
+        rows = {name: _spell(model.schema.by_key.get(name), cells) for name, cells in rows.items()}
+    write_rows(pa.table({name: make_array(cells) for name, cells in rows.items()}), request)
+    print_answering_model(model)
+
+
+def _spell(spec: Field | None, cells: Any) -> Any:
+    """Numbers as text with the decimals that every cell of their column has; others as they are."""
+    decimals = 0 if spec is None else fixed_decimals(spec.written)
+    return format_cells(cells, decimals) if decimals else cells
+
+
+def draw_steps(model: Any, request: Request) -> pa.Table:
+    """New sequences with a row for each step; of a chain one of n steps, or n that end."""
+    if is_hidden(model):
+        found: pa.Table = model.sample(request.n, request.length or 100, random_state=request.seed)
+        return found
+    if request.length is not None:
+        raise DataError("--length is for models with hidden states: for a chain, -n is the number of steps.")
+    drawn = model.sample(max(request.n, 1), random_state=request.seed)
+    each = drawn if model.ends else [drawn]
+    numbers = [number for number, steps in enumerate(each, start=1) for _ in steps]
+    steps = [step for steps in each for step in range(1, len(steps) + 1)]
+    return pa.table({"sequence": numbers, "step": steps, "symbol": make_array([x for own in each for x in own])})
+
+
+def generate(request: Request) -> None:
+    check_output(request.output, request.model)
+    chain = open_model(request.model, sequences=True, centres=True)
+    if not is_of_sequences(chain) or is_hidden(chain):
+        raise DataError(
+            f"{request.model}: no Markov chain, which this command needs. New rows: softcount sample {request.model}"
+        )
+    characters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in chain.symbols_)
+    start: Any = request.start
+    if start is not None:
+        symbols = {str(symbol): symbol for symbol in chain.symbols_}
+        start = list(start) if characters else [symbols.get(step, step) for step in start.split()]
+    drawn = chain.sample(request.n, start=start, random_state=request.seed)
+    lines = drawn if chain.ends else [drawn]
+    text = "".join(("" if characters else " ").join(map(str, line)) + "\n" for line in lines)
+    write_bytes(text.encode(), request.output)
+
+
+# -- conditions
+
+SIGNS = ("!=", ">=", "<=", "=", ">", "<")
+RANGE, OR, WEIGHT = "..", "|", ":"
+FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female', in quotes"
+
+
+def given_columns(fitted: Fitted, texts: Iterable[str]) -> dict[Key, Any]:
+    """Conditions by column, from texts such as COL=VALUE; categories as the model holds them."""
+    keys = column_keys(fitted)
+    found = split_given(texts, keys)
+    return {keys[name]: _column_value(fitted, keys[name], sign, text) for name, sign, text in found}
+
+
+def given_nodes(fitted: FittedNet, texts: Iterable[str]) -> dict[Key, Any]:
+    """Conditions by node, from texts such as NODE=VALUE."""
+    keys = node_keys(fitted)
+    found = split_given(texts, keys, "the network has no node")
+    return {keys[name]: _node(fitted, keys[name]).value(sign, text) for name, sign, text in found}
+
+
+def split_given(
+    texts: Iterable[str], keys: Mapping[str, Key], there_is_no: str = "the model has no column"
+) -> list[tuple[str, str, str]]:
+    """Name, sign and value of each text. Names and values may contain signs, so the longest known name wins."""
+    found: dict[str, tuple[str, str]] = {}
+    for text in texts:
+        places = [
+            (place, sign)
+            for place in range(1, len(text))
+            if (sign := next((sign for sign in SIGNS if text.startswith(sign, place)), None))
+        ]
+        if not places:
+            raise click.UsageError(f"--given {text!r} is not COL=VALUE, such as {FORMS}")
+        known = [(place, sign) for place, sign in places if text[:place] in keys]
+        place, sign = known[-1] if known else places[0]
+        name = text[:place]
+        find_name(keys, name, "--given", there_is_no)
+        if name in found:
+            raise click.UsageError(f"--given {name!r} is given twice")
+        found[name] = sign, text[place + len(sign) :]
+    return [(name, *rest) for name, rest in found.items()]
+
+
+class ConditionReader(Struct, frozen=True):
+    """A column or node whose conditions are read, under the name that messages use."""
+
+    name: str
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    numbers: bool = False
+    weighed: bool = False
+    """Whether categories may be given with likelihoods, as for networks."""
+    open: bool = False
+    """Whether an unseen category may be given."""
+    written: CellForm | None = None
+    """The notation of numbers in its cells."""
+
+    def value(self, sign: str, text: str) -> Any:
+        """The condition of a sign and the text after it."""
+        if sign == "=":
+            return self._any(text)
+        if sign == "!=":
+            return not_(self._any(text, known=True))
+        end = self._number(text)
+        if end is None:
+            raise DataError(f"--given: {self.name} is compared by {sign}, and {text!r} is not a number.")
+        ways = {">": above(end), "<": below(end), ">=": between(low=end), "<=": between(high=end)}
+        return ways[sign]
+
+    def _any(self, text: str, known: bool = False) -> Any:
+        parts = text.split(OR)
+        if text in self.levels:
+            return self.levels[text]
+        weighed = self._weighed(parts) if self.weighed else None
+        if weighed is not None:
+            return weighed
+        if len(parts) > 1:
+            return any_of(*(self._one(part, known=True) for part in parts))
+        return self._one(text, known)
+
+    def _one(self, text: str, known: bool) -> Any:
+        """A category, a number, or a range of numbers; with `known`, unseen categories are refused."""
+        if text in self.levels:
+            return self.levels[text]
+        ends = self._range(text)
+        if ends is not None:
+            return ends
+        number = self._number(text) if self.numbers else None
+        if number is not None:
+            return number
+        if self.numbers and not self.levels:
+            raise DataError(f"--given: {self.name} holds numbers, and {text!r} is neither one nor a range (20..30).")
+        if self.open and not known:
+            return text
+        raise DataError(f"--given: {self.name} has no level {text!r}.\n  {suggestion(text, self.levels)}")
+
+    def _range(self, text: str) -> Any:
+        """A range of numbers, either end of which may be left out; None if the text is not one."""
+        low, sign, high = text.partition(RANGE)
+        ends = [self._number(end) if end else None for end in (low, high)]
+        spelt = all(end is not None or not part for end, part in zip(ends, (low, high), strict=True))
+        levels = self.levels.values()  # numbers, perhaps
+        numeric = all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in levels)
+        if not sign or not spelt or ends == [None, None] or not (self.numbers or numeric):
+            return None
+        return between(*ends)
+
+    def _weighed(self, parts: list[str]) -> dict[Any, float] | None:
+        """Likelihoods by category, if each part is written category:number."""
+        pairs = [part.rpartition(WEIGHT) for part in parts]
+        weights = [parse_cell(None, weight) for _, _, weight in pairs]
+        if not self.levels or not all(map(isfinite, weights)) or not all(level for level, _, _ in pairs):
+            return None
+        levels = [self._one(level, known=True) for level, _, _ in pairs]
+        return dict(zip(levels, weights, strict=True))
+
+    def _number(self, text: str) -> Any:
+        """The number of a text in the notation of the column; None if it is not a number."""
+        value = parse_cell(self.written, text)
+        if not isfinite(value):
+            return None
+        return value if self.weighed else write_cell(self.written, value)
+
+
+def _column_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
+    name = f"column {str(key)!r}"
+    if key == fitted.target and fitted.classes is not None:
+        if sign == "=" and OR not in text and RANGE not in text:
+            return class_value(fitted, text, "--given")
+        return ConditionReader(name, {str(level): level for level in fitted.names}).value(sign, text)
+    spec = fitted.schema[key]
+    if spec.kind == "text":  # its categories are words, the value is a document
+        if sign != "=":
+            raise DataError(f"--given: {name} is text, of which a document can be given, and nothing else.")
+        return text
+    if spec.kind.numeric:
+        return ConditionReader(name, numbers=True, written=spec.written).value(sign, text)
+    if spec.derived is not None and not spec.used:
+        return ConditionReader(name, {str(level): level for level in own_levels(spec)}).value(sign, text)
+    # An unseen category is passed on as text: the prior has mass for it.
+    return ConditionReader(name, {str(level): level for level in spec.levels}, open=True).value(sign, text)
+
+
+def _node(fitted: FittedNet, key: Key) -> ConditionReader:
+    levels = {str(level): level for level in fitted.levels.get(key, ())}
+    spec = fitted.schema.by_key.get(key)
+    numbers, written = key in fitted.net.cuts or not levels, None if spec is None else spec.written
+    return ConditionReader(f"node {str(key)!r}", levels, numbers, weighed=True, written=written)

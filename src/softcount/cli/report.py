@@ -1,0 +1,194 @@
+"""softcount report, plot and explore: pages and pictures of a model, and of a table."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from softcount.cli.commands import PICTURES
+from softcount.cli.models import (
+    KMeansModel,
+    is_network,
+    is_of_sequences,
+    load_estimator,
+    open_model,
+    print_answering_model,
+    print_prediction_notes,
+)
+from softcount.cli.options import Request
+from softcount.cli.outputs import STANDARD, check_output, print_info, print_message, progress, write_bytes
+from softcount.cli.read import open_like, open_rows
+from softcount.core.lazy import LazyModule
+from softcount.errors import DataError
+from softcount.evaluate.scores import as_named, label_places
+from softcount.fitted.compare import NOTE, centre_classes
+from softcount.fitted.fitted import Fitted
+from softcount.report.page import Picture
+from softcount.report.report import ENDINGS, Report, find_rows, make_report
+from softcount.run.local import Threads
+from softcount.run.progress import Tell
+from softcount.table import Table, read_labels
+from softcount.table.column_summary import summarise
+
+explore_pages: Any = LazyModule("softcount.explore")
+explore_server: Any = LazyModule("softcount.explore.server")
+
+
+def refuse_data(request: Request, why: str) -> None:
+    if request.data is not None:
+        raise DataError(f"{request.model}: {why}. Leave {request.data} out.")
+
+
+# -- report
+
+
+def report(request: Request) -> None:
+    if request.data is None and request.form.is_given:
+        raise click.UsageError("--missing, --no-header and --lines are about DATA, which is not given")
+    output = request.output or f"{Path(request.model).stem}.html"
+    ending = ".html" if output == STANDARD else Path(output).suffix
+    if ending.lower() not in ENDINGS:
+        raise click.UsageError(f"-o {output}: a report ends in {', '.join(ENDINGS)}")
+    check_output(output, request.model, request.data)
+    with progress() as tell:
+        content = report_on(request, request.redact, tell).render(ending).encode()
+    write_bytes(content, output)
+    if output != STANDARD:
+        print_message(f"the report, in {output} ({len(content) / 1000:,.0f} KB)")
+
+
+def report_on(request: Request, redact: bool, tell: Tell) -> Report:
+    data, form = request.data, request.form
+    model = open_model(request.model, sequences=True, centres=True)
+    if is_of_sequences(model):
+        refuse_data(request, "a model of sequences")
+        return make_report(model, None, redact)
+    if isinstance(model, KMeansModel):
+        if model.centres.frame.unit:
+            refuse_data(request, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
+        return make_report(load_estimator(request.model), numbers_in(model, request), redact)
+    if data is None:
+        return make_report(model, None, redact)
+    if is_network(model):
+        return make_report(model, summarise_rows(model, request, tell), redact)
+    table = open_like(model, data, form, tell)
+    with Threads() as threads:
+        name = Path(data).name if data != STANDARD else "standard input"
+        found = find_rows(model, table, threads, name, read_classes(model, table, request))
+    print_prediction_notes(model, table)
+    return make_report(model, found, redact)
+
+
+def numbers_in(model: KMeansModel, request: Request) -> np.ndarray | None:
+    """(rows x columns) the numbers of DATA for k-means, without rows that miss one."""
+    if request.data is None:
+        return None
+    chunks = open_like(centre_classes(model.centres, model.names), request.data, request.form).chunks()
+    rows: np.ndarray = np.concatenate([np.zeros((0, len(model.names))), *(chunk.reals for chunk in chunks)])
+    whole = ~np.isnan(rows).any(axis=1)
+    if not whole.any():
+        raise DataError(f"{request.data}: no row has all numbers, so there is nothing to report. Leave it out.")
+    return np.asarray(rows[whole])
+
+
+def summarise_rows(fitted: Any, request: Request, tell: Tell) -> tuple[Any, str]:
+    """The summary of a table for a network, and its name."""
+    table, _ = open_rows(fitted, request.data, request.form, None, tell)
+    before = None if fitted.record is None else fitted.record.table
+    with Threads() as threads:
+        found = summarise(table.chunks(threads.map), fitted.schema, before)
+    if not found.rows:
+        raise DataError(f"{request.data}: no rows, so there is nothing to report. Leave it out for the network alone.")
+    return found, Path(request.data).name
+
+
+def read_classes(fitted: Fitted, table: Table, request: Request) -> np.ndarray | None:
+    """The codes of the rows' classes, if the table holds the target."""
+    known = (*table.source.keys, *table.source.aside)
+    if fitted.classes is None or fitted.target is None or fitted.target not in known:
+        return None
+    labels = read_labels(table.source, fitted.target, request.form.missing or fitted.schema.missing)
+    return label_places(as_named(labels, fitted.names), fitted.names)
+
+
+# -- plot
+
+
+def plot(request: Request) -> None:
+    what, output = request.what, str(request.output)
+    ending = Path(output).suffix.lower()
+    if ending not in (".svg", ".png"):
+        raise click.UsageError(f"-o {output}: a picture ends in .svg or .png")
+    if what not in (*PICTURES, "density"):
+        raise click.UsageError(f"--what {what}: choose density, {', '.join(PICTURES)}")
+    if (what == "density") != (request.column is not None):
+        raise click.UsageError("--what density and --column go together")
+    check_output(output, request.model, request.data)
+    with progress() as tell:
+        found = find_picture(report_on(request, False, tell), request)
+    write_bytes(found.svg.encode() if ending == ".svg" else found.chart.draw().png(), output)
+
+
+def find_picture(report: Report, request: Request) -> Picture:
+    """The first picture of the report with the title of --what or --column."""
+    pictures = [block for block in report.page.blocks if isinstance(block, Picture)]
+    titles = {name: [x for x in pictures if x.title.startswith(title)] for name, title in PICTURES.items()}
+    if request.column is not None:
+        found = [x for x in pictures if x.title == request.column]
+        missing = f"no picture of a column {request.column!r}: it has none such, or others say more of the classes."
+    else:
+        found = titles[request.what]
+        more = " With DATA there are more." if request.what in ("rows", "drift", "frames", "sureness") else ""
+        there = ", ".join(name for name, own in titles.items() if own)
+        missing = f"no picture {request.what!r}. There is: {there}.{more}"
+    if not found:
+        raise DataError(f"{request.model}: {missing}")
+    return found[0]
+
+
+# -- explore
+
+
+def explore(request: Request) -> None:
+    if request.serve and request.output is not None:
+        raise click.UsageError("--serve writes no file: leave out -o")
+    output = request.output or str(Path(request.model).with_suffix(".html"))
+    if not request.serve:
+        check_output(output, request.model, request.data)
+    page, predict = make_page(request)
+    if request.serve:
+        serve_page(page, predict)
+        return
+    write_bytes(page.html.encode(), output)
+    if output != STANDARD:
+        print_info(f"Wrote {output}. Open it in a browser.")
+
+
+def make_page(request: Request) -> tuple[Any, Any]:
+    """The page of a model, and a function that predicts if the page cannot compute the prediction by itself."""
+    name, data, form = request.model, request.data, request.form
+    model = open_model(name, sequences=True, centres=True)
+    if is_of_sequences(model):
+        refuse_data(request, "a model of sequences, whose page takes none")
+        return explore_pages.make_explorer(model, name), None
+    if isinstance(model, KMeansModel):
+        classes = centre_classes(model.centres, model.names)
+        rows = None if data is None else open_like(classes, data, form)
+        return explore_pages.make_explorer(classes, name, rows, NOTE), None
+    rows = None if data is None else open_like(model, data, form)
+    if not request.serve:
+        print_answering_model(model)
+    predict = None if is_network(model) else explore_server.make_predictor(model)
+    return explore_pages.make_explorer(model, name, rows), predict
+
+
+def serve_page(page: Any, predict: Any) -> None:
+    with explore_server.PageServer(page, predict) as server:
+        print_message(f"Open {server.address}")
+        print_message("Ctrl+C ends it.")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
