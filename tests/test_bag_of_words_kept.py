@@ -180,6 +180,7 @@ def _set(where, name, value):
     where[name] = value
 
 
+FILED_COUNTS, FILED_DOCUMENTS = "vocabulary/0", "vocabulary/1"
 HARM = {
     "words that are no text": lambda d, a: _set(a, "words/bytes", np.full_like(a["words/bytes"], 0xFF)),
     "a word twice": lambda d, a: _set(
@@ -190,11 +191,11 @@ HARM = {
     "no offsets": lambda d, a: _set(a, "words/offsets", a["words/offsets"][:0]),
     "offsets of another type": lambda d, a: _set(a, "words/offsets", a["words/offsets"].astype(np.float64)),
     "many words without bytes": lambda d, a: _set(a, "words/offsets", np.zeros(100_000, dtype=np.int64)),
-    "fewer counts": lambda d, a: _set(a, "counts", a["counts"][:3]),
-    "counts that are negative": lambda d, a: _set(a, "counts", -a["counts"]),
-    "counts that are no whole numbers": lambda d, a: _set(a, "counts", a["counts"] / 2),
-    "a word in no document": lambda d, a: _set(a, "documents", a["documents"] * 0),
-    "more documents than there are": lambda d, a: _set(a, "documents", a["documents"] + 5),
+    "fewer counts": lambda d, a: _set(a, FILED_COUNTS, a[FILED_COUNTS][:3]),
+    "counts that are negative": lambda d, a: _set(a, FILED_COUNTS, -a[FILED_COUNTS]),
+    "counts that are no whole numbers": lambda d, a: _set(a, FILED_COUNTS, a[FILED_COUNTS] / 2),
+    "a word in no document": lambda d, a: _set(a, FILED_DOCUMENTS, a[FILED_DOCUMENTS] * 0),
+    "more documents than there are": lambda d, a: _set(a, FILED_DOCUMENTS, a[FILED_DOCUMENTS] + 5),
     "documents of another kind": lambda d, a: _set(d["vocabulary"], "n_documents", "5"),
     "an array too many": lambda d, a: _set(a, "more", np.zeros(3)),
     "hashing with words": lambda d, a: _set(d["vocabulary"], "hashed", 7),
@@ -203,10 +204,10 @@ HARM = {
     "a setting of another kind": lambda d, a: _set(d["estimator"]["settings"], "min_count", "three"),
     "words in more documents than can be": lambda d, a: (
         _set(d["vocabulary"], "n_documents", 2**40),
-        _set(a, "documents", np.full_like(a["documents"], 2**40)),
-        _set(a, "counts", np.full_like(a["counts"], 2**41)),
+        _set(a, FILED_DOCUMENTS, np.full_like(a[FILED_DOCUMENTS], 2**40)),
+        _set(a, FILED_COUNTS, np.full_like(a[FILED_COUNTS], 2**41)),
     ),
-    "words more often than can be": lambda d, a: _set(a, "counts", np.full_like(a["counts"], 2**62)),
+    "words more often than can be": lambda d, a: _set(a, FILED_COUNTS, np.full_like(a[FILED_COUNTS], 2**62)),
     "an endless pattern": lambda d, a: _set(d["estimator"]["settings"], "pattern", "a" * 20_000),
     "runs of a million": lambda d, a: _set(d["estimator"]["settings"], "ngrams", [1, 10**6]),
     "columns without a number": lambda d, a: _set(d["vocabulary"], "hashed", "7"),

@@ -168,7 +168,7 @@ def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> Non
             ensemble, members=ensemble.members[chosen], weights=ensemble.weights[chosen], names=ensemble.names[chosen]
         )
         changed = replace(fitted, ensemble=some)
-        page = opened(replace(whole, document=whole.document | {"pool": ensemble_document(changed)}).html).ready()
+        page = opened(replace(whole, document=whole.document | {"ensemble": ensemble_document(changed)}).html).ready()
         evidences = evidences or [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
         found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)
         assert np.abs(np.array(found) - changed.proba(table, AtOnce())).max() < TOLERANCE

@@ -20,9 +20,8 @@ import softcount as sc
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.files import read, write
-from softcount.files.archive import counts_from, counts_parts
-from softcount.files.codec import SMALL
-from softcount.files.text import put_words, reading_document, reading_from, words_from
+from softcount.files.codec import SMALL, counts_from, counts_parts, decode
+from softcount.files.schema import put_words, reading_document, words_from
 from softcount.text import Reading, Words
 from spoiling import Change, drop, put, say, spoilt
 
@@ -165,7 +164,7 @@ READINGS = [
 @pytest.mark.parametrize("reading", READINGS, ids=range(len(READINGS)))
 def test_a_reading_comes_back(reading):
     document = json.loads(json.dumps(reading_document(reading)))
-    assert reading_from(document, "note") == reading
+    assert decode(Reading, document, {}, "reading", "the reading") == reading
 
 
 def test_a_pattern_too_long_to_be_loaded_is_not_saved(tmp_path):

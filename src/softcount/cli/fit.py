@@ -44,8 +44,8 @@ from softcount.core.lazy import LazyModule
 from softcount.core.remedies import without_password
 from softcount.errors import DataError
 from softcount.families.text import Text
+from softcount.files.archive import data_digest
 from softcount.files.checkpoint_file import remove_checkpoint
-from softcount.files.data_digest import data_digest
 from softcount.files.model_file import save_model
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted

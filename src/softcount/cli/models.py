@@ -13,9 +13,8 @@ from softcount.cli.outputs import print_info, print_note
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read
-from softcount.files.centres import centres_of, holds_centres
 from softcount.files.model_file import load_model
-from softcount.files.text import refuse_vocabulary
+from softcount.files.other_models import centres_of, refuse_vocabulary
 from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.derived_columns import derived_fields
 from softcount.fitted.fitted import Fitted
@@ -71,7 +70,7 @@ def open_model(path: str, sequences: bool = False, centres: bool = False) -> Any
         except DataError as error:
             raise ModelFileError(str(error)) from None
     document, arrays = read(Path(path))
-    if holds_centres(document):
+    if "centres" in document:
         found = _read_centres(path, document, arrays)
         if centres:
             return found

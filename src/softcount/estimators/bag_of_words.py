@@ -23,7 +23,8 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute, refuse_unlike
 from softcount.files.codec import Arrays, Document
-from softcount.files.text import reading_document, vocabulary_document, vocabulary_of
+from softcount.files.other_models import vocabulary_document, vocabulary_of
+from softcount.files.schema import reading_document
 from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
@@ -376,7 +377,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         reading_document(reading_of(self))  # what would not be read back is refused here
         known = everything(self._gathered)
         met = asdict(self._tally + DocumentTally(said=known.notes))
-        return {"vocabulary": vocabulary_document(known, arrays) | {"met": met}}
+        return {"vocabulary": vocabulary_document(known, arrays, met)}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
         known = vocabulary_of(document, arrays)

@@ -21,8 +21,8 @@ from softcount.estimators.engines import from_engine, is_elsewhere, path_of, row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import varied
 from softcount.estimators.repr import explore_model, report_model
-from softcount.files.centres import centres_document, centres_of
 from softcount.files.codec import Arrays, Document
+from softcount.files.other_models import centres_document, centres_of
 from softcount.fitted.compare import NOTE, centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction

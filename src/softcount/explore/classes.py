@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.encode import Binning, NumberScale, column_keys, measured_count, number_count
-from softcount.classify.features import Terms
-from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
+from softcount.classify.members import Aode, WordModel
 from softcount.errors import DataError
-from softcount.explore.numbers import number_document, pack
+from softcount.explore.numbers import formula_document, number_document, pack
+from softcount.export.model_plan import ensemble_terms
 from softcount.families.text import WordFigures
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.fitted import Fitted
@@ -67,7 +66,7 @@ def classes_document(model: Fitted) -> Document:
         "blocks": blocks,
         "notes": [*_notes(model), *note_left_out(left_out)],
         "dense": model.weights is None,
-        "pool": ensemble,
+        "ensemble": ensemble,
         "whose": whose,
         "calibration": calibration,
     }
@@ -169,51 +168,17 @@ ENSEMBLE_LIMIT = 1_500_000
 
 
 def ensemble_document(model: Fitted) -> Document | None:
-    """Describe the members with their weights, and the order of their columns; None if they take too much room."""
+    """Describe the terms of the ensemble's score and their columns; None if they are of words or take too much room."""
     assert model.ensemble is not None
-    names, keys = labels_in(model), column_keys(model.schema)
-    stars = [member.tables for member in model.ensemble.members if isinstance(member, Aode)]
+    tables = [member.tables for member in model.ensemble.members if isinstance(member, Aode)]
     # Four bytes for each number and a third more for being text; the page does not compute members of words.
     words = any(isinstance(member, WordModel) for member in model.ensemble.members)
-    if words or sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
+    if words or sum(own.given.size for own in tables) * 16 / 3 > ENSEMBLE_LIMIT:
         return None
+    names = labels_in(model)
+    columns, terms = ensemble_terms(model)
     return {
-        "columns": [names[key] for key in keys],
-        "levels": [[str(level) for level in model.schema[key].levels] for key in keys],
-        "measured": measured_count(model.schema),
-        "numbers": number_count(model.schema),
-        "weights": pack(model.ensemble.weights),
-        "bias": pack(model.ensemble.bias),
-        "members": [_member(member) for member in model.ensemble.members],
-        "sparse": None if model.ensemble.sparse is None else _member(model.ensemble.sparse.member),
-        "presence": [] if model.ensemble.sparse is None else model.ensemble.sparse.presence.tolist(),
+        "classes": model.n_groups,
+        "levels": {names[key]: [str(level) for level in model.schema[key].levels] for key in columns.keys},
+        "terms": [formula_document(term, names) for term in terms],
     }
-
-
-def _member(member: Member) -> Document:
-    if isinstance(member, Additive):
-        lines = len(member.coefficients) - 1 - member.terms.width
-        tables = {"terms": _terms(member.terms), "coefficients": pack(member.coefficients), "lines": lines}
-        return {"kind": "additive", **tables, "cuts": _cuts(member.cuts), "scale": _scale(member.scale)}
-    if isinstance(member, NormalsAndTables):
-        block = member.block
-        spread = block.covariances if isinstance(block, ShrunkBlock) else block.variances
-        normals = {"means": pack(block.means), "spread": pack(spread), "scale": _scale(block.scale)}
-        tables = {"terms": _terms(member.terms), "tables": pack(member.tables), "shares": pack(member.shares)}
-        columns = {"columns": member.columns.tolist(), "joined": isinstance(block, ShrunkBlock)}
-        return {"kind": "block", "cuts": _cuts(member.cuts), **normals, **tables, **columns}
-    assert isinstance(member, Aode)
-    tables = {name: pack(getattr(member.tables, name), narrow=name == "given") for name in ("shares", "alone", "given")}
-    return {"kind": "stars", "cuts": _cuts(member.cuts), "terms": _terms(member.tables.terms), **tables}
-
-
-def _cuts(cuts: Binning) -> Document:
-    return {"edges": [edges.tolist() for edges in cuts.edges]}
-
-
-def _terms(terms: Terms) -> Document:
-    return {"columns": [list(term) for term in terms.columns], "sizes": list(terms.sizes), "width": terms.width}
-
-
-def _scale(scale: NumberScale) -> Document:
-    return {name: np.asarray(getattr(scale, name)).tolist() for name in ("floor", "middle", "spread")}

@@ -7,11 +7,14 @@ a tail such a difference loses its digits; the density is integrated there, so t
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.special import softmax_rows
+from softcount.export.formulas import Once, column_formula
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
 from softcount.models.nodes import Node
@@ -46,14 +49,27 @@ def number_document(
     if bounds is not None:
         found["bounds"] = [end if np.isfinite(end) else None for end in bounds]
     form = family.closed_form(params)
-    return found if form is None else found | {"form": _pack_form(form)}
+    density = None if form is None else column_formula(form, ("x",), (0,))
+    if form is None or density is None:
+        return found
+    least = 0.0 if form.get("inner", form)["form"] == "line" else None  # of counts and waiting times
+    return found | {"form": formula_document(density, {"x": "x"}), "least": least}
 
 
-def _pack_form(form: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _pack_form(part) if isinstance(part, dict) else pack(part) if isinstance(part, np.ndarray) else part
-        for name, part in form.items()
-    }
+def formula_document(of: Any, names: Mapping[Any, str], field: str = "") -> Any:
+    """Describe a scoring formula for `formula.js`: each node by its class and its fields, keys by their names."""
+    if field in ("key", "keys"):
+        return names[of] if field == "key" else [names[key] for key in of]
+    if isinstance(of, Once):
+        return formula_document(of.of, names)
+    if isinstance(of, Struct):
+        own = {name: formula_document(getattr(of, name), names, name) for name in of.__struct_fields__}
+        return {"is": type(of).__name__, **own}
+    if isinstance(of, dict):
+        return {name: formula_document(part, names) for name, part in of.items()}
+    if isinstance(of, tuple):
+        return [formula_document(part, names) for part in of]
+    return pack(of, narrow=field == "given") if isinstance(of, np.ndarray) else of
 
 
 def bar_edges(answer: Answer) -> np.ndarray:

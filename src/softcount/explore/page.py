@@ -30,7 +30,7 @@ SCRIPTS = (
     "numbers.js",
     "calibration.js",
     "words.js",
-    "pool.js",
+    "formula.js",
     "star.js",
     "network.js",
     "evidence.js",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export.model_plan import pool_plan
+from softcount.export.model_plan import ensemble_plan
 from softcount.export.scoring_plan import DrawnRows, ExportCheck, ScoringPlan, scoring_plan
 from softcount.fitted.fitted import Fitted
 from softcount.models.star import Star
@@ -34,7 +34,7 @@ def plan_of(model: Any) -> ScoringPlan:
             "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
             "Fit a table whose columns have names, or the texts themselves."
         )
-    return scoring_plan(model) if model.ensemble is None else pool_plan(model)
+    return scoring_plan(model) if model.ensemble is None else ensemble_plan(model)
 
 
 def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tuple[str, ExportCheck]:

@@ -138,10 +138,20 @@ def _length(key: Key, member: WordModel, place: int, weight: float) -> list[Form
 # Classifiers as formulas: members that add up tables, lines and bells of columns.
 
 
-def pool_plan(model: Fitted) -> ScoringPlan:
-    """The plan of a classifier: the terms of all its members, each times its weight."""
+def ensemble_plan(model: Fitted) -> ScoringPlan:
+    """The plan of a classifier."""
     assert model.ensemble is not None
-    columns = PoolColumns(column_keys(model.schema), number_count(model.schema), model.texts)
+    columns, terms = ensemble_terms(model)
+    texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
+    numbered = columns.keys[measured_count(model.schema) : columns.numbers]
+    inputs = input_columns(model, (*columns.keys, *texts), numbered)
+    return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
+
+
+def ensemble_terms(model: Fitted) -> tuple[EnsembleColumns, list[Formula]]:
+    """The columns of an ensemble, and the terms of all its members, each times its weight."""
+    assert model.ensemble is not None
+    columns = EnsembleColumns(column_keys(model.schema), number_count(model.schema), model.texts)
     terms: list[Formula] = [formula(model.ensemble.bias)]
     words: list[Formula] = []
     for name, member, weight in zip(
@@ -157,14 +167,10 @@ def pool_plan(model: Fitted) -> ScoringPlan:
         share = Once(smallest(total(known), formula(1.0)))
         single = total(gathered(_additive(columns, sparse.member, 1.0)))
         terms = [total(gathered(terms)) * share, single * (formula(1.0) - share)]
-    measured = measured_count(model.schema)
-    texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
-    inputs = input_columns(model, (*columns.keys, *texts), columns.keys[measured : columns.numbers])
-    whole = tuple(gathered([*terms, *words]))
-    return ScoringPlan(tuple(inputs), whole, tuple(model.names), calibration=model.calibration)
+    return columns, gathered([*terms, *words])
 
 
-def _known(columns: PoolColumns, cuts: Binning, place: int, share: np.ndarray) -> Formula:
+def _known(columns: EnsembleColumns, cuts: Binning, place: int, share: np.ndarray) -> Formula:
     """The share of a column if its cell is known, else 0."""
     if place >= len(columns.keys):
         return Choose((Missing(columns.texts[place - len(columns.keys)]),), formula(0.0), formula(share[0]))
@@ -174,7 +180,7 @@ def _known(columns: PoolColumns, cuts: Binning, place: int, share: np.ndarray) -
     return LookUp(LevelCode(columns.keys[place], size), np.array([none, *([share] * size), none]))
 
 
-class PoolColumns(Struct, frozen=True):
+class EnsembleColumns(Struct, frozen=True):
     """The columns that members number, the first so many being numbers, and those of text."""
 
     keys: tuple[Key, ...]
@@ -209,7 +215,7 @@ class PoolColumns(Struct, frozen=True):
         return LookUp(codes[0], np.concatenate([unknown, *unseen]))
 
 
-def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float) -> list[Formula]:
+def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: float) -> list[Formula]:
     if isinstance(member, Additive):
         return _additive(columns, member, weight)
     if isinstance(member, NormalsAndTables):
@@ -237,7 +243,7 @@ def _member_terms(columns: PoolColumns, name: str, member: Member, weight: float
     )
 
 
-def _additive(columns: PoolColumns, member: Additive, weight: float) -> list[Formula]:
+def _additive(columns: EnsembleColumns, member: Additive, weight: float) -> list[Formula]:
     coefficients = weight * spread(member.coefficients)
     found = [formula(coefficients[0]), *columns.tables(member.cuts, member.terms, coefficients[1:])]
     for place, slope in enumerate(coefficients[1 + member.terms.width :]):

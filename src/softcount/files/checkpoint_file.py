@@ -8,10 +8,22 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from softcount.errors import ModelFileError
 from softcount.files.archive import naming, read, write
 from softcount.files.atomic import check_writable
+from softcount.files.codec import Arrays, Document, decode, require
 from softcount.learn.checkpoints import Checkpoint
+
+
+class CheckpointHeader(Struct, frozen=True):
+    """The digest of the counts, the seed, and the facts of every EM run."""
+
+    data: str
+    seed: int
+    climbs: list[dict[str, Any]]
 
 
 @contextmanager
@@ -32,15 +44,12 @@ def remove_checkpoint(path: str) -> None:
         os.unlink(path)
 
 
-def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(path: str) -> tuple[Document, Arrays]:
     document, arrays = read(path)
     if set(document) != {"checkpoint"}:
         raise ModelFileError(f"{path} is a model, and no checkpoint. Name another file.")
     with naming(path, "it is no checkpoint that makes sense"):
-        header = document["checkpoint"]
-        sound = set(header) == {"data", "seed", "climbs"} and isinstance(header["data"], str)
-        if not sound or type(header["seed"]) is not int or not isinstance(header["climbs"], list):
-            raise ModelFileError("it holds something else than climbs.")
-        if not all(isinstance(run["start"], str) and isinstance(run["ended"], bool) for run in header["climbs"]):
-            raise ModelFileError("its climbs make no sense.")
-        return header, arrays
+        header = decode(CheckpointHeader, document["checkpoint"], {}, "checkpoint", "its header")
+        sound = all(isinstance(run["start"], str) and isinstance(run["ended"], bool) for run in header.climbs)
+        require(sound, "its climbs make no sense.")
+        return asdict(header), arrays

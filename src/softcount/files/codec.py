@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Sequence
 from enum import Enum
 from itertools import count
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, SoftcountError
 
 Document = dict[str, Any]
@@ -181,9 +182,8 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
         if isinstance(value, np.ndarray):
             if not is_packed(value):
                 return {"array": put(value)}
-            there = value.reshape(-1) != 0
-            cells, values = put(np.packbits(there)), put(value.reshape(-1)[there])
-            return {"cells": cells, "values": values, "shape": list(value.shape)}
+            packed = {name: put(part) for name, part in _pack(value).items()}
+            return packed | {"shape": list(value.shape)}
         if isinstance(value, (tuple, list)):
             if len(value) > 1 and all(isinstance(x, np.ndarray) and x.ndim == 1 for x in value):
                 return {"split": put(np.concatenate(value)), "lengths": [len(x) for x in value]}
@@ -242,7 +242,8 @@ def _restore(value: Any, arrays: Arrays, infinite: Container[str], name: str) ->
             raise ModelFileError("arrays in a row are not as long as they should be")
         return np.split(whole, np.cumsum(lengths)[:-1])
     if value.keys() == {"cells", "values", "shape"}:
-        return _unpack(_named(value["cells"], arrays), _named(value["values"], arrays), value["shape"])
+        parts = {name: _named(value[name], arrays) for name in ("cells", "values")}
+        return _unpack(parts, value["shape"], "a packed array is not of its shape")
     if value.keys() == {"float"} and name in infinite and value["float"] in ("nan", "inf", "-inf"):
         return float(value["float"])
     return {key: _restore(x, arrays, infinite, key) if isinstance(x, (dict, list)) else x for key, x in value.items()}
@@ -254,27 +255,69 @@ def _named(name: Any, arrays: Arrays) -> np.ndarray:
     return arrays[name]
 
 
-def _unpack(cells: np.ndarray, values: np.ndarray, shape: Any) -> np.ndarray:
-    """A packed array; what is made here is at most 64 times what the file holds."""
-    size = math.prod(shape) if all(type(x) is int and x >= 0 for x in shape) else -1
-    if cells.dtype != np.uint8 or cells.shape != (-(-size // 8),) or values.dtype != np.float64:
-        raise ModelFileError("a packed array is not of its shape")
+def column_from(value: Any) -> Any:
+    """A column's name or place back."""
+    sound = isinstance(value, (str, int)) and not isinstance(value, bool)
+    require(sound, f"{value!r:.80} is no column: neither a name nor a place.")
+    return value
+
+
+def require(sound: object, wrong: str) -> None:
+    """Raise an error about a file's content if it is not sound."""
+    if not sound:
+        raise ModelFileError(wrong)
+
+
+def finite_array(array: np.ndarray, shape: tuple[int, ...] | None, what: str) -> np.ndarray:
+    """An array of a file, if it holds finite numbers of this shape."""
+    sound = array.dtype == np.float64 and (shape is None or array.shape == shape) and np.isfinite(array).all()
+    require(sound, f"{what} makes no sense: not finite numbers, one for each place.")
+    return array
+
+
+# -- packed arrays: one bit for each cell, whether it is not zero, and the values of those that are not.
+# The counts of 20 classes and 60,000 words are 9.6 MB of numbers, four fifths of them zero; packed they take 2 MB.
+
+LARGEST_COUNT = 1e290
+"""Counts beyond this could not be added up."""
+
+
+def _pack(array: np.ndarray) -> Arrays:
+    """The values are of the smallest type that holds them exactly."""
+    flat = array.reshape(-1)
+    values, top = flat[flat != 0], flat.max(initial=0.0)
+    if top < 2**31 and flat.min(initial=0.0) >= 0 and (values == np.floor(values)).all():
+        values = values.astype(np.uint8 if top < 256 else np.int32)
+    return {"cells": np.packbits(flat != 0), "values": values}
+
+
+def _unpack(parts: Arrays, shape: Sequence[Any], wrong: str) -> np.ndarray:
+    """A packed array; at most 64 times as large as the file."""
+    require(parts.keys() == {"cells", "values"} and all(type(x) is int and x >= 0 for x in shape), wrong)
+    cells, values, size = parts["cells"], parts["values"], math.prod(shape)
+    require(cells.dtype == np.uint8 and cells.shape == (-(-size // 8),), wrong)
     there = np.unpackbits(cells, count=size).astype(bool)
+    require(values.dtype.kind in "iuf" and values.shape == (np.count_nonzero(there),), wrong)
     whole = np.zeros(size)
     whole[there] = values
     return whole.reshape(shape)
 
 
-def column_from(value: Any) -> Any:
-    """A column's name or place back."""
-    if not isinstance(value, (str, int)) or isinstance(value, bool):
-        raise ModelFileError(f"{value!r:.80} is no column: neither a name nor a place.")
-    return value
+def counts_parts(counts: Twofold) -> Arrays:
+    """Counts as arrays: both halves, or packed if they are many and the lower half is zero."""
+    hi = np.ascontiguousarray(counts.hi)
+    if hi.size < SMALL or counts.lo.any() or np.signbit(hi[hi == 0]).any():
+        return {"hi": hi, "lo": np.ascontiguousarray(counts.lo)}
+    return _pack(hi)
 
 
-def finite_array(array: np.ndarray, shape: tuple[int, ...] | None, what: str) -> np.ndarray:
-    """An array of a file, if it holds finite numbers of this shape."""
-    sound = array.dtype == np.float64 and (shape is None or array.shape == shape)
-    if not sound or not np.isfinite(array).all():
-        raise ModelFileError(f"{what} makes no sense: not finite numbers, one for each place.")
-    return array
+def counts_from(parts: Arrays, shape: tuple[int, ...], name: str) -> Twofold:
+    wrong = f"the counts of {name} make no sense."
+    if "cells" in parts:
+        pair = Twofold.of(_unpack(parts, shape, wrong))
+    else:
+        pair = Twofold(parts["hi"], parts["lo"])
+        sound = parts.keys() == {"hi", "lo"} and pair.hi.dtype == pair.lo.dtype == np.float64
+        require(sound and pair.hi.shape == pair.lo.shape == shape, wrong)
+    require((np.abs(pair.value) <= LARGEST_COUNT).all(), wrong)
+    return pair

@@ -1,7 +1,6 @@
-"""How a model was learned, in a model file: how EM climbed, what was tried, calibration, and the record for reports.
+"""How a model was learned, in a model file: EM runs, numbers of classes tried, calibration, and the record for reports.
 
-Nothing here but the calibration changes what a model says, but a report would show it: what makes no sense is refused
-like everything else.
+Only the calibration changes what a model answers, but a report would show the rest: all of it is checked.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from softcount.errors import ModelFileError
 from softcount.evaluate.ranking import Evaluation
-from softcount.files.codec import Arrays, Document, decode, encode, finite_array
+from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
 from softcount.files.validate import check_names
 from softcount.fitted.fitted import METHODS, Bin, Calibration
 from softcount.learn.record import FitRecord, Learned, Trial
@@ -26,7 +24,8 @@ from softcount.table.schema import Field, Schema
 MOST_CONFUSED = 200
 """Classes up to which the confusion table is kept."""
 MOST_ROWS = 2**53
-"""Rows there can be: what a double counts one by one."""
+"""Rows there can be: a double counts up to here one by one."""
+MORE_THAN_ONE = 1 + 1e-9
 FIGURES = (
     "accuracy", "baseline_accuracy", "balanced_accuracy", "baseline_balanced_accuracy", "auc",
     "log_loss", "baseline_log_loss", "brier", "baseline_brier",
@@ -36,7 +35,7 @@ RECORD = "the record of its fit"
 
 
 class FitHistory(Struct, frozen=True):
-    """The parts of `Learned` that tell how it was learned, under the same names."""
+    """The fields of `Learned` that describe how it was learned, under the same names."""
 
     notes: list[str]
     trace: list[float]
@@ -52,87 +51,71 @@ class FitHistory(Struct, frozen=True):
 
 
 def history_document(model: Learned) -> Document:
-    """What happened, as JSON."""
     own = {name: getattr(model, name) for name in FitHistory.__struct_fields__}
     found: Document = encode(FitHistory(**own), {}, "history")
     return found
 
 
 def history_from(document: Any, groups: int) -> Document:
-    """The same as arguments of `Learned`."""
+    """The history as arguments of `Learned`."""
     infinite = ("trace", "log_likelihood", "bic", "icl", "evidence", "cv")
     found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
-    if not all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0)):
-        raise ModelFileError("how it was learned makes no sense: a step of the trace is no number.")
-    if found.agreed is not None and min(found.agreed) < 0:
-        raise ModelFileError(f"{found.agreed!r} is not how many starts agreed, of how many.")
+    sound = all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0))
+    require(sound, "how it was learned makes no sense: a step of the trace is no number.")
+    sound = found.agreed is None or min(found.agreed) >= 0
+    require(sound, f"{found.agreed!r} is not how many starts agreed, of how many.")
     if found.named is not None:
-        if not 0 < len(found.named) <= groups:
-            raise ModelFileError(f"the known classes are {found.named!r}, which cannot be {groups} groups.")
+        sound = 0 < len(found.named) <= groups
+        require(sound, f"the known classes are {found.named!r}, which cannot be {groups} groups.")
         check_names(found.named)
-    if found.selection == []:
-        raise ModelFileError("the table of numbers of classes that were tried makes no sense: it is empty.")
+    require(found.selection != [], "the table of numbers of classes that were tried makes no sense: it is empty.")
     return asdict(found)
 
 
-# -- calibration
-
-
-def calibration_document(found: Calibration | None, arrays: Arrays) -> Any:
-    """The correction as JSON; the points of its curves go to arrays."""
-    return encode(found, arrays, "calibration")
-
-
 def calibration_from(document: Any, arrays: Arrays, groups: int, known: bool) -> Calibration | None:
-    """The same back; only a model of `known` classes can have one."""
+    """The calibration, if there is one; only a model of `known` classes can have it."""
     if document is None:
         return None
     found = decode(Calibration, document, arrays, "calibration", "its calibration")
     wanted = 0 if found.method == "temperature" else 1 if groups == 2 else groups
     sound = known and groups > 1 and found.method in METHODS and len(found.curves) == wanted and found.rows > 0
-    sound = sound and (found.temperature is None) == (wanted > 0) and (found.temperature or 1.0) > 0
-    sound = sound and bool(found.before) and bool(found.after) and found.temperature != 0
-    if not sound or min(found.log_loss_before, found.log_loss_after) < 0:
-        raise ModelFileError("its calibration makes no sense.")
+    sound = sound and (found.temperature is None) == (wanted > 0)
+    sound = sound and (found.temperature is None or found.temperature > 0) and bool(found.before and found.after)
+    require(sound and min(found.log_loss_before, found.log_loss_after) >= 0, "its calibration makes no sense.")
     _check_bins((*found.before, *found.after))
     for k, curve in enumerate(found.curves, 1):
         odds, share = (finite_array(x, None, f"curve {k} of its calibration") for x in (curve.odds, curve.share))
         rising = odds.ndim == 1 and odds.shape == share.shape and len(odds) > 0 and bool((np.diff(odds) > 0).all())
-        if not rising or not ((share > 0) & (share < 1)).all() or (np.diff(share) < 0).any():
-            raise ModelFileError(f"curve {k} of its calibration does not rise from point to point.")
+        rising = rising and bool(((share > 0) & (share < 1)).all()) and not (np.diff(share) < 0).any()
+        require(rising, f"curve {k} of its calibration does not rise from point to point.")
     return found
 
 
 def _check_bins(bins: Iterable[Bin]) -> None:
     for part in bins:
         shares = (part.low, part.high, part.stated, part.right)
-        if not part.rows > 0 or min(shares) < 0 or max(shares) > 1 + 1e-9:
-            raise ModelFileError("its table of reliability makes no sense: it holds shares that are none.")
+        sound = part.rows > 0 and min(shares) >= 0 and max(shares) <= MORE_THAN_ONE
+        require(sound, "its table of reliability makes no sense: it holds shares that are none.")
 
 
 # -- the record for reports
 
 
 def record_document(record: FitRecord | None) -> Any:
-    """The record as JSON."""
-    if record is None:
-        return None
-    tried = record.evaluation
-    if tried is not None and len(tried.confusion) > MOST_CONFUSED:
+    tried = None if record is None else record.evaluation
+    if record is not None and tried is not None and len(tried.confusion) > MOST_CONFUSED:
         record = replace(record, evaluation=replace(tried, confusion=()))
     return encode(record, {}, "record")
 
 
 def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord | None:
-    """The record back, if it makes sense for such a schema and so many known classes, None where there are none."""
+    """The record, if it makes sense for this schema and so many known classes; None if no classes are known."""
     if document is None:
         return None
-    if not isinstance(document, dict) or "evaluation" not in document:
-        raise ModelFileError(f"{RECORD} makes no sense: it is none.")
+    _require(isinstance(document, dict) and "evaluation" in document, "it is none")
     tried = document["evaluation"]
     record = decode(FitRecord, document | {"evaluation": None}, {}, "record", RECORD)
-    if min(record.gains, default=0.0) < 0:
-        raise ModelFileError(f"{RECORD} makes no sense: a gain is below zero.")
+    _require(min(record.gains, default=0.0) >= 0, "a gain is below zero")
     if record.provenance is not None:
         _require(re.fullmatch("[0-9a-f]{64}", record.provenance.sha256 or "0" * 64), "the sum of its data is none")
     if record.table is not None:
@@ -152,8 +135,7 @@ def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord
 
 
 def _require(sound: object, wrong: str) -> None:
-    if not sound:
-        raise ModelFileError(f"{RECORD} makes no sense: {wrong}.")
+    require(sound, f"{RECORD} makes no sense: {wrong}.")
 
 
 def _evaluation_from(document: Any, groups: int) -> Evaluation:
@@ -165,16 +147,16 @@ def _evaluation_from(document: Any, groups: int) -> Evaluation:
     for fold in found.folds:
         _require(fold.keys() == {"accuracy", "log_loss", "rows"}, "a fold lacks a figure")
         _require(min(fold.values()) >= 0 and fold["accuracy"] <= 1, "the figures of a fold are none")
-    tables = [*found.confusions, *([found.confusion] if found.confusion else [])]
-    for table in tables:
+    for table in [*found.confusions, *([found.confusion] if found.confusion else [])]:
         sound = len(table) == groups and all(len(line) == groups and min(line) >= 0 for line in table)
         _require(sound, "its confusion table has another number of classes, or counts below zero")
     _check_bins(found.reliability)
     _require(len(found.lift) in (0, groups), "its lift is of another number of classes")
     for line in (line for lines in found.lift for line in lines):
-        sound = line.rows > 0 and 0 <= line.of_class <= line.rows * (1 + 1e-9) and 0 <= line.share <= 1 + 1e-9
+        sound = line.rows > 0 and 0 <= line.of_class <= line.rows * MORE_THAN_ONE and 0 <= line.share <= MORE_THAN_ONE
         _require(sound, "its lift holds more rows of a class than there are")
-        _require(min(line.lift, line.lift_so_far, line.captured) >= 0 and line.captured <= 1 + 1e-9, "its lift is none")
+        sound = min(line.lift, line.lift_so_far, line.captured) >= 0 and line.captured <= MORE_THAN_ONE
+        _require(sound, "its lift is none")
     return found
 
 

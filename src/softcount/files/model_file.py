@@ -1,4 +1,4 @@
-"""A fitted model as a document and arrays, and back, trusting nothing that is read.
+"""A fitted model as a document and arrays, and back; nothing read is trusted.
 
 The document names only families and priors of the registry, never a class to import; what makes no sense is refused.
 """
@@ -18,19 +18,24 @@ from softcount.errors import DataError, ModelFileError
 from softcount.families import FAMILIES, HOWS, Family
 from softcount.families import Params as Own
 from softcount.families.base import number, truth, whole
-from softcount.files.archive import counts_from, counts_parts, naming, write
-from softcount.files.codec import SMALL, UNSOUND, Arrays, Document, column_from, decode, encode, key_of, plain
-from softcount.files.history import (
-    calibration_document,
-    calibration_from,
-    history_document,
-    history_from,
-    record_document,
-    record_from,
+from softcount.files.archive import naming, write
+from softcount.files.codec import (
+    SMALL,
+    UNSOUND,
+    Arrays,
+    Document,
+    column_from,
+    counts_from,
+    counts_parts,
+    decode,
+    encode,
+    key_of,
+    plain,
+    require,
 )
-from softcount.files.schema import array_name, schema_document, schema_from
-from softcount.files.text import check_reading
-from softcount.files.validate import check_model, check_structure, estimated
+from softcount.files.history import calibration_from, history_document, history_from, record_document, record_from
+from softcount.files.schema import array_name, check_reading, schema_document, schema_from
+from softcount.files.validate import check_model, check_structure, estimate_again
 from softcount.fitted.fitted import DependentPairs, Fitted
 from softcount.learn.record import Learned
 from softcount.models.align import Older
@@ -42,13 +47,13 @@ PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalIn
 
 
 def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
-    """Write a fitted model; `settings` are the estimator's own arguments."""
+    """Write a fitted model; `settings` are those of the estimator."""
     arrays: Arrays = {}
     write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
 def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Document]:
-    """The fitted model in the content of a file, and its estimator's arguments."""
+    """The fitted model in the content of a file, and its estimator's settings."""
     with naming(path, "the model does not make sense", UNSOUND):
         return model_of(document, arrays), dict(document["estimator"])
 
@@ -57,27 +62,28 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Docu
 
 
 def document_of(model: Learned, arrays: Arrays) -> Document:
-    """A fitted model as JSON; what is large goes to `arrays`."""
+    """A fitted model as JSON; its arrays go to `arrays`."""
     nodes = model.model.nodes.columns
-    follow = _following(model)
+    follow = _find_following(model)
     each: dict[str, list[Arrays]] = {
         "counts": [counts_parts(model.counts.arrays[x.key]) for x in nodes],
-        "params": [{} if x.key in follow else _kept(model.estimates[x.key]) for x in nodes],
-        "hyper": [_kept(model.imagined.hypers[x.key]) for x in nodes],
-        "fixed": [_kept(model.imagined.fixed.get(x.key, {})) for x in nodes],
+        "params": [{} if x.key in follow else _doubles(model.estimates[x.key]) for x in nodes],
+        "hyper": [_doubles(model.imagined.hypers[x.key]) for x in nodes],
+        "fixed": [_doubles(model.imagined.fixed.get(x.key, {})) for x in nodes],
     }
     if ROOT in model.estimates:
         root = {"shares": model.shares, **model.imagined.hypers[ROOT]}
         if ROOT in model.imagined.fixed:
             root["fixed"] = model.imagined.fixed[ROOT]["probability"][0]
-        arrays |= {f"root/{name}": value for name, value in _kept(root).items()}
+        arrays |= {f"root/{name}": value for name, value in _doubles(root).items()}
         arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
-    alike = isinstance(model.model, ClassModel)  # the groups of whose nodes are those of the class
     return {
         "schema": schema_document(model.schema, arrays),
-        "leaves": [node_document(leaf, alike) | {"follows": leaf.key in follow} for leaf in nodes],
-        "places": {section: put_alike(arrays, section, own) for section, own in each.items()},
-        **model_document(model.model),
+        "leaves": [_node_document(leaf, model.model) | {"follows": leaf.key in follow} for leaf in nodes],
+        "places": {section: _put_alike(arrays, section, own) for section, own in each.items()},
+        "model": model.model.name,
+        "groups": 1,
+        **model.model.document(),
         "how": [model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)],
         "classes": None if model.classes is None else [plain(c) for c in model.classes],
         "target": plain(model.target),
@@ -93,73 +99,44 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
 
 
 def _scorer_documents(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Document:
-    """The parts that a classifier scores rows by, those that it has."""
-    found: Document = {}
-    if model.calibration is not None:
-        found["calibration"] = calibration_document(model.calibration, arrays)
-    if model.dependent is not None:
-        found["dependent"] = [[plain(a), plain(b), float(x)] for a, b, x in model.dependent]
-    if model.ensemble is None and model.weights is None and model.linear is None:
-        return found
-    from softcount.files import scorers  # loads the ensemble's classes
-
-    if model.aode is not None:
-        found["aode"] = scorers.aode_document(model.aode, arrays)
-    elif model.ensemble is not None:
-        found["ensemble"] = scorers.ensemble_document(model.ensemble, arrays)
-    if model.weights is not None:
-        found["column_weights"] = scorers.weights_document(model.weights, arrays)
+    """The parts that a classifier scores rows by, as far as it has them."""
+    found = {
+        "calibration": model.calibration,
+        "dependent": model.dependent,
+        "aode": model.aode,
+        "ensemble": model.ensemble if model.aode is None else None,
+        "column_weights": model.weights,
+    }
+    document = {name: encode(own, arrays, name) for name, own in found.items() if own is not None}
     if model.linear is not None:
-        found["linear"] = scorers.linear_document(model.linear, leaves, arrays)
-    return found
+        from softcount.files.scorers import linear_document  # loads the ensemble's classes
+
+        document["linear"] = linear_document(model.linear, leaves, arrays)
+    return document
 
 
-def _scorers_from(document: Document, arrays: Arrays, model: ClassModel) -> Document:
-    """The same back, as arguments of `Fitted`."""
-    classes, leaves, groups = document["classes"], model.leaves, model.groups
-    calibration = calibration_from(document.get("calibration"), arrays, groups, classes is not None)
-    found: Document = {"calibration": calibration, "dependent": _dependent(document, model.schema)}
-    if not document.keys() & {"aode", "ensemble", "column_weights", "linear"}:
-        return found
-    from softcount.files import scorers
-
-    found["weights"] = scorers.weights_from(document.get("column_weights"), arrays, len(leaves), groups)
-    found["linear"] = scorers.linear_from(document.get("linear"), arrays, leaves, groups)
-    if "aode" in document:
-        found["aode"] = scorers.aode_from(document["aode"], arrays, model.schema, groups)
-        found["ensemble"] = found["aode"].ensemble()
-    elif "ensemble" in document:
-        texts = model.schema.stored("bags")
-        blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # one, of a sparse table
-        words = [len(each.levels) for each in (texts or blocks)]
-        found["ensemble"] = scorers.ensemble_from(document["ensemble"], arrays, model.schema, words, groups)
-    return found
-
-
-def _following(model: Learned) -> set[Key]:
-    """Leaves whose many parameters are just what their counts and prior give, so that they need not be kept."""
+def _find_following(model: Learned) -> set[Key]:
+    """Leaves whose many parameters are those that their counts and prior give, so that they need not be kept."""
     large = {x.key for x in model.model.nodes.columns if model.counts.arrays[x.key].hi.size >= SMALL}
     if not large:
         return set()
-    again = estimated(model.model, model.counts, model.imagined, model.estimate)
+    again = estimate_again(model.model, model.counts, model.imagined, model.estimate)
     return {key for key in large if _equal(again[key], model.estimates[key])}
 
 
-def _equal(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> bool:
+def _equal(left: Own, right: Own) -> bool:
     return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
-def _kept(values: Mapping[str, np.ndarray]) -> Arrays:
-    """Parameters as the file keeps them; a single number stays one."""
+def _doubles(values: Mapping[str, np.ndarray]) -> Arrays:
     return {name: np.asarray(value, dtype=np.float64, order="C") for name, value in values.items()}
 
 
-def node_document(node: Node, alike: bool = True) -> Document:
-    """A column or block: its family and setting."""
-    kept = node.family.setting_document(node.setting)
-    said = {name: plain(value) for name, value in kept.items()}
-    groups = {} if alike else {"groups": node.setting.groups}
-    return {"key": plain(node.key), "columns": plain(node.columns), **family_document(node.family), **said, **groups}
+def _node_document(node: Node, model: Model) -> Document:
+    setting = {name: plain(value) for name, value in node.family.setting_document(node.setting).items()}
+    # The groups of the nodes of a class model are the classes.
+    groups = {} if isinstance(model, ClassModel) else {"groups": node.setting.groups}
+    return {"key": plain(node.key), "columns": plain(node.columns), **family_document(node.family), **setting, **groups}
 
 
 def family_document(family: Family) -> Document:
@@ -167,17 +144,10 @@ def family_document(family: Family) -> Document:
     return {"family": family.name, "own": encode(family, {}, "family")}
 
 
-def model_document(model: Model) -> Document:
-    """A model's structure by the name of its kind, besides its schema and nodes."""
-    return {"model": model.name, "groups": 1, **model.document()}
-
-
 def prior_document(prior: Any) -> Any:
     """A prior as JSON: a number, a word, one of our objects by name, a mapping by column."""
-    if prior is None or isinstance(prior, (bool, int, float, str)):
-        return prior
-    if isinstance(prior, np.generic):
-        return prior.item()
+    if prior is None or isinstance(prior, (bool, int, float, str, np.generic)):
+        return plain(prior)
     if isinstance(prior, Older):
         return prior_document(prior.prior)
     if type(prior).__name__ in PRIORS:
@@ -201,13 +171,13 @@ def _class_prior(value: Any) -> Any:
 
 
 def model_of(document: Document, arrays: Arrays) -> Learned:
-    """The fitted model that a document and its arrays are of, if it makes sense."""
+    """The fitted model that a document and its arrays describe, if it makes sense."""
     schema = schema_from(document["schema"], arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have a bit for each cell
     groups = whole(document["groups"], 1, room, "groups")
     leaves = _nodes_from(document["leaves"], groups, schema, room)
     check_structure(leaves, schema, hidden=document["model"] != "star")
-    model = model_from(document, schema, leaves)
+    model = _structure_from(document, schema, leaves)
     follow = {
         leaf.key
         for leaf, x in zip(leaves, document["leaves"], strict=True)
@@ -219,18 +189,18 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     counts = _read_counts(model, document, filed)
     estimate = _one_of(document["estimate"], HOWS)
     if follow:
-        again = estimated(model, counts, imagined, estimate)
+        again = estimate_again(model, counts, imagined, estimate)
         own |= {key: again[key] for key in follow}
-    classes = document["classes"]
-    if classes is not None and len(classes) != groups:
-        raise ModelFileError(f"there are {len(classes)} class names for {groups} classes.")
+    classes, target = document["classes"], document["target"]
+    if classes is not None:
+        require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
     facts: Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
-        "classes": classes, "target": _target(document["target"]), "prior": prior_from(document["prior"]),
-        "class_prior": document["class_prior"], "estimate": estimate,
+        "classes": classes, "target": None if target is None else column_from(target),
+        "prior": prior_from(document["prior"]), "class_prior": document["class_prior"], "estimate": estimate,
         "missing": {column_from(key): number(n, "missing cells") for key, n in document["missing"]},
         **history_from(document["history"], groups),
-        "record": record_from(document["record"], schema, _known_classes(document, leaves)),
+        "record": record_from(document["record"], schema, _count_known_classes(document, leaves)),
     }  # fmt: skip
     if isinstance(model, ClassModel):
         found: Learned = Fitted(**facts, **_scorers_from(document, arrays, model))
@@ -240,60 +210,71 @@ def model_of(document: Document, arrays: Arrays) -> Learned:
     return found
 
 
-def _dependent(document: Document, schema: Schema) -> DependentPairs | None:
+def _scorers_from(document: Document, arrays: Arrays, model: ClassModel) -> Document:
+    """The parts that a classifier scores rows by, as arguments of `Fitted`."""
+    leaves, groups = model.leaves, model.groups
+    calibration = calibration_from(document.get("calibration"), arrays, groups, document["classes"] is not None)
+    found: Document = {"calibration": calibration, "dependent": _dependent_from(document, model.schema)}
+    if not document.keys() & {"aode", "ensemble", "column_weights", "linear"}:
+        return found
+    from softcount.files import scorers  # loads the ensemble's classes
+
+    found["weights"] = scorers.weights_from(document.get("column_weights"), arrays, len(leaves), groups)
+    found["linear"] = scorers.linear_from(document.get("linear"), arrays, leaves, groups)
+    if "aode" in document:
+        found["aode"] = scorers.aode_from(document["aode"], arrays, model.schema, groups)
+        found["ensemble"] = found["aode"].ensemble()
+    elif "ensemble" in document:
+        texts = model.schema.stored("bags")
+        blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # one, of a sparse table
+        words = [len(each.levels) for each in (texts or blocks)]
+        found["ensemble"] = scorers.ensemble_from(document["ensemble"], arrays, model.schema, words, groups)
+    return found
+
+
+def _dependent_from(document: Document, schema: Schema) -> DependentPairs | None:
     """The pairs of columns that depend on each other, None if they were not measured."""
     if document.get("dependent") is None:
         return None
     pairs = tuple((column_from(a), column_from(b), number(x, "a dependence")) for a, b, x in document["dependent"])
-    if any(key not in schema.by_key for a, b, _ in pairs for key in (a, b)):
-        raise ModelFileError("columns that depend on each other are not in the table.")
+    known = all(key in schema.by_key for a, b, _ in pairs for key in (a, b))
+    require(known, "columns that depend on each other are not in the table.")
     return pairs
 
 
-def _known_classes(document: Document, leaves: tuple[Node, ...]) -> int | None:
-    """How many classes are known: those of the target, which is a node of a network."""
+def _count_known_classes(document: Document, leaves: tuple[Node, ...]) -> int | None:
+    """The number of classes, if they are known: those of the target, which is a node of a network."""
     if document["classes"] is not None:
         return len(document["classes"])
     levels = [leaf.family.levels_of(leaf.setting) for leaf in leaves if leaf.key == document["target"]]
     return len(levels[0]) if levels and levels[0] is not None else None
 
 
-def _target(value: Any) -> Any:
-    return None if value is None else column_from(value)
-
-
 def _one_of(value: Any, known: Any) -> Any:
-    if value not in known:
-        raise ModelFileError(f"{value!r} is not one of {', '.join(map(str, known))}.")
+    require(value in known, f"{value!r} is not one of {', '.join(map(str, known))}.")
     return value
 
 
-def _nodes_from(said: list[Document], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
-    """All nodes back; those without columns, whose width is what the file says, have this room among them."""
-    nodes = []
-    for x in said:
-        nodes.append(node_from(x, groups, schema, room))
-        room -= 0 if nodes[-1].columns else len(nodes[-1].setting.levels)
+def _nodes_from(documents: list[Document], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
+    """All nodes; those without columns, whose width is only in the document, have this room together."""
+    nodes: list[Node] = []
+    for x in documents:
+        key, columns = key_of(x["key"]), key_of(x["columns"])
+        family = family_from(x, key)
+        kept = {name: key_of(value) for name, value in x.items()}
+        parts = family.setting_parts(kept, [schema[column] for column in columns], room)
+        own = whole(x.get("groups", groups), 1, max(room, groups), "groups")
+        setting = family.setting_type(columns or (key,), own, **parts)
+        sound = np.isfinite(setting.anchor).all() and np.isfinite(setting.scale).all() and (setting.scale > 0).all()
+        require(sound, f"column {key!r} has an impossible anchor or scale.")
+        nodes.append(Node(key, columns, family, setting))
+        room -= 0 if columns else len(setting.levels)
     return tuple(nodes)
 
 
-def node_from(x: Document, groups: int, schema: Schema, widest: int) -> Node:
-    """A column or block back; no table of the file is wider than `widest`."""
-    key, columns = key_of(x["key"]), key_of(x["columns"])
-    family = family_from(x, key)
-    kept = {name: key_of(value) for name, value in x.items()}
-    parts = family.setting_parts(kept, [schema[column] for column in columns], widest)
-    groups = whole(x.get("groups", groups), 1, max(widest, groups), "groups")
-    setting = family.setting_type(columns or (key,), groups, **parts)
-    if not (np.isfinite(setting.anchor).all() and np.isfinite(setting.scale).all() and (setting.scale > 0).all()):
-        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
-    return Node(key, columns, family, setting)
-
-
 def family_from(x: Document, key: Key) -> Family:
-    """A family back from its name and its own settings."""
-    if x["family"] not in FAMILIES:
-        raise ModelFileError(f"family {x['family']!r} is not known to this version.")
+    """A family from its name and its own settings."""
+    require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
     found = decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
     reading = getattr(found, "reading", None)
     if reading is not None:
@@ -301,8 +282,7 @@ def family_from(x: Document, key: Key) -> Family:
     return found
 
 
-def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> Model:
-    """A model's structure back, by the name of its kind."""
+def _structure_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> Model:
     name = document["model"]
     if name == "network":
         import softcount.models.network
@@ -312,20 +292,19 @@ def model_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> M
 
 
 def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int) -> dict[Key, Own]:
-    """Every node's parameters but those that follow from their counts."""
+    """Every node's parameters except those that follow from their counts."""
     found: dict[Key, Own] = {}
     if ROOT in model.nodes.places:
         shares = filed.root()["shares"]
-        if shares.shape != (groups,) or not (shares >= 0).all() or not abs(shares.sum() - 1) <= 1e-9:
-            raise ModelFileError("the shares of the classes do not sum to one.")
+        sound = shares.shape == (groups,) and (shares >= 0).all() and abs(shares.sum() - 1) <= 1e-9
+        require(sound, "the shares of the classes do not sum to one.")
         found[ROOT] = {"probability": shares[None]}
     needed = [node.key not in follow for node in model.nodes.columns]
     for node, wanted, params in zip(model.nodes.columns, needed, filed.each("params", needed), strict=True):
         if not wanted:
             continue
         wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
-        if wrong:
-            raise ModelFileError(f"column {node.key!r} makes no sense: {wrong}.")
+        require(not wrong, f"column {node.key!r} makes no sense: {wrong}.")
         found[node.key] = params
     return found
 
@@ -354,13 +333,12 @@ def _read_counts(model: Model, document: Document, filed: FiledArrays) -> Counts
 
 
 def prior_from(value: Any) -> Any:
-    """A prior back from JSON."""
+    """A prior from JSON."""
     if not isinstance(value, dict):
         return value
     if "columns" in value:
         return {key_of(key): prior_from(part) for key, part in value["columns"]}
-    name = _one_of(value["prior"], PRIORS)
-    make: Callable[..., Any] = getattr(priors, name)
+    make: Callable[..., Any] = getattr(priors, _one_of(value["prior"], PRIORS))
     return make(**{k: _array_or_value(v) for k, v in value["values"].items()})
 
 
@@ -370,24 +348,24 @@ def _array_or_value(value: Any) -> Any:
     return key_of(value)
 
 
-# -- arrays of many columns in few entries: those of one name, type and shape are kept side by side
+# -- arrays of many columns in few entries: those of one name, type and shape are stacked
 
 
-def put_alike(arrays: Arrays, section: str, each: Sequence[Arrays]) -> list[list[int]]:
-    """Put what each column has, like ones in a bunch; back come the places of the columns of every bunch."""
+def _put_alike(arrays: Arrays, section: str, each: Sequence[Arrays]) -> list[list[int]]:
+    """Stack the arrays of columns that are alike; the places of the columns in each stack are returned."""
     alike: dict[Any, list[int]] = {}
     for place, own in enumerate(each):
         if own:
             form = tuple((name, array.dtype.str, array.shape) for name, array in own.items())
             alike.setdefault(form, []).append(place)
-    for bunch, (form, places) in enumerate(alike.items()):
+    for stack, (form, places) in enumerate(alike.items()):
         for name, *_ in form:
-            arrays[f"{section}/{bunch}/{name}"] = np.stack([each[place][name] for place in places])
+            arrays[f"{section}/{stack}/{name}"] = np.stack([each[place][name] for place in places])
     return list(alike.values())
 
 
 class FiledArrays:
-    """The arrays of a file by what they are of; `places` are the columns of every bunch, by section."""
+    """The arrays of a file by their prefix; `places` are the columns of every stack, by section."""
 
     def __init__(self, arrays: Arrays, names: Sequence[str], places: Any) -> None:
         self.names, self.places = names, places
@@ -397,38 +375,32 @@ class FiledArrays:
             self._parts.setdefault(prefix, {})[part] = array
 
     def of(self, prefix: str) -> Arrays:
-        """The arrays under one name."""
         return dict(self._parts.get(prefix, {}))
 
     def root(self) -> Arrays:
-        """The shares of the classes, what is imagined of them, and what is fixed."""
-        return _numbers(self.of("root"))
+        """The shares of the classes, their prior parameters, and fixed shares."""
+        return _check_doubles(self.of("root"))
 
     def each(self, section: str, needed: Sequence[bool] = ()) -> list[Arrays]:
-        """What every column has of this section, in their order; nothing where it has none and it is not `needed`."""
-        found = self._apart(section, self.places[section])
-        if section != "counts":
-            found = [_numbers(own) for own in found]
-        for name, own, wanted in zip(self.names, found, needed, strict=False):
-            if wanted and not own:
-                raise ModelFileError(f"the {section} of column {name} is not there.")
-        return found
-
-    def _apart(self, section: str, bunches: list[list[int]]) -> list[Arrays]:
+        """The arrays of every column in this section; an empty mapping if it has none and they are not `needed`."""
         found: list[Arrays] = [{} for _ in self.names]
-        for at_bunch, places in enumerate(bunches):
-            bunch = self.of(f"{section}/{at_bunch}")
-            if not bunch or any(array.shape[:1] != (len(places),) for array in bunch.values()):
-                raise ModelFileError(f"the {section} of {len(places)} columns are not those of each.")
+        for stack, places in enumerate(self.places[section]):
+            arrays = self.of(f"{section}/{stack}")
+            sound = arrays and all(array.shape[:1] == (len(places),) for array in arrays.values())
+            require(sound, f"the {section} of {len(places)} columns are not those of each.")
             for at, place in enumerate(places):
                 if type(place) is not int or not 0 <= place < len(found) or found[place]:
                     raise ModelFileError(f"the {section} of column number {place!r} are there twice, or it is not.")
-                found[place] = {name: array[at, ...] for name, array in bunch.items()}
+                found[place] = {name: array[at, ...] for name, array in arrays.items()}
+        if section != "counts":
+            found = [_check_doubles(own) for own in found]
+        for name, own, wanted in zip(self.names, found, needed, strict=False):
+            require(own or not wanted, f"the {section} of column {name} is not there.")
         return found
 
 
-def _numbers(own: Arrays) -> Arrays:
+def _check_doubles(own: Arrays) -> Arrays:
     for name, array in own.items():
-        if array.dtype != np.float64:
-            raise ModelFileError(f"its {name} does not make sense: it holds {array.dtype}, not float64.")
+        double = array.dtype == np.float64
+        require(double, f"its {name} does not make sense: it holds {array.dtype}, not float64.")
     return own

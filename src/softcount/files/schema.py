@@ -1,4 +1,4 @@
-"""The schema of a model in its file: columns, what means missing, how the data is read; nothing there is trusted."""
+"""The schema of a model in its file: columns, words of text, and how the data is read; nothing read is trusted."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.errors import ModelFileError
-from softcount.files.codec import Arrays, Document, decode, encode, plain
-from softcount.files.text import check_reading, put_words, reading_document, words_from
+from softcount.core.lazy import pa, pc
+from softcount.errors import DataError, ModelFileError
+from softcount.files.codec import Arrays, Document, decode, encode, plain, require
 from softcount.table.cell_forms import is_time_type
 from softcount.table.cell_values import is_type_name
 from softcount.table.schema import MOST_POINTS, Field, Kind, Schema
 from softcount.text.word_list import Words
+from softcount.text.words import Reading
 
 MOST_DIGITS = 30
 """Decimals that a number may be written with."""
 
 
 def schema_document(schema: Schema, arrays: Arrays) -> Document:
-    """A schema as JSON; the words of its columns of text go to arrays of their own."""
+    """A schema as JSON; the words of its columns of text go to `arrays`."""
     for spec in schema.fields:
         if spec.reading is not None:
             reading_document(spec.reading)
@@ -33,48 +34,90 @@ def schema_document(schema: Schema, arrays: Arrays) -> Document:
 
 
 def array_name(key: Hashable) -> str:
-    """What stands for a column in the names of arrays."""
+    """The part of an array's name that stands for a column."""
     return repr(plain(key))
 
 
 def schema_from(document: Any, arrays: Arrays) -> Schema:
-    """A schema back."""
     schema = decode(Schema, document, arrays, "schema", "the schema", infinite=("bounds",))
     schema.form.check()
     return replace(schema, fields=tuple(_check_field(spec, arrays) for spec in schema.fields))
 
 
 def _check_field(spec: Field, arrays: Arrays) -> Field:
-    """A column whose types are right, if its values make sense."""
     key, levels = spec.key, tuple(spec.levels)
-    if not spec.scale > 0:
-        raise ModelFileError(f"column {key!r} has an impossible anchor or scale.")
-    if not all(isinstance(level, (str, int, float)) for level in levels):
-        raise ModelFileError(f"column {key!r} has levels that are neither text nor numbers.")
-    if spec.cells and not is_type_name(spec.cells):
-        raise ModelFileError(f"column {key!r} has cells of an unknown type: {spec.cells!r}.")
+    require(spec.scale > 0, f"column {key!r} has an impossible anchor or scale.")
+    plain_levels = all(isinstance(level, (str, int, float)) for level in levels)
+    require(plain_levels, f"column {key!r} has levels that are neither text nor numbers.")
+    known = not spec.cells or is_type_name(spec.cells)
+    require(known, f"column {key!r} has cells of an unknown type: {spec.cells!r}.")
     form = spec.written
-    if form is not None and (
-        not all(0 <= x <= MOST_DIGITS for x in (form.digits, getattr(form, "decimals", 0)))
-        or (form.typed and not is_time_type(form.typed))
-    ):
-        raise ModelFileError(f"column {key!r} is written in a way that makes no sense: {form!r}.")
-    if spec.bounds is not None and not spec.bounds[0] < spec.bounds[1]:
-        raise ModelFileError(f"the bounds of column {key!r} make no sense: {spec.bounds!r}.")
+    if form is not None:
+        sound = all(0 <= x <= MOST_DIGITS for x in (form.digits, getattr(form, "decimals", 0)))
+        sound = sound and (not form.typed or is_time_type(form.typed))
+        require(sound, f"column {key!r} is written in a way that makes no sense: {form!r}.")
+    rising = spec.bounds is None or spec.bounds[0] < spec.bounds[1]
+    require(rising, f"the bounds of column {key!r} make no sense: {spec.bounds!r}.")
     if spec.points is not None:
         values = np.array(spec.points.values)
         sound = 1 <= spec.points.most <= MOST_POINTS and spec.points.step >= 0 and len(values) <= spec.points.most
-        if not sound or not (np.diff(values) > 0).all():
-            raise ModelFileError(f"column {key!r} is counted at numbers that are out of order, or too many.")
+        sound = sound and bool((np.diff(values) > 0).all())
+        require(sound, f"column {key!r} is counted at numbers that are out of order, or too many.")
     if spec.reading is not None:
         check_reading(spec.reading, key)
     rule = spec.derived
     if rule is not None:
         given = [x for pair in rule.levels for x in pair] + ([rule.constant] if rule.lead is None else [])
-        if rule.lead == key or rule.slope == 0 or not all(isinstance(x, (str, int, float)) for x in given):
-            raise ModelFileError(f"what column {key!r} follows from makes no sense: {rule!r}.")
+        sound = rule.lead != key and rule.slope != 0 and all(isinstance(x, (str, int, float)) for x in given)
+        require(sound, f"what column {key!r} follows from makes no sense: {rule!r}.")
     if spec.kind is not Kind.TEXT or not spec.used:
         return replace(spec, levels=levels)
-    if spec.reading is None or levels:
-        raise ModelFileError(f"column {key!r} ({spec.kind}) does not say how its text is read, or has levels.")
+    sound = spec.reading is not None and not levels
+    require(sound, f"column {key!r} ({spec.kind}) does not say how its text is read, or has levels.")
     return replace(spec, levels=words_from(arrays, f"words/{array_name(key)}", key))
+
+
+# -- text
+
+
+def put_words(arrays: Arrays, prefix: str, words: Words) -> None:
+    """Keep words as two arrays: their bytes one after another, and where each begins and ends."""
+    arrays[f"{prefix}/bytes"] = np.ascontiguousarray(words.data, dtype=np.uint8)
+    arrays[f"{prefix}/offsets"] = np.ascontiguousarray(words.offsets, dtype=np.int64)
+
+
+def words_from(arrays: Arrays, prefix: str, key: object) -> Words:
+    """The words of a column, if they are UTF-8, in order and each there once."""
+    data, offsets = arrays.get(f"{prefix}/bytes"), arrays.get(f"{prefix}/offsets")
+    if data is None or offsets is None:
+        raise ModelFileError(f"the words of column {key!r} are not there.")
+    sound = data.dtype == np.uint8 and data.ndim == 1 and offsets.dtype == np.int64 and offsets.ndim == 1
+    require(sound, f"the words of column {key!r} are not bytes and where each word begins.")
+    ends = len(offsets) and offsets[0] == 0 and offsets[-1] == len(data) and (np.diff(offsets) >= 0).all()
+    require(ends, f"the words of column {key!r} do not begin and end where their bytes do.")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    words = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    try:
+        words.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        raise ModelFileError(f"the words of column {key!r} are not all UTF-8.") from None
+    rising = len(words) < 2 or pc.all(pc.less(words[:-1], words[1:])).as_py()
+    require(rising, f"the words of column {key!r} are not in order, or not each there once.")
+    return Words(data, offsets)
+
+
+def reading_document(reading: Reading) -> Document:
+    """How documents become words, as JSON; a `DataError` if it could not be read back."""
+    document: Document = encode(reading, {}, "reading")
+    try:
+        check_reading(decode(Reading, document, {}, "reading", "how the text of column 'text' is read"), "text")
+    except ModelFileError as error:
+        raise DataError(f"text read in this way cannot be kept in a model file: {error}") from None
+    return document
+
+
+def check_reading(reading: Reading, key: object) -> None:
+    """Refuse limits that no table has."""
+    limits = (reading.min_count, reading.min_df, reading.max_df, reading.drop_top, reading.max_words or 0)
+    sound = all(limit < 1 << 62 for limit in limits)
+    require(sound, f"how the text of column {key!r} is read makes no sense: its limits are too large.")

@@ -19,7 +19,7 @@ from softcount.classify.features import Terms
 from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.classify.recipes import ALL_RECIPES, LARGEST
 from softcount.errors import ModelFileError
-from softcount.files.codec import Arrays, Document, decode, encode, finite_array
+from softcount.files.codec import Arrays, decode, encode, finite_array, key_of, require
 from softcount.fitted.fitted import ColumnWeights, LinearWeights
 from softcount.models.nodes import Node
 from softcount.table.schema import Schema
@@ -32,51 +32,35 @@ ENSEMBLE, AODE = "its ensemble", "its counts of pairs"
 # -- the ensemble
 
 
-def ensemble_document(ensemble: Ensemble, arrays: Arrays) -> Document:
-    """An ensemble as JSON; what is large goes to `arrays`."""
-    found: Document = encode(ensemble, arrays, "ensemble")
-    return found
-
-
 def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Ensemble:
     """The ensemble of a file, if it is one of these columns, texts of so many words, and classes."""
     ensemble = decode(Ensemble, document, arrays, "ensemble", ENSEMBLE, infinite=("log_loss", "plain"))
-    ensemble = replace(ensemble, tried=tuple(replace(x, setting=_setting(x.setting)) for x in ensemble.tried))
-    named = bool(ensemble.names) and len(ensemble.names) == len(ensemble.members)
-    if not named or any(name not in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried))):
-        raise ModelFileError(f"its ensemble has members {ensemble.names!r:.80}, which this version does not know.")
+    ensemble = replace(ensemble, tried=tuple(replace(x, setting=key_of(x.setting)) for x in ensemble.tried))
+    known = all(name in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried)))
+    known = known and 0 < len(ensemble.names) == len(ensemble.members)
+    require(known, f"its ensemble has members {ensemble.names!r:.80}, which this version does not know.")
     weights = finite_array(ensemble.weights, (len(ensemble.names),), ENSEMBLE)
     finite_array(ensemble.bias, (classes,), ENSEMBLE)
-    if weights.min() < 0 or weights.max() > LARGEST:
-        raise ModelFileError("the weights of its ensemble make no sense.")
+    require(weights.min() >= 0 and weights.max() <= LARGEST, "the weights of its ensemble make no sense.")
     for member in ensemble.members:
         _check_member(member, schema, words, classes)
     if ensemble.sparse is not None:
-        _check_member(ensemble.sparse.member, schema, words, classes)
-        width = len(ensemble.sparse.member.cuts.sizes) + len(words)
-        if (
-            not ensemble.sparse.member.by_column
-            or (finite_array(ensemble.sparse.presence, (width,), ENSEMBLE) < 0).any()
-        ):
-            raise ModelFileError("what scores rows with few cells makes no sense.")
+        own, presence = ensemble.sparse.member, ensemble.sparse.presence
+        _check_member(own, schema, words, classes)
+        sound = own.by_column and (finite_array(presence, (len(own.cuts.sizes) + len(words),), ENSEMBLE) >= 0).all()
+        require(sound, "what scores rows with few cells makes no sense.")
     return ensemble
-
-
-def _setting(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _check_member(member: Member, schema: Schema, words: Sequence[int], classes: int) -> None:
     columns = 1 if classes == 2 else classes
     if isinstance(member, WordModel):
         scale, widths = member.scale, [1 + own for own in words]
-        if not widths or len(scale.factors) != len(widths):
-            raise ModelFileError("its words are not those of its texts.")
+        require(0 < len(widths) == len(scale.factors), "its words are not those of its texts.")
         for factors, width in zip(scale.factors, widths, strict=True):
-            if (finite_array(factors, (width,), ENSEMBLE) < 0).any():
-                raise ModelFileError("what its words weigh makes no sense.")
+            require((finite_array(factors, (width,), ENSEMBLE) >= 0).all(), "what its words weigh makes no sense.")
         finite_array(scale.middle, (len(widths),), ENSEMBLE)
-        _positive(scale.spread, (len(widths),))
+        _check_positive(scale.spread, (len(widths),))
         finite_array(member.coefficients, (1 + sum(widths) + len(widths), columns), ENSEMBLE)
         return
     _check_cuts(member.cuts, schema)
@@ -99,8 +83,8 @@ def _check_member(member: Member, schema: Schema, words: Sequence[int], classes:
 def _check_block(member: NormalsAndTables, classes: int) -> None:
     block, columns = member.block, member.columns
     known = columns.dtype == np.int64 and columns.ndim == 1 and len(np.unique(columns)) == len(columns)
-    if not known or not set(columns.tolist()) <= set(range(len(member.cuts.edges))):
-        raise ModelFileError("its block is of columns that it does not have.")
+    known = known and set(columns.tolist()) <= set(range(len(member.cuts.edges)))
+    require(known, "its block is of columns that it does not have.")
     _check_terms(member.terms, member.cuts, 1)
     finite_array(member.tables, (member.terms.width, classes), ENSEMBLE)
     finite_array(member.shares, (classes,), ENSEMBLE)
@@ -108,7 +92,7 @@ def _check_block(member: NormalsAndTables, classes: int) -> None:
     _check_scale(block.scale, width)
     finite_array(block.means, (classes, width), ENSEMBLE)
     if not isinstance(block, ShrunkBlock):
-        _positive(block.variances, (classes, width))
+        _check_positive(block.variances, (classes, width))
         return
     try:
         np.linalg.cholesky(finite_array(block.covariances, (classes, width, width), ENSEMBLE))
@@ -118,42 +102,35 @@ def _check_block(member: NormalsAndTables, classes: int) -> None:
 
 def _check_cuts(cuts: Binning, schema: Schema) -> None:
     sizes = (*(len(edges) + 1 for edges in cuts.edges), *level_sizes(schema))
-    if len(cuts.edges) != number_count(schema) or cuts.sizes != sizes:
-        raise ModelFileError("its cuts are not those of its columns.")
+    same = len(cuts.edges) == number_count(schema) and cuts.sizes == sizes
+    require(same, "its cuts are not those of its columns.")
     _check_edges(cuts.edges)
 
 
 def _check_edges(edges: Sequence[np.ndarray]) -> None:
     for part in edges:
-        if finite_array(part, None, "its cuts").ndim != 1 or (np.diff(part) <= 0).any():
-            raise ModelFileError("its cuts are out of order.")
+        rising = finite_array(part, None, "its cuts").ndim == 1 and (np.diff(part) > 0).all()
+        require(rising, "its cuts are out of order.")
 
 
 def _check_terms(terms: Terms, cuts: Binning, most: int) -> None:
     known = set(range(len(cuts.sizes)))
     sound = len(terms.columns) <= MOST_TERMS and terms.sizes == cuts.sizes
-    if not sound or not all(0 < len(set(x)) == len(x) <= most and set(x) <= known for x in terms.columns):
-        raise ModelFileError("its tables are of columns that it does not have.")
+    sound = sound and all(0 < len(set(x)) == len(x) <= most and set(x) <= known for x in terms.columns)
+    require(sound, "its tables are of columns that it does not have.")
 
 
 def _check_scale(scale: NumberScale, numbers: int) -> None:
     finite_array(scale.floor, (numbers,), ENSEMBLE)
     finite_array(scale.middle, (numbers,), ENSEMBLE)
-    _positive(scale.spread, (numbers,))
+    _check_positive(scale.spread, (numbers,))
 
 
-def _positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
-    if not (finite_array(spread, shape, ENSEMBLE) > 0).all():
-        raise ModelFileError("a spread of its columns is not above zero.")
+def _check_positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
+    require((finite_array(spread, shape, ENSEMBLE) > 0).all(), "a spread of its columns is not above zero.")
 
 
 # -- AODE
-
-
-def aode_document(counts: AodeCounts, arrays: Arrays) -> Document:
-    """Counts of pairs as JSON; what is large goes to `arrays`."""
-    found: Document = encode(counts, arrays, "aode")
-    return found
 
 
 def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> AodeCounts:
@@ -162,41 +139,35 @@ def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> Ao
     layout, measured = AodeLayout.of(schema, range(classes)), measured_count(schema)
     _check_edges(found.cuts.edges)
     usual = layout.cuts(dict(zip(layout.keys, found.cuts.edges[:measured], strict=False)))
-    same = [np.array_equal(one, other) for one, other in zip(found.cuts.edges, usual.edges, strict=False)]
-    if len(found.cuts.edges) != len(usual.edges) or not all(same) or found.cuts.sizes != usual.sizes:
-        raise ModelFileError("its cuts are not those of its columns.")
+    same = len(found.cuts.edges) == len(usual.edges) and found.cuts.sizes == usual.sizes
+    same = same and all(map(np.array_equal, found.cuts.edges, usual.edges))
+    require(same, "its cuts are not those of its columns.")
     terms = found.pairs.terms
     _check_terms(terms, found.cuts, 1)
-    if list(terms.columns) != sorted(terms.columns) or not found.setting.concentration > 0:
-        raise ModelFileError(f"{AODE} make no sense.")
-    if terms.columns and bytes_of(terms.width, classes) > MOST_BYTES:
-        raise ModelFileError(f"{AODE} take more room than they may.")
+    sound = list(terms.columns) == sorted(terms.columns) and found.setting.concentration > 0
+    require(sound, f"{AODE} make no sense.")
+    small = not terms.columns or bytes_of(terms.width, classes) <= MOST_BYTES
+    require(small, f"{AODE} take more room than they may.")
     counts = finite_array(found.pairs.counts, (classes, terms.width, terms.width), AODE)
     single = finite_array(found.single, (whole(found.cuts.sizes).width, classes), AODE)
     sizes = finite_array(found.sizes, (classes,), AODE)
-    if min(x.min(initial=0.0) for x in (counts, single, sizes)) < 0:
-        raise ModelFileError(f"{AODE} make no sense: some are below zero.")
-    if not np.array_equal(counts, counts.transpose(0, 2, 1)):
-        raise ModelFileError(f"{AODE} make no sense: they are not symmetric.")
+    sound = min(x.min(initial=0.0) for x in (counts, single, sizes)) >= 0
+    require(sound, f"{AODE} make no sense: some are below zero.")
+    symmetric = np.array_equal(counts, counts.transpose(0, 2, 1))
+    require(symmetric, f"{AODE} make no sense: they are not symmetric.")
     return found
 
 
 # -- weights of columns, and of features
 
 
-def weights_document(found: ColumnWeights | None, arrays: Arrays) -> Any:
-    """The weights of columns as JSON."""
-    return encode(found, arrays, "column_weights")
-
-
 def weights_from(document: Any, arrays: Arrays, leaves: int, groups: int) -> ColumnWeights | None:
-    """The weights of a file, if they are those of its columns; None where it has none."""
     if document is None:
         return None
-    found = decode(ColumnWeights, document, arrays, "column_weights", "the weights of its columns")
-    finite_array(found.bias, (groups,), "the weights of its columns")
-    if (finite_array(found.weights, (leaves,), "the weights of its columns") < 0).any():
-        raise ModelFileError("the weights of its columns make no sense.")
+    what = "the weights of its columns"
+    found = decode(ColumnWeights, document, arrays, "column_weights", what)
+    finite_array(found.bias, (groups,), what)
+    require((finite_array(found.weights, (leaves,), what) >= 0).all(), f"{what} make no sense.")
     return found
 
 
@@ -209,22 +180,18 @@ class FiledLinear(Struct, frozen=True):
     n_iter: int
 
 
-def linear_document(found: LinearWeights | None, leaves: Sequence[Node], arrays: Arrays) -> Any:
-    """The weights of features as JSON."""
-    if found is None:
-        return None
+def linear_document(found: LinearWeights, leaves: Sequence[Node], arrays: Arrays) -> Any:
     own = tuple(np.ascontiguousarray(found.weights[leaf.key]) for leaf in leaves)
     return encode(FiledLinear(own, found.bias, float(found.penalty), int(found.n_iter)), arrays, "linear")
 
 
 def linear_from(document: Any, arrays: Arrays, leaves: Sequence[Node], groups: int) -> LinearWeights | None:
-    """The weights of a file, if they are those of its columns; None where it has none."""
     if document is None:
         return None
     what = "its logistic regression"
     found = decode(FiledLinear, document, arrays, "linear", what)
-    if not found.penalty > 0 or not 0 <= found.n_iter <= MOST_STEPS or len(found.weights) != len(leaves):
-        raise ModelFileError(f"{what} makes no sense.")
+    sound = found.penalty > 0 and 0 <= found.n_iter <= MOST_STEPS and len(found.weights) == len(leaves)
+    require(sound, f"{what} makes no sense.")
     for own, leaf in zip(found.weights, leaves, strict=True):
         finite_array(own, (groups, leaf.family.width(leaf.setting)), what)
     weights = {leaf.key: own for leaf, own in zip(leaves, found.weights, strict=True)}

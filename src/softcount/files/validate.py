@@ -1,4 +1,4 @@
-"""Whether a model that was read from a file makes sense as a whole."""
+"""Checks of a model that was read from a file as a whole."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import ModelFileError
 from softcount.families import How
+from softcount.files.codec import Arrays, require
 from softcount.learn.record import Learned
 from softcount.models.base import Model
 from softcount.models.nodes import Imagined, Node, Params
@@ -18,71 +19,63 @@ from softcount.table.schema import NARROW_LEVELS, Key, Kind, Schema
 from softcount.text.word_list import Words
 
 SLACK = 1e-6
-"""Counts below zero by no more than this are what forgetting leaves of rounding."""
+"""Forgetting rows leaves counts that rounding puts below zero by at most this."""
 
 
 def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> None:
-    """Refuse columns named twice, nodes without columns unless some are `hidden`, and anchors that fit no column."""
-    if not leaves:
-        raise ModelFileError("it models no column.")
-    refuse_twice((spec.key for spec in schema.fields), "column")
-    refuse_twice((column for leaf in leaves for column in leaf.columns or (leaf.key,)), "column")
+    """Refuse repeated columns, nodes without columns unless some are `hidden`, and anchors that fit no column."""
+    require(leaves, "it models no column.")
+    refuse_repeated((spec.key for spec in schema.fields), "column")
+    refuse_repeated((column for leaf in leaves for column in leaf.columns or (leaf.key,)), "column")
     for spec in schema.fields:
-        if not isinstance(spec.levels, Words):  # words were found to be in order, each once
-            refuse_twice(spec.levels, f"column {spec.key!r}: level")
+        if not isinstance(spec.levels, Words):  # of which each is known to be there once
+            refuse_repeated(spec.levels, f"column {spec.key!r}: level")
     for leaf in leaves:
         if leaf.columns or not hidden:
-            _check_leaf(leaf, len(leaves) == 1)
+            leaf.family.check_columns(leaf.key, leaf.columns, len(leaves) == 1)
+            setting, units = leaf.setting, (leaf.family.units(leaf.columns),)
+            sound = setting.anchor.shape == setting.scale.shape == units and setting.floor >= 0
+            require(sound, f"column {leaf.key!r} has an impossible anchor, scale or floor.")
         for place, column in enumerate(leaf.columns):
             spec = schema[column]
             leaf.family.check_field(spec, leaf.setting, place)
-            if spec.kind is Kind.CATEGORICAL and not spec.wide and len(spec.levels) > NARROW_LEVELS:
-                raise ModelFileError(f"column {column!r} has too many levels for its code.")
+            narrow = spec.kind is not Kind.CATEGORICAL or spec.wide or len(spec.levels) <= NARROW_LEVELS
+            require(narrow, f"column {column!r} has too many levels for its code.")
 
 
 def check_names(names: Iterable[Any]) -> None:
-    """Refuse classes named twice, and names that are not all text, all numbers or all truths."""
+    """Refuse repeated classes, and names that are not all text, all numbers or all truths."""
     kinds = {float if type(name) is int else type(name) for name in names}
-    if len(kinds) > 1 or not kinds <= {str, float, bool}:
-        raise ModelFileError(f"its classes are {names!r:.80}, which are not all text, all numbers or all truths.")
-    refuse_twice(names, "class")
+    alike = len(kinds) <= 1 and kinds <= {str, float, bool}
+    require(alike, f"its classes are {names!r:.80}, which are not all text, all numbers or all truths.")
+    refuse_repeated(names, "class")
 
 
-def refuse_twice(names: Iterable[Hashable], what: str) -> None:
-    """Raise at the first name that is given more than once."""
+def refuse_repeated(names: Iterable[Hashable], what: str) -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise ModelFileError(f"{what} {name!r} is there {times} times.")
 
 
-def _check_leaf(leaf: Node, alone: bool) -> None:
-    leaf.family.check_columns(leaf.key, leaf.columns, alone)
-    setting, units = leaf.setting, leaf.family.units(leaf.columns)
-    if setting.anchor.shape != (units,) or setting.scale.shape != (units,) or not setting.floor >= 0:
-        raise ModelFileError(f"column {leaf.key!r} has an impossible anchor, scale or floor.")
-
-
 def check_model(model: Learned) -> None:
-    """Refuse counts below zero, and parameters or priors that are not what the counts would give a shape to."""
+    """Refuse counts below zero, and parameters or priors of another shape than the counts give them."""
     if model.classes is not None:
         check_names(model.classes)
     _check_counts(model)
     _check_fixed(model)
-    again = estimated(model.model, model.counts, model.imagined, model.estimate)
+    again = estimate_again(model.model, model.counts, model.imagined, model.estimate)
     usual = model.model.nodes.hypers(model.counts, dict.fromkeys(model.imagined.hypers, 1.0))
     for leaf in model.model.nodes.columns:
         hyper = model.imagined.hypers[leaf.key]
         _check_alike(leaf.key, usual[leaf.key], hyper, leaf.setting.groups)
         wrong = leaf.family.check_hyper(hyper)
-        if wrong:
-            raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
+        require(not wrong, f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
         _check_alike(leaf.key, again[leaf.key], model.estimates[leaf.key])
         wrong = leaf.family.check_params(again[leaf.key])
-        if wrong:
-            raise ModelFileError(f"the prior of column {leaf.key!r} makes no sense: under it {wrong}.")
+        require(not wrong, f"the prior of column {leaf.key!r} makes no sense: under it {wrong}.")
 
 
-def estimated(model: Model, counts: Counts, imagined: Imagined, estimate: str) -> Params:
+def estimate_again(model: Model, counts: Counts, imagined: Imagined, estimate: str) -> Params:
     """The parameters that the counts and the prior of a file give."""
     how: How = "predictive" if estimate == "predictive" else imagined.how
     with np.errstate(all="ignore"):
@@ -91,34 +84,31 @@ def estimated(model: Model, counts: Counts, imagined: Imagined, estimate: str) -
 
 def _check_counts(model: Learned) -> None:
     rows = model.counts[ROOT] if ROOT in model.counts else np.zeros(1)
-    if not model.counts.rows >= 0 or not (rows >= -SLACK).all():
-        raise ModelFileError("its counts of rows are below zero.")
+    require(model.counts.rows >= 0 and (rows >= -SLACK).all(), "its counts of rows are below zero.")
     for leaf in model.model.nodes.columns:
         counts = model.counts[leaf.key]
         rows = counts[..., :1] if leaf.family.signed else counts
-        if not (rows >= -SLACK).all():
-            raise ModelFileError(f"the counts of column {leaf.key!r} are below zero.")
+        require((rows >= -SLACK).all(), f"the counts of column {leaf.key!r} are below zero.")
 
 
 def _check_fixed(model: Learned) -> None:
-    """What was held is what the parameters are."""
+    """Refuse parameters that differ from those they were fixed at."""
     for key, held in model.imagined.fixed.items():
         for name, value in held.items():
-            shares = model.estimates[key][name] if key == ROOT else value
-            if shares.shape != value.shape or (key == ROOT and np.abs(shares - value).max() > SLACK):
-                raise ModelFileError("the shares that were fixed are not the shares of the classes.")
             found = model.estimates[key].get(name)
-            if found is None or found.shape != value.shape or not np.allclose(found, value, rtol=SLACK, atol=0.0):
-                raise ModelFileError(f"column {key!r}: the {name} that was fixed is not the one it has.")
+            if key == ROOT:
+                same = found is not None and found.shape == value.shape and np.abs(found - value).max() <= SLACK
+                require(same, "the shares that were fixed are not the shares of the classes.")
+            same = found is not None and found.shape == value.shape and np.allclose(found, value, rtol=SLACK, atol=0.0)
+            require(same, f"column {key!r}: the {name} that was fixed is not the one it has.")
 
 
-def _check_alike(
-    key: Key, expected: dict[str, np.ndarray], found: dict[str, np.ndarray], groups: int | None = None
-) -> None:
-    """The parameters are named and shaped as they would be; what is imagined may differ between groups."""
-    if set(expected) != set(found):
-        raise ModelFileError(f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
+def _check_alike(key: Key, expected: Arrays, found: Arrays, groups: int | None = None) -> None:
+    """Refuse parameters with other names or shapes; prior parameters may differ between groups."""
+    require(set(expected) == set(found), f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
     for name, value in expected.items():
-        by_group = (groups, *value.shape) if value.ndim else value.shape
-        if found[name].shape not in (value.shape, by_group):
-            raise ModelFileError(f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}.")
+        shapes = (value.shape, (groups, *value.shape) if value.ndim else value.shape)
+        require(
+            found[name].shape in shapes,
+            f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}.",
+        )

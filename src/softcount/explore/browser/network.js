@@ -121,14 +121,14 @@ function alike(docs) {
 function readLeaf(leaf, sizes) {
   const groups = leaf.scope.reduce((product, node) => product * sizes[node], 1);
   const logs = unpacked(leaf.logs);
-  return { ...leaf, groups, logs, size: logs.length / groups, form: readForm(leaf.form, groups) };
+  return { ...leaf, groups, logs, size: logs.length / groups, form: leaf.form && readFormula(leaf.form) };
 }
 
 /** What evidence of a number says in every configuration of the nodes above it. */
 function leafLogs(leaf, e) {
   return Float64Array.from({ length: leaf.groups }, (_, group) => {
     const own = leaf.logs.subarray(group * leaf.size, (group + 1) * leaf.size);
-    if ("value" in e) return leaf.form ? density(leaf.form, e.value, group) : own[barOf(leaf.edges, e.value)];
+    if ("value" in e) return leaf.form ? density(leaf, e.value, group) : own[barOf(leaf.edges, e.value)];
     return logSum(own.filter((_, c) => e.cells[c]));
   });
 }

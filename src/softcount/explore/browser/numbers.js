@@ -1,4 +1,4 @@
-// Numbers of the document, sums of logarithms, and densities that need no library.
+// Numbers of the document, sums of logarithms, and the normal distribution.
 
 const IMPOSSIBLE = -1e199; // a log-density below this stands for probability zero
 
@@ -50,57 +50,6 @@ function normalBetween(low, high) {
   return low > 0
     ? normalShare(low, true) - normalShare(high, true)
     : normalShare(high, false) - normalShare(low, false);
-}
-
-const FORMS = {
-  normal: (f, x, k) => -Math.log(f.deviation[k]) - 0.5 * ((x - f.mean[k]) / f.deviation[k]) ** 2,
-  student(f, x, k) {
-    const square = ((x - f.mean[k]) / f.deviation[k]) ** 2;
-    const freedom = f.freedom[k];
-    return f.top[k] - (Number.isFinite(freedom) ? 0.5 * (freedom + 1) * Math.log1p(square / freedom) : 0.5 * square);
-  },
-  gamma(f, x, k) {
-    const ratio = x / f.mean[k];
-    return x > 0 ? f.top[k] - f.shape[k] * (ratio - 1 - Math.log(ratio)) : -Infinity;
-  },
-  line: (f, x, k) => (x < 0 ? -Infinity : x === 0 ? f.start[k] : f.start[k] + x * f.slope[k]),
-  spike: (f, x, k) => (x === f.at ? f.on[k] : f.off[k] + density(f.inner, x, k)),
-  parts(f, x, k) {
-    const parts = f.share.length / f.groups;
-    const logs = [];
-    for (let i = k * parts; i < (k + 1) * parts; i++) logs.push(Math.log(f.share[i]) + FORMS.normal(f, x, i));
-    return logSum(logs);
-  },
-  steps(f, x, k) {
-    const edges = f.edges;
-    const cells = edges.length + 1;
-    let cell = 0;
-    while (cell < edges.length && x >= edges[cell]) cell++;
-    if (x === edges[edges.length - 1]) cell--;
-    const off = Math.max(edges[0] - x, x - edges[edges.length - 1], 0);
-    return f.heights[k * cells + cell] - 2 * Math.log1p(off / f.reach);
-  },
-};
-
-/** A formula with its numbers unpacked. */
-function readForm(form, groups) {
-  if (!form) return null;
-  const found = { groups };
-  for (const [name, part] of Object.entries(form)) {
-    if (name === "inner") found[name] = readForm(part, groups);
-    else found[name] = typeof part === "string" && name !== "form" && name !== "of" ? unpacked(part) : part;
-  }
-  return found;
-}
-
-/** The log-density of one group at x, up to what no group changes. */
-function density(form, x, k) {
-  if (form.of === "log") {
-    if (!(x > 0)) return -Infinity;
-    x = Math.log(x);
-  }
-  const found = FORMS[form.form](form, x, k);
-  return found > IMPOSSIBLE ? found : -Infinity;
 }
 
 /** The bar that holds a number: a bar has its upper edge and not its lower one. */

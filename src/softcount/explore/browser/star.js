@@ -46,7 +46,7 @@ function starEngine(doc) {
     return { possible: true, shares, logs, weights };
   }
 
-  const pool = doc.pool && readPool(doc.pool, [target, ...columns]);
+  const ensemble = doc.ensemble && readEnsemble(doc.ensemble, [target, ...columns]);
   const sober = doc.calibration && calibrated(doc.calibration);
   const soberly = sober && ((evidence) => {
     const logs = joint(evidence, told(evidence));
@@ -62,7 +62,7 @@ function starEngine(doc) {
 
   /** What every column adds to the log-odds of the likeliest class against another: as predict tells it, where it can. */
   function waterfall(evidence, against = null) {
-    const pooled = pool && pool.parts(evidence, 0);
+    const pooled = ensemble && ensemble.parts(evidence, 0);
     if (pooled) return toldBy("As `predict` tells it.", stepsOf(pooled.start, pooled.columns.filter(({ at, scores }) => evidence[at] || scores.some((x) => x !== scores[0])), against));
     const found = told(evidence);
     const said = parts.flatMap((part, place) => found[place] ? [{ name: part.columns.map((at) => columns[at].name).join(", "), scores: found[place], at: part.columns[0] + 1 }] : []);
@@ -108,13 +108,13 @@ function starEngine(doc) {
     likeliest,
     possible: (evidence) => answer(evidence).possible,
     wordOdds: (at, text, ours, theirs) => wordOdds(columns[at - 1], text, ours, theirs, K),
-    predicted: pool ? pool.predicted : soberly,
+    predicted: ensemble ? ensemble.predicted : soberly,
     reasons: "columns",
   };
 }
 
 function readColumn(column, K) {
-  const found = { ...column, weight: column.weight ?? 1 };
+  const found = { ...column, weight: column.weight ?? 1, groups: K };
   found.logs = unpacked(column.logs, column.kind === "text");
   if (column.kind === "text") {
     found.places = new Map(column.words.map((word, place) => [word, place]));
@@ -124,7 +124,7 @@ function readColumn(column, K) {
   }
   found.size = found.logs.length / K;
   found.probability = column.inside ? unpacked(column.inside) : found.logs.map(Math.exp);
-  found.form = readForm(column.form, K);
+  found.form = column.form && readFormula(column.form);
   return found;
 }
 
@@ -206,7 +206,7 @@ function singlePart(column, at, K) {
     const bar = "value" in e && !column.form ? barOf(column.edges, e.value) : null;
     for (let k = 0; k < K; k++) {
       if (bar !== null) found[k] = column.logs[k * m + bar];
-      else if ("value" in e) found[k] = density(column.form, e.value, k);
+      else if ("value" in e) found[k] = density(column, e.value, k);
       else found[k] = logSum(column.logs.subarray(k * m, (k + 1) * m).filter((_, c) => e.cells[c]));
     }
     return found;

@@ -1,0 +1,166 @@
+// Scoring formulas, the same that are exported as SQL and ONNX: a number for every class, or group, of a row.
+//
+// A row has a number of classes and answers number(name), NaN where it is missing, and level(name), counted from 1 and
+// 0 where it is missing.
+
+const OPERATIONS = {
+  add: (a, b) => a + b,
+  subtract: (a, b) => a - b,
+  multiply: (a, b) => a * b,
+  divide: (a, b) => a / b,
+  log: Math.log,
+  exp: Math.exp,
+  largest: Math.max,
+};
+
+/**
+ * A formula that Python wrote: `value(row, k)` is its number in a class, `columns` are those it is computed from, and
+ * `tell(row, k, times, add)` says what each of them, or null for none, adds to that number.
+ */
+const readFormula = (doc) => FORMULAS[doc.is](doc);
+
+const FORMULAS = {
+  GroupNumbers(doc) {
+    const values = unpacked(doc.values);
+    return shared([], (row, k) => values[values.length > 1 ? k : 0]);
+  },
+  Cell: ({ key }) => shared([key], (row) => row.number(key)),
+  Apply(doc) {
+    const [apply, parts] = [OPERATIONS[doc.operation], doc.parts.map(readFormula)];
+    const found = shared(parts.flatMap((part) => part.columns), (row, k) => apply(...parts.map((part) => part.value(row, k))));
+    const [left, right] = parts;
+    const both = (sign) => (row, k, times, add) => (left.tell(row, k, times, add), right.tell(row, k, sign * times, add));
+    if (doc.operation === "add") found.tell = both(1);
+    if (doc.operation === "subtract") found.tell = both(-1);
+    if (doc.operation === "multiply") found.tell = (row, k, times, add) => left.tell(row, k, times * right.value(row, k), add);
+    return found;
+  },
+  Choose(doc) {
+    const [tests, then, otherwise] = [doc.tests.map(readTest), readFormula(doc.then), readFormula(doc.otherwise)];
+    const columns = [...tests, then, otherwise].flatMap((part) => part.columns);
+    return shared(columns, (row, k) => (tests.every((test) => test.holds(row, k)) ? then : otherwise).value(row, k));
+  },
+  LookUp(doc) {
+    const [code, table] = [readCode(doc.code), unpacked(doc.table)];
+    return shared(code.columns, (row, k) => table[code.at(row) * row.classes + k]);
+  },
+  BlockDensity: readBlockDensity,
+  StarsMean: readStarsMean,
+};
+
+/** A formula of which all columns have an equal share. */
+function shared(columns, value) {
+  const own = columns.length ? [...new Set(columns)] : [null];
+  const tell = (row, k, times, add) => own.forEach((column) => add(column, k, (times * value(row, k)) / own.length));
+  return { columns: [...new Set(columns)], value, tell };
+}
+
+function readTest(doc) {
+  if (doc.is === "Missing") return { columns: [doc.key], holds: (row) => Number.isNaN(row.number(doc.key)) === doc.wanted };
+  const [left, right] = [readFormula(doc.left), readFormula(doc.right)];
+  const compare = doc.sign === "<" ? (a, b) => a < b : (a, b) => a === b;
+  return { columns: [...left.columns, ...right.columns], holds: (row, k) => compare(left.value(row, k), right.value(row, k)) };
+}
+
+/** What gives the row of a table to look up in. */
+function readCode(doc) {
+  if (doc.is === "LevelCode") return { columns: [doc.key], at: (row) => row.level(doc.key) };
+  if (doc.is === "IntervalCode") {
+    const edges = unpacked(doc.edges);
+    const place = (x) => (Number.isNaN(x) ? 0 : 1 + edges.filter((edge) => x >= edge).length);
+    return { columns: [doc.key], at: (row) => place(row.number(doc.key)) };
+  }
+  const codes = doc.codes.map(readCode);
+  const inside = (code, size) => (code < size ? code : 0);
+  const at = (row) => codes.reduce((whole, code, i) => whole * doc.sizes[i] + inside(code.at(row), doc.sizes[i]), 0);
+  return { columns: codes.flatMap((code) => code.columns), at };
+}
+
+/** The density of numbers that are normal together, those that are missing integrated out. */
+function readBlockDensity(doc) {
+  const [mean, covariance, values] = [unpacked(doc.form.mean), unpacked(doc.form.covariance), doc.values.map(readFormula)];
+  const d = doc.keys.length;
+  function tell(row, k, times, add) {
+    const there = doc.keys.flatMap((name, i) => (Number.isNaN(row.number(name)) ? [] : [i]));
+    const off = there.map((i) => values[i].value(row, k) - mean[k * d + i]);
+    const factor = cholesky(there.map((i) => there.map((j) => covariance[(k * d + i) * d + j])));
+    const turned = backward(factor, forward(factor, off));
+    there.forEach((i, a) => add(doc.keys[i], k, -0.5 * times * off[a] * turned[a]));
+    add(null, k, -times * factor.reduce((sum, line, a) => sum + Math.log(line[a]) + 0.5 * Math.log(2 * Math.PI), 0));
+  }
+  return { columns: doc.keys, value: (row, k) => totalOf(tell, row, k), tell };
+}
+
+/** AODE. The logarithm of a sum is the mean of its terms' logarithms by their shares of it, and the entropy of these shares. */
+function readStarsMean({ codes: docs, stars: doc }) {
+  const [shares, alone, given] = ["shares", "alone", "given"].map((name) => unpacked(doc[name], name === "given"));
+  const codes = docs.map(readCode);
+  const sizes = doc.terms.columns.map(([column]) => doc.terms.sizes[column]);
+  const offsets = sizes.map((_, term) => sizes.slice(0, term).reduce((a, b) => a + b, 1));
+  const columns = codes.map((code) => code.columns[0]);
+  const width = alone.length / shares.length;
+  function tell(row, k, times, add) {
+    const places = codes.map((code, term) => (code.at(row) > 0 ? offsets[term] + code.at(row) - 1 : 0));
+    const there = [...places.keys()].filter((term) => places[term] > 0);
+    const said = (term, parent) => given[(k * width + places[term]) * width + places[parent]];
+    add(null, k, times * shares[k]);
+    if (!there.length) return;
+    const stars = there.map((parent) => alone[k * width + places[parent]] + there.reduce((sum, term) => sum + said(term, parent), 0));
+    const own = sharesOf(stars);
+    there.forEach((term, a) => {
+      const hung = there.reduce((sum, parent, b) => sum + own[b] * said(term, parent), 0);
+      add(columns[term], k, times * (own[a] * alone[k * width + places[term]] + hung));
+      if (own[a] > 0) add(null, k, -times * own[a] * Math.log(own[a]));
+    });
+    add(null, k, -times * Math.log(there.length));
+  }
+  return { columns, value: (row, k) => totalOf(tell, row, k), tell };
+}
+
+function totalOf(tell, row, k) {
+  let total = 0;
+  tell(row, k, 1, (_, __, x) => (total += x));
+  return total;
+}
+
+/** The log-density of a number in one group, up to what no group changes. */
+function density({ form, least, groups }, x, k) {
+  if (x < (least ?? -Infinity)) return -Infinity;
+  const found = form.value({ number: () => x, classes: groups }, k);
+  return found > IMPOSSIBLE ? found : -Infinity;
+}
+
+/** The scores of the classifier's ensemble: by column for its reasons, and as the probability of every class. */
+function readEnsemble(doc, variables) {
+  const terms = doc.terms.map(readFormula);
+  const names = Object.keys(doc.levels);
+  const places = new Map(names.map((name) => [name, variables.findIndex((variable) => variable.name === name)]));
+
+  function rowOf(evidence) {
+    const given = (name) => evidence[places.get(name)] ?? null;
+    const text = (name, e) => (e.cells ? variables[places.get(name)].levels[chosenCells(e)[0]] : String(e.value));
+    return {
+      classes: doc.classes,
+      number: (name) => (given(name) ? Number("value" in given(name) ? given(name).value : text(name, given(name))) : NaN),
+      level: (name) => (given(name) ? doc.levels[name].indexOf(text(name, given(name))) + 1 : 0),
+    };
+  }
+
+  /** What each column adds to the classes' scores, and what none of them does; null where something given is not one value. */
+  function parts(evidence, asked) {
+    if (!singleCells(variables, evidence, asked)) return null;
+    const row = rowOf(evidence);
+    const start = new Float64Array(doc.classes);
+    const columns = new Map(names.map((name) => [name, { name, at: places.get(name), scores: new Float64Array(doc.classes) }]));
+    const add = (column, k, x) => ((column === null ? start : columns.get(column).scores)[k] += x);
+    for (const term of terms) for (let k = 0; k < doc.classes; k++) term.tell(row, k, 1, add);
+    return { start, columns: [...columns.values()] };
+  }
+
+  /** The probability of each class, as predict has it; null as above. */
+  function predicted(evidence, asked) {
+    const found = parts(evidence, asked);
+    return found && sharesOf(found.start.map((score, k) => found.columns.reduce((sum, { scores }) => sum + scores[k], score)));
+  }
+  return { parts, predicted };
+}

@@ -1,0 +1,102 @@
+"""Files of the words of a BagOfWords and of the centres of k-means; nothing read is trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from softcount.errors import DataError, ModelFileError
+from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
+from softcount.files.schema import put_words, words_from
+from softcount.text import Chosen
+from softcount.text.vocabulary import Hashed
+
+if TYPE_CHECKING:
+    from softcount.learn.kmeans.fit import Centres
+
+MOST_HELD = 2**31
+"""Most pairs of a word and a document that held it: each is a step when the words are learned again."""
+
+
+class Vocabulary(Struct, frozen=True):
+    """How often each word, or column of hashing, occurs and in how many documents; words are arrays of their own."""
+
+    n_documents: int
+    hashed: int | None
+    counts: np.ndarray
+    documents: np.ndarray
+    met: dict[str, Any]
+
+
+def vocabulary_document(known: Chosen, arrays: Arrays, met: Document) -> Document:
+    """Words, or the columns of hashing, as a part of a file; `met` says which documents there were."""
+    hashed = len(known.words) if isinstance(known.words, Hashed) else None
+    counts = (known.counts.astype(np.int64), known.documents.astype(np.int64))
+    found: Document = encode(Vocabulary(int(known.n_documents), hashed, *counts, met), arrays, "vocabulary")
+    if hashed is None:
+        put_words(arrays, "words", known.words)
+        try:
+            words_from(arrays, "words", "text")
+        except ModelFileError:  # half a surrogate pair is a character to Python, but no text that a file can hold
+            raise DataError("the words hold halves of characters (lone surrogates), which cannot be saved.") from None
+    return found
+
+
+def refuse_vocabulary(path: Any, document: Document) -> None:
+    """Raise if a file of words is given in the place of a model."""
+    if "vocabulary" in document:
+        use = f"softcount.load({str(path)!r}).transform(documents)"
+        raise ModelFileError(f"{path}: it holds the words of a BagOfWords and no model.\n  Use it in Python: {use}")
+
+
+def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
+    """The words in a file's content, if they make sense."""
+    found = decode(Vocabulary, document["vocabulary"], arrays, "vocabulary", "its vocabulary")
+    counts, documents, hashed = found.counts, found.documents, found.hashed
+    require(hashed is None or hashed >= 1, "its columns have no number.")
+    words: Any = words_from(arrays, "words", "text") if hashed is None else Hashed(hashed)
+    width = len(words)
+    require(len(arrays) == 2 + 2 * (hashed is None), f"it has the arrays {sorted(arrays)}, of which some are too many.")
+    require(counts.dtype == documents.dtype == np.int64, "its counts are not whole numbers.")
+    fit = counts.shape == documents.shape == (width,)
+    require(fit, f"{width} words, {counts.shape} counts and {documents.shape} documents do not go together.")
+    least = 1 if hashed is None else 0
+    sound = not width or (least <= documents.min() and documents.max() <= found.n_documents)
+    sound = sound and (documents <= counts).all()
+    require(sound, "its words occur in more documents than there are, or more often than they occur.")
+    if hashed is None:
+        sound = documents.sum(dtype=np.float64) <= MOST_HELD and (counts // documents <= 2**30).all()
+        require(sound, "its words claim to have been met more often than can be.")
+    return Chosen(words, np.arange(width, dtype=np.int32), counts, documents, found.n_documents)
+
+
+def centres_document(found: Centres, arrays: Arrays) -> Document:
+    """Centres, and how they were found, as a part of a file."""
+    trace = [float(x) for x in found.trace]
+    return {"centres": encode(replace(found, trace=trace), arrays, "centres")}
+
+
+def centres_of(document: Document, arrays: Arrays) -> Centres:
+    """The centres in a file's content, if they make sense."""
+    from softcount.learn.kmeans.fit import Centres  # only a file of k-means loads it
+    from softcount.learn.kmeans.points import BEYOND
+
+    found = decode(Centres, document["centres"], arrays, "centres", "its centres")
+    frame, centres = found.frame, finite_array(found.centres, None, "its centres")
+    table = centres.ndim == 2 and centres.size > 0 and bool(found.trace)
+    require(table, f"centres of shape {centres.shape} make no sense, or have no trace.")
+    finite_array(frame.anchor, centres.shape[1:], "its anchor")
+    sound = frame.scale > 0 and np.frexp(frame.scale)[0] == 0.5 and found.inertia >= 0
+    require(sound, "its scale is no power of two, or its cost is below zero.")
+    require(found.trace[-1] == found.inertia, "its cost is not where its trace ends.")
+    require(0 <= found.agreed[0] <= found.agreed[1], "the starts that agreed make no sense.")
+    require((np.abs(frame.inside(centres)) <= BEYOND).all(), "its centres are too far from its anchor.")
+    unit = not frame.unit or np.abs((centres**2).sum(axis=1) - 1).max() <= 1e-9
+    require(unit, "its centres should have length one and do not.")
+    if found.sizes is not None:
+        sizes = finite_array(found.sizes, (len(centres),), "its clusters' sizes")
+        require(sizes.min() >= 0 and sizes.sum() > 0, "its clusters' sizes are below zero, or all zero.")
+    return found
