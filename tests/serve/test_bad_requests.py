@@ -18,7 +18,7 @@ from softcount.cli import main
 from softcount.serve import application, models, protocol
 from softcount.serve.application import Limits, Patience
 from softcount.serve.models import ServedClasses, served
-from softcount.serve.protocol import Asked
+from softcount.serve.protocol import InferRequest
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
 
@@ -28,7 +28,7 @@ GOOD = tensor("sex", ["m", "f"], "BYTES")
     [
         (b"", "not JSON"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[1]", "no request"),
+        (b"[1]", "not a request"),
         (b"{}", "`inputs`"),
         (b'{"inputs": []}', "`inputs`"),
         (b'{"inputs": [7]}', "input 1 has no name"),
@@ -43,8 +43,11 @@ GOOD = tensor("sex", ["m", "f"], "BYTES")
         (body(tensor("sex", ["\ud800"], "BYTES")), "is not a text"),
         (body(tensor("deck", [1], "BOOL")), "1 is not true or false"),
         (body(tensor("age", ["old"], "BYTES")), "column 'age' holds numbers, but row 1 holds 'old'. Send a number"),
-        (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[NaN]}]}', "NaN is no number of JSON; null"),
-        (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[-Infinity]}]}', "-Infinity is no number"),
+        (
+            b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[NaN]}]}',
+            "NaN is not a number in JSON; null",
+        ),
+        (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[-Infinity]}]}', "-Infinity is not a number"),
         (b'{"inputs":[{"name":"age","datatype":"FP64","shape":[1],"data":[1e999]}]}', "inf is not a finite number"),
         (body(tensor("age", [10**400], "FP64")), "is not a finite number"),
         (body(tensor("age", [1.0, 2.0], shape=[3])), "column 'age' has 2 cells and the shape [3]"),
@@ -58,7 +61,7 @@ GOOD = tensor("sex", ["m", "f"], "BYTES")
         (body(tensor("height", [1.0])), "the model has no column 'height'. It has 'age', 'sex', 'deck'"),
         (body(GOOD, id=7), "`id` is a text"),
         (body(GOOD, outputs=["label"]), "`outputs` is a list"),
-        (body(GOOD, outputs=[{"name": "label"}] * 3), "output 'label' is asked for 3 times. Name every output once."),
+        (body(GOOD, outputs=[{"name": "label"}] * 3), "output 'label' is listed 3 times. Name every output once."),
     ],
 )
 def test_a_bad_request_is_told_what_is_wrong_with_it(app, content, said):
@@ -155,7 +158,7 @@ def test_work_past_its_deadline_is_given_up(paths):
 
 @pytest.mark.parametrize("name", ["titanic", "tree"])
 def test_nobody_goes_on_with_what_nobody_waits_for(paths, name):
-    model, rows = served(paths[name]), Asked({}, 20)
+    model, rows = served(paths[name]), InferRequest({}, 20)
     assert model.explain(rows, Patience(60.0)) is not None
     for ask in (model.infer, model.explain):
         with pytest.raises(TimeoutError):
@@ -269,4 +272,4 @@ def test_a_port_that_is_taken_and_a_network_file_are_said_in_a_line(paths, tmp_p
         result = CliRunner().invoke(main, ["serve", paths["titanic"], "--port", str(taken.getsockname()[1])])
     assert result.exit_code == 3 and "cannot listen at 127.0.0.1" in result.stderr
     result = CliRunner().invoke(main, ["serve", str(tmp_path / "alarm.bif")])
-    assert result.exit_code == 4 and "knows no class to predict" in result.stderr
+    assert result.exit_code == 4 and "has no class to predict" in result.stderr

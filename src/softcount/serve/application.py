@@ -13,21 +13,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from softcount import __version__
 from softcount.errors import SoftcountError
 from softcount.run.local import AtOnce, workers
 from softcount.serve.models import ServedModel
-from softcount.serve.protocol import Answered, Asked, Refused, answer_body, asked_in
+from softcount.serve.protocol import InferRequest, InferResponse, Refused, read_request, write_response
 from softcount.sources import wording
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds up to which requests are counted together."""
@@ -36,7 +37,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class ServerMetrics(Struct):
-    """Requests by route, model and status, the seconds they took, the rows they held, and how many are under way."""
+    """Requests by route, model and status; their seconds and rows; and the number under way."""
 
     requests: Counter[Labels] = field(default_factory=Counter)
     rows: Counter[Labels] = field(default_factory=Counter)
@@ -45,23 +46,18 @@ class ServerMetrics(Struct):
     under_way: int = 0
 
     def add(self, route: str, model: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
         self.requests[("route", route), ("model", model), ("code", str(status))] += 1
         buckets = self.times.setdefault(route, [0] * (len(BUCKETS) + 1))
         for place, edge in enumerate((*BUCKETS, float("inf"))):
             buckets[place] += seconds <= edge
         self.seconds[route] += seconds  # type: ignore[assignment]  # a counter of seconds
 
-    def add_rows(self, model: str, rows: int) -> None:
-        """Count the rows of a request."""
-        self.rows[(("model", model),)] += rows
-
     def text(self) -> str:
-        """All of it, as Prometheus reads it."""
-        lines = ["# TYPE softcount_requests_total counter"]
-        lines += [f"softcount_requests_total{_labels(key)} {n}" for key, n in sorted(self.requests.items())]
-        lines += ["# TYPE softcount_rows_total counter"]
-        lines += [f"softcount_rows_total{_labels(key)} {n}" for key, n in sorted(self.rows.items())]
+        """The metrics in the text format of Prometheus."""
+        lines = []
+        for name, counts in (("requests", self.requests), ("rows", self.rows)):
+            lines.append(f"# TYPE softcount_{name}_total counter")
+            lines += [f"softcount_{name}_total{_labels(key)} {n}" for key, n in sorted(counts.items())]
         lines += ["# TYPE softcount_requests_under_way gauge", f"softcount_requests_under_way {self.under_way}"]
         lines += ["# TYPE softcount_request_seconds histogram"]
         for route, buckets in sorted(self.times.items()):
@@ -107,14 +103,12 @@ class Room:
         self.most, self.held = most, 0
 
     def take(self, scope: Any, size: int, refuse: bool = True) -> None:
-        """Hold more bytes for a request, if there is room."""
         if refuse and self.held + size > self.most:
             raise Refused(503, "the server holds as much as it can of other requests. Ask again in a moment.")
         self.held += size
         scope["held"] = scope.get("held", 0) + size
 
     def leave(self, scope: Any) -> None:
-        """Release the bytes of a request."""
         self.held -= scope.pop("held", 0)
 
 
@@ -126,7 +120,6 @@ class Patience(AtOnce):
         self.until = time.monotonic() + seconds
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order of the tasks, as long as there is time."""
         for task in tasks:
             if time.monotonic() > self.until:
                 raise TimeoutError
@@ -148,7 +141,7 @@ class Guard:
             return
         status, began = 0, time.perf_counter()
 
-        async def noted(message: Any) -> None:
+        async def send_and_note(message: Any) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
@@ -157,9 +150,9 @@ class Guard:
         try:
             async with asyncio.timeout(self.longest):
                 refused = self._check_origin(scope)
-                await (self.app if refused is None else refusal(refused))(scope, receive, noted)
+                await (self.app if refused is None else refusal(refused))(scope, receive, send_and_note)
         except TimeoutError:
-            pass  # who does not read the answer is not waited for: uvicorn ends the connection
+            pass  # the client does not read the answer: uvicorn ends the connection
         finally:
             self.metrics.under_way -= 1
             self.room.leave(scope)
@@ -167,37 +160,32 @@ class Guard:
             self.metrics.add(route, scope.get("model", ""), status, time.perf_counter() - began)
 
     def _check_origin(self, scope: Any) -> Refused | None:
-        """The reason to refuse a request.
-
-        A foreign page in a local browser can send requests, but cannot name this host.
-        """
-        said = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(said) != 1 or not (ANY in self.hosts or host_in(said[0]) in self.hosts):
-            return Refused(421, "this server is not called so. Ask by a name that it was started with.")
-        origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+        """The reason to refuse a request: a foreign page in a local browser can send one, but cannot name this host."""
+        headers = [(name, value.decode("latin-1")) for name, value in scope["headers"]]
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not (ANY in self.hosts or host_in(hosts[0]) in self.hosts):
+            return Refused(421, "this server has another name. Use a host name that it was started with.")
         try:
-            same = all(urlsplit(origin).netloc == said[0] for origin in origins)
+            same = all(urlsplit(value).netloc == hosts[0] for name, value in headers if name == b"origin")
         except ValueError:  # not an address
             same = False
-        return None if same else Refused(403, "asked from a page of another origin.")
+        return None if same else Refused(403, "the request comes from a page of another origin.")
 
 
-def host_in(said: str) -> str:
+def host_in(header: str) -> str:
     """The host of a Host header, without its port.
 
     >>> host_in("LOCALHOST:8000"), host_in("[::1]:80"), host_in("a.b")
     ('localhost', '::1', 'a.b')
     """
     try:
-        return urlsplit(f"//{said}").hostname or ""
+        return urlsplit(f"//{header}").hostname or ""
     except ValueError:
         return ""
 
 
 def refusal(refused: Refused) -> Response:
-    """The response that refuses, in the protocol's form; the connection ends, whatever else was sent on it."""
-    from starlette.responses import Response
-
+    """The error response of the protocol; it ends the connection if more of the request may follow."""
     body = json.dumps({"error": str(refused)}).encode()
     closing = {"connection": "close"} if refused.status in (408, 413, 421, 503) else {}
     return Response(body, refused.status, closing, "application/json")
@@ -205,15 +193,14 @@ def refusal(refused: Refused) -> Response:
 
 async def whole_body(request: Request, limits: Limits, room: Room) -> bytes:
     """The body of a request, unless it is too long or too slow, or the server holds too many others."""
-    from starlette.requests import ClientDisconnect
-
     headers = request.headers
+    too_long = Refused(413, f"the body has more than {limits.body:,} bytes. Send fewer rows at a time.")
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise Refused(415, "the body is compressed. Send plain JSON.")
-    parts, size, said = [], 0, headers.get("content-length", "")
-    declared = int(said) if said.isdecimal() and len(said) < 20 else 0
+    parts, size, length = [], 0, headers.get("content-length", "")
+    declared = int(length) if length.isdecimal() and len(length) < 20 else 0
     if declared > limits.body and ("expect" in headers or declared > DRAINED * limits.body):
-        raise _too_long(limits)
+        raise too_long
     try:
         async with asyncio.timeout(limits.sending):
             async for part in request.stream():
@@ -228,12 +215,8 @@ async def whole_body(request: Request, limits: Limits, room: Room) -> bytes:
     except ClientDisconnect:
         raise Refused(400, "the connection ended before the body did.") from None
     if size > limits.body:
-        raise _too_long(limits)
+        raise too_long
     return b"".join(parts)
-
-
-def _too_long(limits: Limits) -> Refused:
-    return Refused(413, f"the body has more than {limits.body:,} bytes. Send fewer rows at a time.")
 
 
 # Routes: health, metadata, predictions, explanations and metrics.
@@ -243,9 +226,9 @@ QUICK = 64 << 10
 MOST_LONG = 4
 """Long requests that are worked on at a time: each takes up to some hundreds of MB."""
 
-Ask = Callable[[ServedModel, Asked, Patience], Answered]
+Ask = Callable[[ServedModel, InferRequest, Patience], InferResponse]
 Answer = tuple[int, bytes]
-"""The number of rows, and the body of the answer."""
+"""The number of rows, and the body of the response."""
 
 
 class Served(Struct, dict=True):
@@ -269,29 +252,23 @@ class Served(Struct, dict=True):
         return self.models[name]
 
     async def answer(self, request: Request, ask: Ask) -> Response:
-        """A model's answer for the rows of a request."""
-        from starlette.responses import Response
-
         model = self.model(request)
         body = await whole_body(request, self.limits, self.room)
         lane = self.quick if len(body) <= QUICK else self.long
         patience = Patience(self.limits.working)
 
         def work() -> Answer:
-            asked = asked_in(body)
-            model.refuse_large(asked)
-            return asked.rows, answer_body(request.scope["model"], asked, ask(model, asked, patience))
+            rows = read_request(body)
+            model.refuse_large(rows)
+            return rows.n_rows, write_response(request.scope["model"], rows, ask(model, rows, patience))
 
         rows, found = await self._wait_for(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
-        self.metrics.add_rows(request.scope["model"], rows)
+        self.metrics.rows[(("model", request.scope["model"]),)] += rows
         self.room.take(request.scope, len(found), refuse=False)  # until it is sent, others are refused
         return Response(found, media_type="application/json")
 
     async def _wait_for(self, request: Request, answer: asyncio.Future[Answer], patience: Patience) -> Answer:
-        """The answer, while there is time and the client is connected.
-
-        Otherwise its work is stopped as soon as possible.
-        """
+        """The answer, if it comes in time and the client stays connected; otherwise the work is stopped."""
         gone = asyncio.ensure_future(request.receive())  # the body was read: what is left to come is the end
         try:
             either: set[asyncio.Future[Any]] = {answer, gone}
@@ -309,19 +286,32 @@ class Served(Struct, dict=True):
         raise Refused(503, f"no answer within {self.limits.working:g} seconds. Send fewer rows at a time.")
 
     def close(self) -> None:
-        """End the threads; queued work is dropped."""
         for lane in (self.quick, self.long):
             lane.shutdown(wait=False, cancel_futures=True)
 
 
-Handler = Callable[["Request"], Awaitable["Response"]]
+def application(served: Served, hosts: Collection[str]) -> Guard:
+    """The application for uvicorn or a test; `hosts` are the allowed host names."""
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        reasons = {404: "there is nothing at this address.", 405: "wrong method: use GET, or POST to infer."}
+        return refusal(Refused(error.status_code, reasons.get(error.status_code, str(error.detail))))
+
+    routes = [Route(path, answer_errors(handler), methods=[method]) for method, path, handler in _handlers(served)]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+    app.router.redirect_slashes = False
+    return Guard(app, hosts, served.limits, served.metrics, served.room)
 
 
-def refusing(handler: Handler) -> Handler:
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def answer_errors(handler: Handler) -> Handler:
     """The handler with errors as responses of the protocol."""
 
     @wraps(handler)
-    async def told(request: Request) -> Response:
+    async def handle(request: Request) -> Response:
         try:
             return await handler(request)
         except Refused as refused:
@@ -330,34 +320,13 @@ def refusing(handler: Handler) -> Handler:
             return refusal(Refused(400, str(error)))
         except Exception as error:
             traceback.print_exception(error, file=sys.stderr)
-            return refusal(Refused(500, "internal error: a fault of softcount, which its log tells."))
+            return refusal(Refused(500, "internal error: a bug in softcount; see its log."))
 
-    return told
-
-
-def application(served: Served, hosts: Collection[str]) -> Guard:
-    """The application for uvicorn or a test; `hosts` are the allowed host names."""
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.routing import Route
-
-    async def told(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        what = {
-            404: "there is nothing at this address.",
-            405: "this address is asked otherwise: GET, or POST to infer.",
-        }
-        return refusal(Refused(error.status_code, what.get(error.status_code, str(error.detail))))
-
-    routes = [Route(path, refusing(handler), methods=[method]) for method, path, handler in _handlers(served)]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: told})
-    app.router.redirect_slashes = False
-    return Guard(app, hosts, served.limits, served.metrics, served.room)
+    return handle
 
 
 def _handlers(served: Served) -> list[tuple[str, str, Handler]]:
     """Method, path and handler of every route; metrics count requests by the handlers' names."""
-    from starlette.responses import JSONResponse, PlainTextResponse
 
     async def live(request: Request) -> Response:
         return JSONResponse({"live": True})
@@ -379,10 +348,10 @@ def _handlers(served: Served) -> list[tuple[str, str, Handler]]:
         return PlainTextResponse(served.metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def infer(request: Request) -> Response:
-        return await served.answer(request, lambda model, asked, runner: model.infer(asked, runner))
+        return await served.answer(request, lambda model, rows, runner: model.infer(rows, runner))
 
     async def explain(request: Request) -> Response:
-        return await served.answer(request, lambda model, asked, runner: model.explain(asked, runner))
+        return await served.answer(request, lambda model, rows, runner: model.explain(rows, runner))
 
     return [
         ("GET", "/v2/health/live", live),

@@ -15,13 +15,15 @@ import numpy as np
 
 import softcount
 from softcount.core import remedies
+from softcount.core.counts import ROOT
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.inputs import unseen_note
 from softcount.estimators.k_means import KMeans
-from softcount.fitted.explain import explained
+from softcount.fitted.explain import PRIOR, explained
 from softcount.fitted.fitted import Fitted
+from softcount.fitted.network_rows import explained_rows
 from softcount.run.local import Runner
-from softcount.serve.protocol import MOST_CELLS, Answered, Asked, Refused, Tensor, finite
+from softcount.serve.protocol import MOST_CELLS, InferRequest, InferResponse, Refused, Tensor, finite
 from softcount.sources import wording
 from softcount.table import Table
 from softcount.table.cell_forms import parse_cell
@@ -39,21 +41,21 @@ class ServedModel(ABC):
     outputs: list[Tensor]
 
     @abstractmethod
-    def infer(self, asked: Asked, runner: Runner) -> Answered:
+    def infer(self, request: InferRequest, runner: Runner) -> InferResponse:
         """The predictions for the rows."""
 
-    def explain(self, asked: Asked, runner: Runner) -> Answered:
+    def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
         """The reasons for the predictions."""
         raise Refused(400, f"{self.kind} has no reasons to give, only answers.")
 
-    def refuse_large(self, asked: Asked) -> None:
+    def refuse_large(self, request: InferRequest) -> None:
         """Raise an error if the rows have too many cells as the model reads them, or as it answers."""
         answered = sum(math.prod(size for size in x.shape if size >= 0) for x in self.outputs if x.shape[0] < 0)
-        width = max(len(asked.cells), len(self.inputs), answered)
-        if asked.rows * width > MOST_CELLS:
+        width = max(len(request.cells), len(self.inputs), answered)
+        if request.n_rows * width > MOST_CELLS:
             raise Refused(
                 413,
-                f"{asked.rows:,} rows of up to {width:,} cells each are more than {MOST_CELLS:,} cells. "
+                f"{request.n_rows:,} rows of up to {width:,} cells each are more than {MOST_CELLS:,} cells. "
                 f"Send at most {max(1, MOST_CELLS // width):,} rows at a time.",
             )
 
@@ -70,11 +72,11 @@ class ServedModel(ABC):
         """Answer once, so that the first request does not wait for loading and compiling."""
         self.infer(self._example(), runner)
 
-    def _example(self) -> Asked:
-        return Asked({tensor.name: [None] for tensor in self.inputs}, 1)
+    def _example(self) -> InferRequest:
+        return InferRequest({tensor.name: [None] for tensor in self.inputs}, 1)
 
-    def _refuse_unknown(self, asked: Asked, known: Collection[str]) -> None:
-        for name in asked.cells:
+    def _refuse_unknown(self, request: InferRequest, known: Collection[str]) -> None:
+        for name in request.cells:
             if name not in known:
                 near = get_close_matches(name.casefold(), {x.casefold(): x for x in known}, n=1)
                 close = [x for x in known if x.casefold() in near]
@@ -92,8 +94,7 @@ class ServedClasses(ServedModel):
         self.names = labels(spec.key for spec in fitted.schema.fields)
         target = set() if fitted.target is None else {str(fitted.target)}
         self.fields = {name: fitted.schema[key] for key, name in self.names.items()}
-        self.beside = target - set(self.fields)
-        """The target column, which a request may contain."""
+        self.known = [*self.fields, *(target - set(self.fields))]  # a request may contain the target column
         used = [(name, spec) for name, spec in self.fields.items() if spec.used and name not in target]
         self.inputs = []
         for name, spec in used:
@@ -106,10 +107,10 @@ class ServedClasses(ServedModel):
     def _groups(self) -> list[Any]:
         return list(self.fitted.names)
 
-    def infer(self, asked: Asked, runner: Runner) -> Answered:
-        table = self._table(asked)
+    def infer(self, request: InferRequest, runner: Runner) -> InferResponse:
+        table = self._table(request)
         proba = self._proba(table, runner)
-        return Answered(self._tensors(proba.argmax(axis=1), proba), self._note(asked, table))
+        return InferResponse(self._tensors(proba.argmax(axis=1), proba), self._note(request, table))
 
     def _proba(self, table: Table, runner: Runner) -> np.ndarray:
         found: np.ndarray = self.fitted.proba(table, runner)
@@ -127,8 +128,8 @@ class ServedClasses(ServedModel):
         names = self.groups if datatype_of(self.groups) != "BYTES" else [str(name) for name in self.groups]
         return [names[place] for place in places.tolist()]
 
-    def explain(self, asked: Asked, runner: Runner) -> Answered:
-        table = self._table(asked)
+    def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
+        table = self._table(request)
         parts, chosen, against = self._reasons(table, runner)
         cells = np.stack(list(parts.values()), axis=1)
         datatype, names = datatype_of(self.groups), list(parts)
@@ -138,21 +139,21 @@ class ServedClasses(ServedModel):
             (Tensor("contributions", "FP64", (-1, len(names))), [finite(cell) for cell in cells.ravel().tolist()]),
             (Tensor("columns", "BYTES", (len(names),)), names),
         ]
-        return Answered(tensors, self._note(asked, table))
+        return InferResponse(tensors, self._note(request, table))
 
     def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """The contribution of each column to the log-odds, by name; the predicted class and the runner-up."""
         found = explained(self.fitted, table, run=runner.map)
         return found.named(self.fitted), found.chosen, found.against
 
-    def _table(self, asked: Asked) -> Table:
+    def _table(self, request: InferRequest) -> Table:
         """The rows as the model reads them; a column that is not sent is missing in all of them."""
-        self._refuse_unknown(asked, [*self.fields, *self.beside])
-        for name, cells in asked.cells.items():
+        self._refuse_unknown(request, self.known)
+        for name, cells in request.cells.items():
             if name in self.fields and self.fields[name].used:
                 self._check(name, self.fields[name], cells)
-        nothing = [None] * asked.rows
-        cells_of = {key: asked.cells.get(name, nothing) for key, name in self.names.items()}
+        nothing = [None] * request.n_rows
+        cells_of = {key: request.cells.get(name, nothing) for key, name in self.names.items()}
         found: Table = self.fitted.table(cells_of)
         return found
 
@@ -174,9 +175,9 @@ class ServedClasses(ServedModel):
                     "or null where it is missing."
                 )
 
-    def _note(self, asked: Asked, table: Table) -> str:
+    def _note(self, request: InferRequest, table: Table) -> str:
         """Notes about unseen categories in the rows, and about columns that were not sent."""
-        absent = [tensor.name for tensor in self.inputs if tensor.name not in asked.cells]
+        absent = [tensor.name for tensor in self.inputs if tensor.name not in request.cells]
         parts = [f"not sent, taken as missing: {wording.and_others(absent)}"] if absent else []
         seen = unseen_note(table)
         return "; ".join(parts + ([seen] if seen else []))
@@ -200,10 +201,6 @@ class ServedNetwork(ServedClasses):
         return found
 
     def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        from softcount.core.counts import ROOT
-        from softcount.fitted.explain import PRIOR
-        from softcount.fitted.network_rows import explained_rows
-
         with self.lock:
             found = explained_rows(self.fitted, table, self.fitted.target, run=runner.map)
         names: dict[Any, str] = dict(labels(key for key in found.parts if key is not ROOT))
@@ -222,13 +219,13 @@ class ServedCentres(ServedModel):
         self.inputs = [Tensor(str(name), "FP64") for name in names]
         self.outputs = [Tensor(LABEL, "INT64"), Tensor("distances", "FP64", (-1, len(self.found.centres)))]
 
-    def infer(self, asked: Asked, runner: Runner) -> Answered:
-        self._refuse_unknown(asked, [tensor.name for tensor in self.inputs])
-        rows = np.stack([self._numbers(tensor.name, asked.cells.get(tensor.name)) for tensor in self.inputs], axis=1)
+    def infer(self, request: InferRequest, runner: Runner) -> InferResponse:
+        self._refuse_unknown(request, [tensor.name for tensor in self.inputs])
+        rows = np.stack([self._numbers(tensor.name, request.cells.get(tensor.name)) for tensor in self.inputs], axis=1)
         nearest, _ = self.found.assign(rows, runner)  # type: ignore[arg-type]  # whatever runs work
         far = self.found.distances(rows, runner)  # type: ignore[arg-type]
         cells = (nearest.tolist(), [finite(cell) for cell in far.ravel().tolist()])
-        return Answered(list(zip(self.outputs, cells, strict=True)))
+        return InferResponse(list(zip(self.outputs, cells, strict=True)))
 
     def _numbers(self, name: str, cells: list[Any] | None) -> np.ndarray:
         if cells is None:
@@ -239,8 +236,8 @@ class ServedCentres(ServedModel):
                 raise DataError(f"{wording.column(name)}, row {row}, {held}, and k-means needs a number in every cell.")
         return np.array(cells, dtype=float)
 
-    def _example(self) -> Asked:
-        return Asked({tensor.name: [0.0] for tensor in self.inputs}, 1)
+    def _example(self) -> InferRequest:
+        return InferRequest({tensor.name: [0.0] for tensor in self.inputs}, 1)
 
 
 def datatype_of(values: Sequence[Any]) -> str:

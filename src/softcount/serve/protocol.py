@@ -45,24 +45,23 @@ class Tensor(Struct, frozen=True):
         return {"name": self.name, "datatype": self.datatype, "shape": list(self.shape)}
 
 
-class Asked(Struct, frozen=True):
-    """A request: cells by column, the wanted tensors (None: all), and its id."""
+class InferRequest(Struct, frozen=True):
+    """A request: cells by column, the wanted outputs (None: all), and its id."""
 
     cells: Mapping[str, list[Any]]
-    rows: int
-    wanted: Sequence[str] | None = None
+    n_rows: int
+    outputs: Sequence[str] | None = None
     id: str | None = None
 
 
-class Answered(Struct, frozen=True):
-    """An answer: tensors with their data, and a note about the rows."""
+class InferResponse(Struct, frozen=True):
+    """A response: tensors with their data, and a note about the rows."""
 
     tensors: Sequence[tuple[Tensor, Sequence[Any]]]
     note: str = ""
 
 
-def asked_in(body: bytes) -> Asked:
-    """Parse the body of a request."""
+def read_request(body: bytes) -> InferRequest:
     document = _document(body)
     given = document.get("inputs")
     if not isinstance(given, list) or not given:
@@ -81,28 +80,27 @@ def asked_in(body: bytes) -> Asked:
                 f"column {wording.cell(first)} has {rows:,} rows and column {wording.cell(name)} {length:,}. "
                 "Every column has a cell for each row, null where it is missing."
             )
-    said = document.get("id")
-    if said is not None and not _is_text(said):
+    number = document.get("id")
+    if number is not None and not _is_text(number):
         raise _bad("`id` is a text.")
-    return Asked(cells, rows, _wanted_outputs(document.get("outputs")), said)
+    return InferRequest(cells, rows, _read_outputs(document.get("outputs")), number)
 
 
-def answer_body(model: str, asked: Asked, answered: Answered) -> bytes:
-    """An answer as the body of a response."""
-    known = {tensor.name: (tensor, cells) for tensor, cells in answered.tensors}
-    wanted = list(known) if asked.wanted is None else asked.wanted
+def write_response(model: str, request: InferRequest, response: InferResponse) -> bytes:
+    known = {tensor.name: (tensor, cells) for tensor, cells in response.tensors}
+    wanted = list(known) if request.outputs is None else request.outputs
     for name in wanted:
         if name not in known:
             raise _bad(f"there is no output {wording.cell(name)}. The outputs are {wording.and_others(known)}.")
     document: dict[str, Any] = {"model_name": model}
-    if asked.id is not None:
-        document["id"] = asked.id
-    if answered.note:
-        document["parameters"] = {"note": answered.note}
+    if request.id is not None:
+        document["id"] = request.id
+    if response.note:
+        document["parameters"] = {"note": response.note}
     body = bytearray(_json(document)[:-1] + b',"outputs":[')
     for place, name in enumerate(wanted):
         tensor, cells = known[name]
-        shape = [asked.rows if size < 0 else size for size in tensor.shape]
+        shape = [request.n_rows if size < 0 else size for size in tensor.shape]
         head = {"name": name, "datatype": tensor.datatype, "shape": shape}
         body += b"," * bool(place) + _json(head)[:-1] + b',"data":['
         for start in range(0, len(cells), WRITTEN):
@@ -116,11 +114,11 @@ def _json(document: Any) -> bytes:
 
 
 def finite(number: float) -> float:
-    """A number that JSON can hold: infinity is the largest there is."""
+    """The number, or the largest one for infinity, which JSON cannot hold."""
     return max(-LARGEST, min(LARGEST, number))
 
 
-# -- what a request may say
+# -- checks of a request
 
 
 def _bad(why: str) -> Refused:
@@ -137,23 +135,23 @@ def _document(body: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise _bad(f"the body is not JSON: {str(error)[:200]}.") from None
     if not isinstance(document, dict):
-        raise _bad('the body is no request: send an object with "inputs".')
+        raise _bad('the body is not a request: send an object with "inputs".')
     return document
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON; null is a missing cell")
+    raise ValueError(f"{word} is not a number in JSON; null is a missing cell")
 
 
-def _wanted_outputs(said: Any) -> list[str] | None:
-    if said is None:
+def _read_outputs(listed: Any) -> list[str] | None:
+    if listed is None:
         return None
-    if not isinstance(said, list) or not all(isinstance(x, dict) and _is_text(x.get("name")) for x in said):
+    if not isinstance(listed, list) or not all(isinstance(x, dict) and _is_text(x.get("name")) for x in listed):
         raise _bad('`outputs` is a list of {"name": ...}; leave it out for all.')
-    names = [x["name"] for x in said]
+    names = [x["name"] for x in listed]
     for name, times in Counter(names).items():
         if times > 1:
-            raise _bad(f"output {wording.cell(name)} is asked for {times:,} times. Name every output once.")
+            raise _bad(f"output {wording.cell(name)} is listed {times:,} times. Name every output once.")
     return names or None
 
 
@@ -178,7 +176,7 @@ def _column(tensor: Any, place: int) -> tuple[str, list[Any]]:
 
 
 def _flat(tensor: Mapping[str, Any], name: str) -> list[Any]:
-    """The cells of a column in a row; they may come in rows of one."""
+    """The cells of a column, which may come as lists of one cell."""
     shape, cells = tensor.get("shape"), tensor.get("data")
     if not isinstance(cells, list):
         raise _bad(f"column {wording.cell(name)} has no `data`: a list with a cell for each row.")
@@ -188,7 +186,7 @@ def _flat(tensor: Mapping[str, Any], name: str) -> list[Any]:
     if not whole or shape not in ([len(cells)], [len(cells), 1]):
         raise _bad(
             f"column {wording.cell(name)} has {len(cells):,} cells and the shape {wording.cell(shape)}. "
-            f"A column has the shape [{len(cells)}]; of several columns each is a tensor of its own."
+            f"A column has the shape [{len(cells)}]; send one tensor for each column."
         )
     if not cells:
         raise _bad(f"column {wording.cell(name)} has no rows. Send at least one.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from softcount.errors import DataError
@@ -84,8 +85,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 def run_server(served: Served, listener: socket.socket, hosts: Collection[str], begun: Callable[[], None]) -> None:
-    """Answer until the process is told to end; then take no more requests and finish the open ones."""
-    import uvicorn
+    """Answer until a signal ends the process; then take no more requests and finish the open ones."""
 
     class AnnouncedServer(uvicorn.Server):
         """A server that reports when it is ready."""
