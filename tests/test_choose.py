@@ -20,7 +20,7 @@ from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted import Fitted
 from softcount.learn import choose
-from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, growing, grown, merged, searched, sizes
+from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, growing, grown, merged, searched
 from softcount.learn.em import Stop
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import prepare
@@ -218,33 +218,35 @@ def test_numbers_grow_by_at_most_half(least: int, more: int) -> None:
     assert all(b - a <= max(1, a / 2) for a, b in pairwise(numbers))
 
 
-class Pretended:
-    """A search whose merits are known beforehand."""
+class Foretold(NumberSearch):
+    """A search of which it is known beforehand what every number of classes comes to."""
 
-    criterion = "evidence"
+    merits: Mapping[int, float] = MappingProxyType({})
 
-    def __init__(self, merits: list[float]) -> None:
-        self.merits, self.trials = merits, dict[int, Trial]()
-        self.prepared = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(len(merits))))
+    def attempt(self, classes: int) -> None:
+        assert classes not in self.trials
+        merit = self.merits.get(classes, -1e6)
+        self.trials[classes] = Trial(classes, merit, classes, 0.0, 0.0, merit, None, classes)
 
-    best = choose.NumberSearch.best
 
-    def run(self) -> None:
-        for classes in sizes(self):  # type: ignore[arg-type]
-            assert classes not in self.trials
-            self.trials[classes] = Trial(classes, 0.0, 0, 0.0, 0.0, self.merits[classes - 1], None, classes)
+def foretold(merits: dict[int, float]) -> Foretold:
+    rows: Any = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(50)))
+    nothing: Any = None
+    found = Foretold(rows, nothing, nothing, nothing, "evidence")
+    found.merits = merits
+    return found
 
 
 @given(st.integers(1, 15), st.floats(0.1, 10))
 def test_a_single_hill_is_climbed_to_its_top(top: int, slope: float) -> None:
-    search = Pretended([-slope * abs(classes - top) for classes in range(1, MOST_CLASSES + 1)])
+    search = foretold({classes: -slope * abs(classes - top) for classes in range(1, MOST_CLASSES + 1)})
     search.run()
     assert search.best == top
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=MOST_CLASSES, max_size=MOST_CLASSES))
 def test_the_search_ends_and_the_best_tried_is_taken(merits: list[float]) -> None:
-    search = Pretended(merits)
+    search = foretold(dict(enumerate(merits, 1)))
     search.run()
     assert search.trials[search.best].evidence == max(trial.evidence for trial in search.trials.values())
     beyond = [tried for tried in search.trials if tried > search.best]
@@ -327,24 +329,6 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
     assert model.interrupted and model.n_groups == 2
     assert model.notes == ["interrupted: this is the best of the numbers of classes tried so far."]
     assert [trial.classes for trial in model.selection or []] == [1, 2]
-
-
-class Foretold(NumberSearch):
-    """A search of which it is known beforehand what every number of classes comes to."""
-
-    merits: Mapping[int, float] = MappingProxyType({})
-
-    def attempt(self, classes: int) -> None:
-        merit = self.merits.get(classes, -1e6)
-        self.trials[classes] = Trial(classes, merit, classes, 0.0, 0.0, merit, None, classes)
-
-
-def foretold(merits: dict[int, float]) -> Foretold:
-    rows: Any = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(50)))
-    nothing: Any = None
-    found = Foretold(rows, nothing, nothing, nothing, "evidence")
-    found.merits = merits
-    return found
 
 
 def test_a_search_ends_where_another_is_farther_ahead_than_it_still_gains_and_goes_on_if_asked() -> None:

@@ -14,13 +14,17 @@ import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
-from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, distances, linked, seed_rows, sketch
+from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, Sketch, far_from, linked, seeds, sketch
 from softcount.learn.mixture import Starts, fit_groups, fit_prepared
 from softcount.learn.prepare import prepare
 from softcount.learn.settings import Plan
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.table import Chunk, open_table
+
+
+def seed_rows(rows: Sketch, groups: int, seed: int) -> list[int]:
+    return [int(row) for row in seeds(rows, groups, [np.random.default_rng(seed)])[0][0]]
 
 
 def chunk_of(reals: Any, weights: Any = None, labels: Any = None) -> Chunk:
@@ -46,9 +50,9 @@ def test_seeds_are_drawn_by_weight_times_squared_distance() -> None:
     w = rows.weights
     law = {}
     for a in range(4):
-        far = w * distances(rows, a)
+        far = w * far_from(rows, np.array([a]))[0]
         law |= {(a, b): w[a] / w.sum() * far[b] / far.sum() for b in range(4) if b != a}
-    drawn = Counter(tuple(seed_rows(rows, 2, np.random.default_rng(seed))) for seed in range(6000))
+    drawn = Counter(tuple(seed_rows(rows, 2, seed)) for seed in range(6000))
     pairs = sorted(law)
     assert sum(law.values()) == pytest.approx(1.0)
     assert set(drawn) <= set(pairs)
@@ -75,7 +79,7 @@ def test_spherical_classes_are_seeded_in_the_units_of_the_table() -> None:
     X = np.column_stack([apart, *rng.normal(0.0, 1e-3, (20, 66))])
     with Threads(1) as threads:
         prepared = prepare(open_table(X), Plan(declared=read_kinds(sc.Normal("columns"))), threads)
-    drawn = [seed_rows(prepared.sketch, 2, np.random.default_rng(seed)) for seed in range(40)]
+    drawn = [seed_rows(prepared.sketch, 2, seed) for seed in range(40)]
     places = prepared.sketch.chunk.reals[:, 0] > 500
     assert all(places[a] != places[b] for a, b in drawn)
 
@@ -84,7 +88,7 @@ def test_known_rows_seed_their_own_classes() -> None:
     rows = sketch([chunk_of([[0.0], [1.0], [3.0], [7.0]], labels=[-1, 1, -1, 0])])
     labels = rows.chunk.labels
     for seed in range(20):
-        chosen = seed_rows(rows, 3, np.random.default_rng(seed))
+        chosen = seed_rows(rows, 3, seed)
         assert [labels[row] for row in chosen[:2]] == [0, 1]
 
 

@@ -43,7 +43,6 @@ def fused_rows(kernel: Kernel) -> Kernel:
 def expect_products(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """As in `reference`."""
     high, low, likelihood = _expect(rows, weights, units, eta)
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1]), likelihood
 
@@ -51,7 +50,6 @@ def expect_products(
 def expect_squares(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """As in `reference`."""
     high, low, likelihood = _expect(rows, weights, units, eta)
     return by_column(high, rows.shape[1]), by_column(low, rows.shape[1]), likelihood
 
@@ -169,7 +167,6 @@ def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
 
 @fused_rows
 def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
-    """As in `reference`."""
     groups, n_features = eta.shape
     tile, features = room_for(rows.shape[1], n_features)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
@@ -183,7 +180,6 @@ def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np
 
 
 def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray) -> Sums:
-    """As in `reference`."""
     high, low = _count_products(rows, memberships, units, feature_count(rows.shape[1]))
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1])
 
@@ -215,7 +211,6 @@ def score_centred(
     constants: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """As in `reference`."""
     columns = rows.shape[1]
     tile = aligned_zeros(columns * TILE).reshape(columns, TILE)
     moved = aligned_zeros(columns * TILE).reshape(columns, TILE)
@@ -257,7 +252,6 @@ def put_moved(tile: np.ndarray, centre: np.ndarray, scales: np.ndarray, rest: np
 def count_centred(
     rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As in `reference`."""
     high, low = _count_centred(rows, memberships, centres, scales)
     return anchored(high, low, centres, anchors, scales)
 
@@ -298,7 +292,6 @@ PATTERN_TILE = 64
 def score_patterns(
     rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As in `reference`."""
     groups, columns = centres.shape[0], rows.shape[1]
     distances = np.zeros((rows.shape[0], groups))
     dets = np.zeros((starts.size - 1, groups))
@@ -387,7 +380,6 @@ def count_patterns(
     centres: np.ndarray,
     covariances: np.ndarray,
 ) -> Sums:
-    """As in `reference`."""
     high, low = _count_patterns(rows, starts, memberships, units, centres, covariances)
     high, low = (np.triu(part) + np.triu(part, 1).swapaxes(1, 2) for part in (high, low))
     return anchored(high, low, np.ascontiguousarray(centres[:, 0]), units[0], units[1])
@@ -446,7 +438,6 @@ def add_left(root: np.ndarray, order: np.ndarray, seen: int, mass: float, sums: 
 
 @register_jitable
 def add_outer(full: np.ndarray, weight: float, sums: np.ndarray) -> None:
-    """Add the products of columns i <= j of one row."""
     for j in range(full.size):
         factor = weight * full[j]
         for k in range(j, full.size):
@@ -455,7 +446,6 @@ def add_outer(full: np.ndarray, weight: float, sums: np.ndarray) -> None:
 
 @register_jitable
 def flush_sums(sums: np.ndarray, high: np.ndarray, low: np.ndarray) -> None:
-    """Add plain sums to the pairs, without loss."""
     plain, upper, lower = sums.reshape(-1), high.reshape(-1), low.reshape(-1)
     for at in range(plain.size):
         total, lost = two_sum(upper[at], plain[at])

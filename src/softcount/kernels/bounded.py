@@ -120,7 +120,6 @@ def watch(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
 
 @register_jitable
 def desk_of(goal: Any) -> Any:
-    """Room for a batch of rows under these centres."""
     blocks, _, width = goal.packed.shape
     kind, wide = goal.packed.dtype, (blocks, BATCH + width)
     queues = np.empty(wide, np.int64), np.empty((blocks, BATCH), np.int64), np.zeros(blocks, np.int64)
@@ -301,7 +300,6 @@ def hash_bits(bits: np.ndarray) -> np.ndarray:
 
 @fused
 def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """As in `nearest`."""
     out = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         out[i] = apart(rows, i, centres, labels[i], rows.shape[1])
@@ -310,7 +308,6 @@ def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndar
 
 @fused
 def recount(rows: np.ndarray, state: State, centres: np.ndarray) -> MovedCentres:
-    """As in `nearest`."""
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     for i in range(rows.shape[0]):
         label = state.labels[i]

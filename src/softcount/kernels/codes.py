@@ -41,7 +41,6 @@ def paired_cell(codes: np.ndarray, row: int, k: int, starts: np.ndarray, sizes: 
 
 @fused
 def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """As in `reference`."""
     sizes = np.diff(np.append(offsets, table.shape[0]))
     starts = pairs_of(sizes)
     held = aligned_zeros(TILE * WIDTH).reshape(TILE, WIDTH)
@@ -57,7 +56,6 @@ def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: 
 def posterior_codes(
     codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, log_shares: np.ndarray, out: np.ndarray
 ) -> np.ndarray:
-    """As in `reference`."""
     rows, groups = out.shape
     sizes = np.diff(np.append(offsets, table.shape[0]))
     starts = pairs_of(sizes)
@@ -129,7 +127,6 @@ def hold_paired(codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, pairs:
 
 @register_jitable
 def hold_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: int, held: np.ndarray) -> None:
-    """Scores of eight groups, column by column."""
     rows, columns = codes.shape
     n_groups = table.shape[1]
     for i in range(rows):
@@ -141,7 +138,6 @@ def hold_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: in
 
 @register_jitable
 def add_held(held: np.ndarray, out: np.ndarray, start: int, stop: int, g: int) -> None:
-    """Add a tile's scores of eight groups from `g`."""
     n_groups = out.shape[1]
     for i in range(start, stop):
         before = load_part(out, i * n_groups + g, n_groups - g)
@@ -158,7 +154,6 @@ def count_codes_labelled(
     n_cells: int,
     n_groups: int,
 ) -> np.ndarray:
-    """As in `reference`."""
     check_labels(labels, n_groups)
     return _count_labelled(codes, offsets, labels, weights, n_cells, n_groups)
 
@@ -235,7 +230,6 @@ def tally_single(
 
 @fused
 def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
-    """As in `reference`."""
     n_groups = memberships.shape[1]
     sizes = np.diff(np.append(offsets, n_cells))
     starts = pairs_of(sizes)
@@ -288,7 +282,6 @@ def gather_single(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarra
 
 @register_jitable
 def add_at(sums: np.ndarray, at: int, value: Any) -> None:
-    """Add eight numbers at a place."""
     store(sums, at, load(sums, at) + value)
 
 
@@ -312,7 +305,6 @@ def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
 
 @fused
 def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """As in `reference`."""
     groups = out.shape[1]
     sums = np.empty(groups)
     for i in range(out.shape[0]):
@@ -329,7 +321,6 @@ def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: n
 def count_bags_soft(
     indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
 ) -> np.ndarray:
-    """As in `reference`."""
     groups = memberships.shape[1]
     out = np.zeros((width, groups))
     for i in range(memberships.shape[0]):
@@ -348,7 +339,6 @@ def count_bags_labelled(
     weights: np.ndarray | None,
     out: np.ndarray,
 ) -> None:
-    """As in `reference`."""
     check_labels(labels, out.shape[1])
     _count_labelled_bags(indptr, ids, counts, labels, weights, out)
 

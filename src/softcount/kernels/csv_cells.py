@@ -234,7 +234,6 @@ def spelt(mantissa: Any, power: Any) -> Any:
 
 @inlined
 def significant(at: Any, stop: Any) -> Any:
-    """How many digits there are after leading zeros."""
     digits = 0
     for i in range(at, stop):
         letter = byte(i)
@@ -344,7 +343,6 @@ def key_of(at: Any, size: Any) -> Any:
 
 @inlined
 def same_bytes(one: Any, other: Any, size: Any) -> Any:
-    """Whether this many bytes are equal."""
     i = 0
     while i < size and byte(one + i) == byte(other + i):
         i += 1

@@ -273,7 +273,6 @@ def filter_logged(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, he
 def expect_logged(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
 ) -> None:
-    """As `_expect_scaled`, in logarithms."""
     firsts, nexts = sums
     states, room = scores.shape[1], table.shape[1]
     rows, pairs, ahead = aligned_zeros(2 * room), aligned_zeros(room * room), aligned_zeros(2 * room)
@@ -499,7 +498,6 @@ def _add_pairs_of_lanes(
 
 @register_jitable
 def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
-    """The posterior probabilities of some steps, times the weight; those of the first are normalised again."""
     step, weight = states * WIDTH, load(heavy, 0)
     for t in range(start, stop):
         for k in range(states):
@@ -516,7 +514,6 @@ def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, 
 
 @register_jitable
 def _scatter(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
-    """Back from lanes to rows."""
     states = scores.shape[1]
     for t in range(steps):
         for lane in range(WIDTH):

@@ -155,7 +155,6 @@ STEADY = 1e-200
 def expect_paths(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray | None, first: np.ndarray, following: np.ndarray
 ) -> PathCounts:
-    """As in `reference_paths`."""
     heavy = np.ones(len(borders) - 1) if weights is None else np.ascontiguousarray(weights, np.float64)
     logs, firsts, nexts = np.zeros(len(heavy)), np.zeros(len(first)), np.zeros(following.shape)
     _begin(scores, borders, first)
@@ -171,7 +170,6 @@ def expect_paths(
 
 
 def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """As in `reference_paths`."""
     heights = np.zeros(len(scores))
     _begin(scores, borders, first)
     if following.min() >= STEADY:
@@ -185,7 +183,6 @@ def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fol
 def best_paths(
     scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As in `reference_paths`."""
     path, logs = np.zeros(len(scores), np.int32), np.zeros(len(borders) - 1)
     _begin(scores, borders, first)
     groups = groups_of(borders, len(first))

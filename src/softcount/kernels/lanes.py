@@ -75,7 +75,6 @@ def shuffled(builder: Any, one: Any, other: Any, order: list[int]) -> Any:
 
 
 def spread(builder: Any, value: Any, width: int = WIDTH) -> Any:
-    """One number in every lane."""
     blank = ir.Constant(ir.VectorType(value.type, width), ir.Undefined)
     return shuffled(builder, builder.insert_element(blank, value, ir.Constant(INT32, 0)), blank, [0] * width)
 
@@ -102,7 +101,6 @@ def call_llvm(builder: Any, name: str, returns: Any, arguments: list[Any]) -> An
 
 @instruction(lambda array, index: lanes(checked(array), types.intp))
 def load(builder: Any, array: Any, index: Any) -> Any:
-    """Eight neighbours."""
     return builder.load(address(builder, array, index), align=8)
 
 
@@ -115,7 +113,6 @@ def load_part(builder: Any, array: Any, index: Any, count: Any) -> Any:
 
 @instruction(lambda array, index, value: types.void(checked(array), types.intp, lanes))
 def store(builder: Any, array: Any, index: Any, value: Any) -> None:
-    """Write eight neighbours."""
     builder.store(value, address(builder, array, index), align=8)
 
 
@@ -135,7 +132,6 @@ def prefetch_far(builder: Any, array: Any, index: Any) -> None:
 
 @instruction(lanes(types.float64))
 def fill(builder: Any, value: Any) -> Any:
-    """One number in all eight lanes."""
     return spread(builder, value)
 
 
@@ -167,7 +163,6 @@ def series(terms: Iterable[float]) -> Any:
 
 @instruction(lanes(lanes, lanes))
 def larger(builder: Any, a: Any, b: Any) -> Any:
-    """The larger of each two."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
@@ -191,13 +186,11 @@ def where_leading(builder: Any, count: Any, a: Any, b: Any) -> Any:
 
 @instruction(types.float64(lanes))
 def sum_of(builder: Any, value: Any) -> Any:
-    """The sum of the eight lanes."""
     return folded(builder, value, builder.fadd)
 
 
 @instruction(types.float64(lanes))
 def largest_of(builder: Any, value: Any) -> Any:
-    """The largest of the eight lanes."""
     return folded(builder, value, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
 
@@ -216,7 +209,6 @@ def power_part(builder: Any, value: Any) -> Any:
 
 @instruction(lanes(lanes))
 def rest_part(builder: Any, value: Any) -> Any:
-    """The rest that `power_part` leaves."""
     bits = builder.bitcast(value, INTEGERS)
     return builder.bitcast(builder.sub(bits, builder.shl(_power(builder, bits), MANTISSA)), VECTOR)
 
@@ -235,5 +227,4 @@ def aligned_zeros(size: int) -> np.ndarray:
 
 @register_jitable
 def padded(count: int) -> int:
-    """The count rounded up to whole registers."""
     return (count + WIDTH - 1) // WIDTH * WIDTH

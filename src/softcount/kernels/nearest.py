@@ -74,7 +74,6 @@ class MovedCentres(NamedTuple):
 
 
 def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: np.ndarray | None) -> State:
-    """The initial state of this many rows."""
     return State(
         np.full(rows, -1, np.int64),
         np.zeros(0) if weights is None else weights,
@@ -148,7 +147,6 @@ def advance(rows: PointRows, state: State, goal: Goal) -> MovedCentres:
 
 
 def nearest(rows: PointRows, goal: Goal) -> np.ndarray:
-    """The nearest centre of each row."""
     if is_wide(rows):
         return np.asarray(squares(rows, goal).argmin(axis=1))
     scores = goal.half - np.asarray(rows @ goal.near.T)
@@ -185,14 +183,12 @@ def squares(rows: PointRows, goal: Goal) -> np.ndarray:
 
 
 def squared_norms(rows: PointRows) -> np.ndarray:
-    """The squared length of each row, in float64."""
     if sparse.issparse(rows):
         return _row_sums(np.square(rows.data, dtype=np.float64), rows)
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
 def densely(rows: PointRows) -> np.ndarray:
-    """Rows as a plain array of float64."""
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
 

@@ -119,7 +119,6 @@ def sum_up(
 
 @register_jitable
 def multiply(values: np.ndarray, factors: np.ndarray, base: int, offsets: np.ndarray, first: int) -> None:
-    """Multiply values, in place, by the factors that stand at offsets from a base."""
     for place in range(values.size):
         values[place] *= factors[base + offsets[first + place]]
 
@@ -194,7 +193,6 @@ def share_levels(values: np.ndarray, levels: int, sums: np.ndarray) -> None:
 
 @register_jitable
 def add_at(cells: np.ndarray, base: int, offsets: np.ndarray, first: int, values: np.ndarray, weight: float) -> None:
-    """Add weighted values to the cells at offsets from a base."""
     for place in range(values.size):
         cells[base + offsets[first + place]] += values[place] * weight
 

@@ -51,12 +51,10 @@ def log_lanes(x: Any) -> Any:
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
-    """As in `reference`."""
     return _normalise(joint, None)
 
 
 def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """As in `reference`."""
     return _normalise(joint, weights)
 
 
@@ -131,7 +129,6 @@ def multiply_rows(joint: np.ndarray, at: int, factor: Any) -> None:
 
 @register_jitable
 def row_peak(joint: np.ndarray, row: int) -> float:
-    """The largest entry of a row."""
     groups = joint.shape[1]
     floor = fill(-np.inf)
     peak = floor
@@ -152,7 +149,6 @@ def row_below_peak(joint: np.ndarray, row: int, peak: float, powers: np.ndarray,
 
 @register_jitable
 def row_sum(powers: np.ndarray, at: int, groups: int) -> float:
-    """The sum of a row's powers."""
     total = fill(0.0)
     for g in range(0, groups, WIDTH):
         total = total + where_leading(groups - g, load(powers, at + g), fill(0.0))
@@ -161,7 +157,6 @@ def row_sum(powers: np.ndarray, at: int, groups: int) -> float:
 
 @register_jitable
 def row_put(joint: np.ndarray, row: int, factor: float, powers: np.ndarray, at: int) -> None:
-    """Write a row's powers times a factor."""
     groups = joint.shape[1]
     for g in range(0, groups, WIDTH):
         store_part(joint, row * groups + g, load(powers, at + g) * fill(factor), groups - g)

@@ -17,7 +17,6 @@ from softcount.kernels.twofold import shift_all
 
 
 def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
-    """As in `reference`."""
     check_labels(labels, n_groups)
     return np.asarray(_count_labels(labels, weights, n_groups), dtype=np.float64)
 
@@ -97,7 +96,6 @@ def count_reals_labelled(
     anchors: np.ndarray,
     scales: np.ndarray,
 ) -> Sums:
-    """As in `reference`."""
     check_labels(labels, len(centres))
     high, low = _count_labelled(reals, labels, weights, centres, scales)
     shift_all(high, low, centres, anchors, scales)
@@ -218,7 +216,6 @@ def held_sums(sums: np.ndarray, at: int) -> Any:
 
 @register_jitable
 def hold_sums(sums: np.ndarray, at: int, held: Any) -> None:
-    """Write what `held_sums` reads."""
     count, total, square = held
     store(sums, at, count)
     store(sums, at + WIDTH, total)
@@ -273,7 +270,6 @@ def add_to_pair(high: np.ndarray, low: np.ndarray, at: int, value: Any) -> None:
 
 @register_jitable
 def unpacked(packed: np.ndarray, n_groups: int, columns: int) -> np.ndarray:
-    """(groups, columns, 3) from registers of eight columns."""
     width = padded(columns)
     by_column = packed.reshape((n_groups, width // WIDTH, STATS, WIDTH)).transpose((0, 1, 3, 2))
     return np.ascontiguousarray(by_column).reshape((n_groups, width, STATS))[:, :columns].copy()
@@ -282,7 +278,6 @@ def unpacked(packed: np.ndarray, n_groups: int, columns: int) -> np.ndarray:
 def count_reals_soft(
     reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As in `reference`."""
     high, low = _count_soft(reals, memberships, centres, scales)
     shift_all(high, low, centres, anchors, scales)
     return high, low
@@ -331,7 +326,6 @@ SCORED_TILE = 32
 def score_reals(
     reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
 ) -> None:
-    """As in `reference`."""
     groups, columns = means.shape
     bases = bases_of(constants)
     tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)
@@ -352,7 +346,6 @@ def posterior_reals(
     log_shares: np.ndarray,
     out: np.ndarray,
 ) -> np.ndarray:
-    """As in `reference`."""
     groups, columns = means.shape
     bases = bases_of(constants)
     tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)
@@ -446,5 +439,4 @@ def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, square: Any, bas
 
 @register_jitable
 def put_score(scores: np.ndarray, at: int, square: Any, base: Any) -> None:
-    """Write base - square / 2 of eight rows."""
     store(scores, at, square * fill(-0.5) + base)

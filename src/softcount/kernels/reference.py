@@ -50,7 +50,6 @@ def features_of(rows: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 
 def blocks_of(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
-    """Rows a block at a time."""
     return (slice(start, start + size) for start in range(0, rows, size))
 
 
@@ -249,7 +248,6 @@ def count_patterns(
 
 
 def _products(full: np.ndarray, shares: np.ndarray) -> Twofold:
-    """Sums of rows times themselves by group."""
     total = Twofold.of(np.zeros((len(full), full.shape[2], full.shape[2])))
     for piece in blocks_of(full.shape[1]):
         heavy = full[:, piece] * shares[:, piece, None]
@@ -471,7 +469,6 @@ def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: 
 def posterior_codes(
     codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, log_shares: np.ndarray, out: np.ndarray
 ) -> np.ndarray:
-    """As `posterior_reals`, of coded columns."""
     out[:] = log_shares
     score_codes(codes, offsets, table, out)
     return normalise(out)

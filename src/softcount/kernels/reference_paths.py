@@ -84,7 +84,6 @@ def log_sum(terms: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    """The values, and zero for minus infinity."""
     return np.where(np.isneginf(values), 0.0, values)
 
 

@@ -32,7 +32,6 @@ FLOAT = ir.FloatType()
 
 
 def cell(array: Any) -> Any:
-    """The LLVM type of an array's numbers; other arrays than C order float32 or float64 are refused."""
     if isinstance(array, types.Array) and array.layout == "C":
         if array.dtype == types.float32:
             return FLOAT
@@ -42,12 +41,10 @@ def cell(array: Any) -> Any:
 
 
 def lanes_in(number: Any) -> int:
-    """How many numbers of a type a register holds."""
     return BYTES // bytes_of(number)
 
 
 def bytes_of(number: Any) -> int:
-    """How many bytes a number of a type takes."""
     return 4 if number in (FLOAT, INT32) else 8
 
 
@@ -101,7 +98,6 @@ def loader(builder: Any, array: Any, start: Any, width: int) -> Callable[[Any, A
 
 
 def dot_kinds(left: Any, i: Any, right: Any, k: Any, columns: Any) -> Any:
-    """The types of `dot_rows`: rows and centres have the same type."""
     if cell(left) is not cell(right):
         raise TypingError("rows and centres differ in type")
     return left.dtype(left, types.int64, right, types.int64, types.int64)
@@ -126,7 +122,6 @@ def wide_loader(builder: Any, array: Any, start: Any) -> Callable[[Any, Any], An
 
 
 def apart_kinds(rows: Any, i: Any, centres: Any, k: Any, columns: Any) -> Any:
-    """The types of `apart`."""
     cell(rows), cell(centres)
     return types.float64(rows, types.int64, centres, types.int64, types.int64)
 
@@ -205,7 +200,6 @@ def scores(builder: Any, bases: list[Any], block: Any, columns: Any) -> list[Any
 
 
 def lesser(builder: Any, a: Any, b: Any) -> Any:
-    """The lesser of two registers, lane by lane."""
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
 
@@ -325,7 +319,6 @@ def _put_turned(rows: Any, start: Any, stop: Any, tile: Any) -> Any:
 
 @register_jitable
 def turn_all(rows: np.ndarray, tile: np.ndarray) -> None:
-    """Eight rows by eight columns at a time."""
     for i in range(0, rows.shape[0], WIDTH):
         for j in range(0, rows.shape[1], WIDTH):
             turn(rows, i, j, tile, i)
@@ -381,7 +374,6 @@ def placed(builder: Any, array: Any, line: Any, step: int, at: Any) -> Any:
 
 
 def shifted(builder: Any, pointer: Any, numbers: int) -> Any:
-    """A pointer to a later number."""
     return builder.gep(pointer, [ir.Constant(INT64, numbers)])
 
 

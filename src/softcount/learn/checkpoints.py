@@ -90,7 +90,6 @@ class Checkpoint:
 
 
 def params_arrays(params: Params) -> Arrays:
-    """Parameters as arrays by place and name."""
     places = enumerate(params.bundles.values())
     return {f"params.{place}.{part}": np.asarray(value) for place, own in places for part, value in own.items()}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -17,10 +18,10 @@ from softcount.core.twofold import concatenate
 from softcount.errors import DataError, DataWarning, warn
 from softcount.learn.correlated_columns import (
     FEW_CLASSES,
+    blocks_with_missing,
     complete_in_blocks,
     correlated_blocks,
     forcing_pairs,
-    has_missing_in_blocks,
     without_repeats,
 )
 from softcount.learn.em import Stop, climb
@@ -33,8 +34,7 @@ from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz, leaves_
 from softcount.learn.settings import Plan, plug
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
-from softcount.models.nodes import Imagined, Params
-from softcount.models.tiles import Ready
+from softcount.models.nodes import Imagined
 from softcount.run.local import Runner
 from softcount.run.progress import best_so_far
 from softcount.run.rows import HeldRows
@@ -69,7 +69,17 @@ def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed
     if len(splits) < more:
         return []
     choices = [splits[:more], *([splits[1:2]] if more == 1 and len(splits) > 1 else [])]
-    return [_maker(prepared.sketch, _divided(members, chosen)) for chosen in choices]
+    makers: list[Maker] = []
+    for chosen in choices:
+        halves = np.stack([members[:, split.group] * split.shares for split in chosen], axis=1)
+        kept = members.copy()
+        for place, split in enumerate(chosen):
+            kept[:, split.group] -= halves[:, place]
+        divided = np.maximum(np.concatenate([kept, halves], axis=1), 0.0)
+        # As in a drawn start, a little of the whole table in every class: no level starts at zero.
+        loose = 0.99 * divided + 0.01 / divided.shape[1]
+        makers.append(partial(start_params, sketch=prepared.sketch, memberships=loose))
+    return makers
 
 
 def merged(fitted: Learned, groups: int) -> Maker:
@@ -128,7 +138,6 @@ class Pair(Struct, frozen=True):
         return both - self.alone(rows), model.memberships(ready, model.compile(best.params))[:, 1]
 
     def alone(self, rows: Sketch) -> float:
-        """The evidence of the rows as one class."""
         model, imagined = self.one, self.imagined[0]
         ready = model.prepare(rows.chunk, base=False)
         params = start_params(model, imagined, rows, np.ones((ready.n_rows, 1)))
@@ -176,34 +185,13 @@ def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: i
 
 
 def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
-    """What priors imagine of so many classes, whose parameters are all free."""
     return Imagined({**imagined.hypers, ROOT: {"alpha": np.full(groups, 1.0 / groups)}}, imagined.how)
 
 
 def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
-    """Some of the sketched rows, weighed anew."""
     chunk = replace(sketch.chunk.take(kept), start=0, labels=None, weights=weights)
     texts = tuple(text[kept] for text in sketch.texts)
     return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept], texts=texts)
-
-
-def _divided(members: np.ndarray, splits: list[Halves]) -> np.ndarray:
-    """Memberships with the second halves of the split classes at the end."""
-    halves = np.stack([members[:, split.group] * split.shares for split in splits], axis=1)
-    kept = members.copy()
-    for place, split in enumerate(splits):
-        kept[:, split.group] -= halves[:, place]
-    return np.asarray(np.maximum(np.concatenate([kept, halves], axis=1), 0.0))
-
-
-def _maker(sketch: Sketch, members: np.ndarray) -> Maker:
-    # As in a drawn start, a little of the whole table in every class: no level starts at zero.
-    loose = 0.99 * members + 0.01 / members.shape[1]
-
-    def make(model: ClassModel, imagined: Imagined) -> Params:
-        return start_params(model, imagined, sketch, loose)
-
-    return make
 
 
 def _alone(counts: Counts, group: int) -> Counts:
@@ -217,7 +205,6 @@ def _alone(counts: Counts, group: int) -> Counts:
 
 # Choosing the number of classes.
 
-Weighed = TypeVar("Weighed", Chunk, Ready)
 CRITERIA = ("evidence", "bic", "icl", "cv")
 MOST_CLASSES = 32
 PATIENCE = 2
@@ -273,7 +260,7 @@ def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[Numb
     rivals = list[NumberSearch]()
     for scale in found.prior_scales(search.plan):
         prepared, plan = found.prepared(search.prepared, search.plan, search.runner, scale)
-        if has_missing_in_blocks(prepared) and complete_in_blocks(prepared) is None:
+        if blocks_with_missing(prepared) and complete_in_blocks(prepared) is None:
             return None, str
         rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
         rivals.append(rival)
@@ -290,33 +277,87 @@ def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[Numb
     return rival, why
 
 
-class NumberSearch(Struct):
-    """The numbers of classes tried so far, with their fits."""
+class GroupSearch(Struct):
+    """How many groups: the numbers tried so far, their fits and criteria. `prepared` are the rows, read and encoded."""
 
-    prepared: Prepared
+    prepared: Any
     plan: Plan
-    starts: Starts
+    starts: Any
     runner: Runner
     criterion: str
     trials: dict[int, Trial] = field(default_factory=dict)
     fits: dict[int, Learned] = field(default_factory=dict)
     interrupted: bool = False
-    said: list[str] = field(default_factory=list)
     to_try: Iterator[int] | None = None
     exhausted: bool = False
 
     @property
     def best(self) -> int:
         """The number with the most merit so far; of equals the smallest."""
-        return max(sorted(self.trials), key=lambda classes: self.trials[classes].merit(self.criterion))
+        return max(sorted(self.trials), key=lambda number: self.trials[number].merit(self.criterion))
 
     @property
     def merit(self) -> float:
         return self.trials[self.best].merit(self.criterion)
 
+    def attempt(self, number: int) -> None:
+        """Fit so many groups, and record the fit and its criteria."""
+        raise NotImplementedError
+
+    def most_groups(self) -> int:
+        raise NotImplementedError
+
+    def run(self, pause: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
+        """Try numbers to the end, or until more groups than `pause` are the best so far, or until it is `enough`.
+
+        A further call continues where the last one stopped.
+        """
+        self.to_try = self.to_try or self._numbers()
+        for number in self.to_try:
+            try:
+                with warnings.catch_warnings():
+                    # A number that is only tried gives no warnings; the chosen one gives all of them.
+                    warnings.simplefilter("ignore", DataWarning)
+                    self.attempt(number)
+            except KeyboardInterrupt:
+                best_so_far()
+                if not self.trials:
+                    raise
+                self.interrupted = True
+            self.interrupted |= number in self.fits and self.fits[number].interrupted
+            if self.interrupted or (pause is not None and self.best > pause) or enough():
+                return
+        self.exhausted = True
+
+    def _numbers(self) -> Iterator[int]:
+        """Numbers grow by about half while one of the last two brought something; then the gaps beside the best."""
+        least = max(1, len(self.prepared.named or ()))
+        for number in growing(least, max(least, min(MOST_CLASSES, self.most_groups()))):
+            yield number
+            if sum(tried > self.best for tried in self.trials) >= PATIENCE:
+                break
+        while (gap := gap_beside(self.best, sorted(self.trials))) is not None:
+            yield gap
+
+    def trial_plan(self, tol: float, most: int) -> Plan:
+        """How numbers are tried: as planned, but to `tol`, and with at most so many maps."""
+        stop = self.plan.stop
+        stop = replace(stop, tol=max(stop.tol, tol) if stop.tol else 0.0, max_iter=min(stop.max_iter, most))
+        return replace(self.plan, estimate=plug(self.plan.estimate), stop=stop)
+
+
+class NumberSearch(GroupSearch):
+    """The numbers of classes tried so far, with their fits."""
+
+    prepared: Prepared
+    starts: Starts
+    said: list[str] = field(default_factory=list)
+
+    def most_groups(self) -> int:
+        return len(self.prepared.sketch.weights)
+
     @property
     def figure(self) -> str:
-        """What the criterion says of the best number."""
         return f"{getattr(self.trials[self.best], self.criterion):,.1f}"
 
     def far_ahead(self, other: NumberSearch) -> bool:
@@ -330,31 +371,8 @@ class NumberSearch(Struct):
         return self.merit - other.merit > gain
 
     def because(self, why: str) -> NumberSearch:
-        """The same search with something to say of how it came about."""
         self.said.append(why)
         return self
-
-    def run(self, pause: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
-        """Try numbers to the end, or until more classes than at `pause` are the best so far; go on where it paused.
-
-        It also ends where somebody says that that is `enough`.
-        """
-        self.to_try = self.to_try or sizes(self)
-        for classes in self.to_try:
-            try:
-                with warnings.catch_warnings():
-                    # Of a number that is only tried nothing is said; of the one chosen, everything.
-                    warnings.simplefilter("ignore", DataWarning)
-                    self.attempt(classes)
-            except KeyboardInterrupt:
-                best_so_far()
-                if not self.trials:
-                    raise
-                self.interrupted = True
-            self.interrupted |= classes in self.fits and self.fits[classes].interrupted
-            if self.interrupted or (pause is not None and self.best > pause) or enough():
-                return
-        self.exhausted = True
 
     def attempt(self, classes: int) -> None:
         """Fit so many classes from fresh starts and from the fits of neighbouring numbers.
@@ -364,12 +382,12 @@ class NumberSearch(Struct):
         """
         starts, extra = self.few(classes), list(self.extra(classes))
         if self.small and self.complete is None:
-            fitted = fit_prepared(self.prepared, self.trial_plan(LONG), starts, self.runner, extra, rough=True)
+            fitted = fit_prepared(self.prepared, self.rough_plan(LONG), starts, self.runner, extra, rough=True)
         else:
-            sampled = fit_prepared(self.sample(), self.trial_plan(SHORT), starts, self.runner, extra, rough=True)
+            sampled = fit_prepared(self.sample(), self.rough_plan(SHORT), starts, self.runner, extra, rough=True)
             if sampled.interrupted:
                 raise KeyboardInterrupt
-            fitted = self.climbed(sampled, self.trial_plan(LONG))
+            fitted = self.climbed(sampled, self.rough_plan(LONG))
         cv = self.held_out(classes) if self.criterion == "cv" else None
         self.fits[classes], self.trials[classes] = fitted, self.weighed(fitted, classes, cv)
 
@@ -408,12 +426,10 @@ class NumberSearch(Struct):
         start = replace(self.starts, groups=fitted.n_groups, init=lambda model, imagined: fitted.estimates, n_init=1)
         return replace(fit_prepared(self.prepared, plan, start, self.runner), agreed=fitted.agreed)
 
-    def trial_plan(self, most: int) -> Plan:
-        """How numbers of classes are tried: as asked, but without the last digits, and with at most so many maps."""
-        stop, tol = self.plan.stop, SMALL_TOL if self.small else LARGE_TOL
-        stop = replace(stop, tol=max(stop.tol, tol) if stop.tol else 0.0, finish=None, half_steps=False)
-        stop = replace(stop, max_iter=min(stop.max_iter, most))
-        return replace(self.plan, estimate=plug(self.plan.estimate), stop=stop)
+    def rough_plan(self, most: int) -> Plan:
+        """How numbers of classes are tried: without the last digits, and with at most so many maps."""
+        plan = self.trial_plan(SMALL_TOL if self.small else LARGE_TOL, most)
+        return replace(plan, stop=replace(plan.stop, finish=None, half_steps=False))
 
     def extra(self, classes: int) -> Iterator[Maker]:
         below = max((tried for tried in self.fits if tried < classes), default=None)
@@ -425,7 +441,6 @@ class NumberSearch(Struct):
             yield merged(self.fits[above], classes)
 
     def weighed(self, fitted: Learned, classes: int, cv: float | None) -> Trial:
-        """Every criterion at a fit."""
         model, imagined, params = fitted.model, fitted.imagined, fitted.estimates
         counts = model.nodes.stacked(fitted.counts)
         height, size = counts.log_likelihood, fitted.n_parameters
@@ -443,8 +458,12 @@ class NumberSearch(Struct):
         chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
         split = self._split(chunks)
         for fold in split.tested:
-            others = without(self.prepared, split, fold, self.runner)
-            fitted = fit_prepared(others, self.trial_plan(LONG), starts, self.runner)
+            ready, rows = (
+                HeldRows((_without_fold(part, split, fold) for part in held.here), self.runner)
+                for held in (self.prepared.ready, self.prepared.chunks)
+            )
+            others = replace(self.prepared, ready=ready, chunks=rows, kept={})
+            fitted = fit_prepared(others, self.rough_plan(LONG), starts, self.runner)
             if fitted.interrupted:
                 raise KeyboardInterrupt
             rest = [replace(part, weights=split.weights_in(part, fold)) for part in self.prepared.ready.here]
@@ -492,13 +511,19 @@ class NumberSearch(Struct):
             said = "interrupted: this is the best of the numbers of classes tried so far."
             warn(said)
             return [said]
-        notes = [*self.said, *self._many(), *self._light()]
+        notes = [*self.said, *self._many_classes_notes()]
+        rows, worth = self.prepared.n_rows, self.prepared.sketch.mass
+        if worth < 0.1 * rows:
+            notes.append(
+                f"the weights of {rows:,} rows sum to {worth:.4g}, so they speak for as many rows in choosing how many "
+                "classes there are. Scale the weights to sum to the number of rows if each stands for one."
+            )
         if self.best >= MOST_CLASSES:
             notes.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
         return notes
 
-    def _many(self) -> list[str]:
-        """Why there are more classes than a person looks at, and how much of it a few have."""
+    def _many_classes_notes(self) -> list[str]:
+        """Why there are more classes than a person looks at, and how much of the gain a few of them have."""
         few = max((number for number in self.fits if 1 < number <= FEW_CLASSES), default=None)
         if self.best <= FEW_CLASSES or few is None or 1 not in self.trials:
             return []
@@ -511,16 +536,6 @@ class NumberSearch(Struct):
         return [
             f"{self.best} classes are as many as it takes for columns that depend on each other within fewer: "
             f"{', '.join(pairs)}. {few} have {share:.0f} % of what {self.best} gain over one: {asked} to look at those."
-        ]
-
-    def _light(self) -> list[str]:
-        """That weights make the rows speak for few: weights that sum to one leave no evidence for classes."""
-        rows, worth = self.prepared.n_rows, self.prepared.sketch.mass
-        if worth >= 0.1 * rows:
-            return []
-        return [
-            f"the weights of {rows:,} rows sum to {worth:.4g}, so they speak for as many rows in choosing how many "
-            "classes there are. Scale the weights to sum to the number of rows if each stands for one."
         ]
 
 
@@ -546,30 +561,6 @@ def sound(fitted: Learned) -> np.ndarray:
     )
 
 
-def without(prepared: Prepared, split: Split, fold: int, runner: Runner) -> Prepared:
-    """The table with no weight on the rows of one fold."""
-    ready = HeldRows((_without(part, split, fold) for part in prepared.ready.here), runner)
-    chunks = HeldRows((_without(chunk, split, fold) for chunk in prepared.chunks.here), runner)
-    return replace(prepared, ready=ready, chunks=chunks, kept={})
-
-
-def _without(rows: Weighed, split: Split, fold: int) -> Weighed:
-    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-    return replace(rows, weights=weights - split.weights_in(rows, fold))
-
-
-def sizes(search: NumberSearch) -> Iterator[int]:
-    """Numbers of classes to try next, given what those tried so far have brought."""
-    least = max(1, len(search.prepared.named or ()))
-    most = max(least, min(MOST_CLASSES, len(search.prepared.sketch.weights)))
-    for classes in growing(least, most):
-        yield classes
-        if sum(tried > search.best for tried in search.trials) >= PATIENCE:
-            break
-    while (gap := gap_beside(search.best, sorted(search.trials))) is not None:
-        yield gap
-
-
 def growing(least: int, most: int) -> Iterator[int]:
     """least, then 1, 2, 3, 4, 6, 8, 12, ... up to the most there may be."""
     size, step = least, 1
@@ -586,6 +577,12 @@ def gap_beside(best: int, tried: list[int]) -> int | None:
     sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]
     low, high = max(sides, key=lambda side: side[1] - side[0], default=(best, best))
     return (low + high) // 2 if high - low > max(1, best // FINE) else None
+
+
+def _without_fold(rows: Any, split: Split, fold: int) -> Any:
+    """Rows, encoded or prepared, with no weight on those of one fold."""
+    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+    return replace(rows, weights=weights - split.weights_in(rows, fold))
 
 
 # Choosing between several models of one table, each with its best number of classes.
@@ -605,27 +602,18 @@ def fit_best_plan(
     """
     tried: dict[str, NumberSearch] = {}
     for name, plan in plans.items():
-        tried[name] = NumberSearch(prepare(table, plan, runner), plan, starts, runner, criterion)
-        _run(tried[name], [*tried.values()][:-1])
-        if tried[name].interrupted:
+        others = [*tried.values()]
+        search = tried[name] = NumberSearch(prepare(table, plan, runner), plan, starts, runner, criterion)
+        while True:
+            search.run(max(FEW, search.best if search.trials else 0))
+            if search.interrupted or search.exhausted or any(other.far_ahead(search) for other in others):
+                break
+        if search.interrupted:
             break
     best = max(tried, key=lambda name: tried[name].merit)
-    found = tried[best].chosen()
-    return replace(found, notes=[*found.notes, _said(setting, best, tried)])
-
-
-def _run(search: NumberSearch, before: Sequence[NumberSearch]) -> None:
-    """Try numbers of classes under one plan for as long as it may still overtake the others."""
-    while True:
-        search.run(max(FEW, search.best if search.trials else 0))
-        if search.interrupted or search.exhausted or any(other.far_ahead(search) for other in before):
-            return
-
-
-def _said(setting: str, best: str, tried: Mapping[str, NumberSearch]) -> str:
-    """All of them in one line, the best first."""
     order = sorted(tried, key=lambda name: (name != best, -tried[name].merit))
     more = {name: "" if tried[name].exhausted or tried[name].interrupted else " and more" for name in order}
-    told = [f"{name!r} {tried[name].figure} with {tried[name].best} classes{more[name]}" for name in order]
-    criterion = tried[best].criterion
-    return f"{setting}={best!r} is chosen by the {CRITERION_NAMES.get(criterion, criterion)}: {', '.join(told)}."
+    figures = [f"{name!r} {tried[name].figure} with {tried[name].best} classes{more[name]}" for name in order]
+    why = f"{setting}={best!r} is chosen by the {CRITERION_NAMES.get(criterion, criterion)}: {', '.join(figures)}."
+    found = tried[best].chosen()
+    return replace(found, notes=[*found.notes, why])

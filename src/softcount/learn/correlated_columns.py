@@ -50,8 +50,17 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
         for spec in table.plans
         if (lead := found.get(spec.key)) is not None
     }
+    key, lead = next(iter(found.items()))
+    keep = remedies.kind(key, str(table.schema[key].kind))
+    if len(found) == 1:
+        same = "so that both would tell the classes the same"
+        note = f"column {key!r} follows from {lead!r}, {same}: left out ({keep} to keep it)"
+    else:
+        named = ", ".join(f"{key!r} from {lead!r}" for key, lead in found.items())
+        twice = "columns that follow from others would tell the classes the same twice"
+        note = f"{twice}: left out {named} ({keep} keeps one)"
     fewer = table.chosen(plans)
-    fewer.notes.append(_describe_repeats(found, table.schema))
+    fewer.notes.append(note)
     return prepare(fewer, plan, runner)
 
 
@@ -67,17 +76,6 @@ def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Deriv
     low, high = there[other[there].argmin()], there[other[there].argmax()]
     slope = (own[high] - own[low]) / (other[high] - other[low])
     return Derived(lead, slope=float(slope), intercept=float(own[low] - slope * other[low]))
-
-
-def _describe_repeats(found: Mapping[Key, Key], schema: Schema) -> str:
-    """Which columns are left out, all in one note."""
-    key, lead = next(iter(found.items()))
-    kept = remedies.kind(key, str(schema[key].kind))
-    if len(found) == 1:
-        same = "so that both would tell the classes the same"
-        return f"column {key!r} follows from {lead!r}, {same}: left out ({kept} to keep it)"
-    told = ", ".join(f"{key!r} from {lead!r}" for key, lead in found.items())
-    return f"columns that follow from others would tell the classes the same twice: left out {told} ({kept} keeps one)"
 
 
 def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
@@ -97,12 +95,25 @@ def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]
         for second in levels[place + 1 :]:
             if first.key in found or second.key in found:
                 continue
-            both = _table(codes[first.key], codes[second.key], len(first.levels) + 2, len(second.levels) + 2)
+            rows, columns = len(first.levels) + 2, len(second.levels) + 2
+            both = np.bincount(codes[first.key] * columns + codes[second.key], minlength=rows * columns)
+            both = both.reshape(rows, columns)[1:, 1:]  # without missing cells
             if _follows(both):
                 found[second.key] = first.key
             elif _follows(both.T):
                 found[first.key] = second.key
-    return found | _proportional({x.key: column_of(schema, x, chunks) for x in numbers})
+    if len(numbers) < 2:
+        return found
+    block = np.stack([column_of(schema, spec, chunks) for spec in numbers], axis=1)
+    block = block[np.isfinite(block).all(axis=1)]
+    if len(block) < 2 * ENOUGH:
+        return found
+    same = np.triu(np.abs(correlations(block)) >= 1.0 - ROUNDING, 1)  # one column in two units
+    copies: dict[Key, Key] = {}
+    for one, other in np.argwhere(same).tolist():
+        if numbers[one].key not in copies:
+            copies.setdefault(numbers[other].key, numbers[one].key)
+    return found | copies
 
 
 def is_free(spec: Field, plan: Plan) -> bool:
@@ -112,15 +123,8 @@ def is_free(spec: Field, plan: Plan) -> bool:
 
 
 def column_of(schema: Schema, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
-    """A column's codes or numbers in every row."""
     store, slot = schema.places[spec.key]
     return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
-
-
-def _table(first: np.ndarray, second: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """How often levels are met together, those of missing cells left out."""
-    both = np.bincount(first * columns + second, minlength=rows * columns).reshape(rows, columns)
-    return both[1:, 1:]
 
 
 def _follows(both: np.ndarray) -> bool:
@@ -129,23 +133,6 @@ def _follows(both: np.ndarray) -> bool:
     often = np.count_nonzero(both.sum(axis=0) >= ENOUGH) >= 2
     enough = both.sum() >= ENOUGH * np.count_nonzero(seen.any(axis=1))
     return bool(often and enough and (seen.sum(axis=1) <= 1).all())
-
-
-def _proportional(numbers: Mapping[Key, np.ndarray]) -> dict[Key, Key]:
-    """Columns of numbers that are another in other units."""
-    keys = list(numbers)
-    if len(keys) < 2:
-        return {}
-    block = np.stack([numbers[key] for key in keys], axis=1)
-    block = block[np.isfinite(block).all(axis=1)]
-    if len(block) < 2 * ENOUGH:
-        return {}
-    alike = np.triu(np.abs(correlations(block)) >= 1.0 - ROUNDING, 1)
-    found: dict[Key, Key] = {}
-    for first, second in np.argwhere(alike).tolist():
-        if keys[first] not in found:
-            found.setdefault(keys[second], keys[first])
-    return found
 
 
 def correlations(block: np.ndarray) -> np.ndarray:
@@ -220,13 +207,8 @@ def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> Correl
     return CorrelatedBlocks(blocks, (*correlated[:NAMED], *dependent[:NAMED])) if blocks else None
 
 
-def has_missing_in_blocks(prepared: Prepared) -> bool:
-    """Whether a block of correlated numbers has missing cells, each pattern of which EM works out by itself."""
-    return bool(_worked_out_by_pattern(prepared))
-
-
-def _worked_out_by_pattern(prepared: Prepared) -> list[Node]:
-    """Blocks of numbers with missing cells."""
+def blocks_with_missing(prepared: Prepared) -> list[Node]:
+    """Blocks of correlated numbers that have missing cells; EM works out each pattern of these by itself."""
     leaves = [leaf for leaf in prepared.one.leaves if leaf.setting.blank is not None]
     return [leaf for leaf in leaves if leaf.family.hidden(leaf.key, True) != leaf.family.hidden(leaf.key, False)]
 
@@ -236,10 +218,11 @@ def complete_in_blocks(prepared: Prepared) -> Sketch | None:
 
     Few are less than half of the rows, or more patterns of missing cells than there is time for.
     """
-    if not has_missing_in_blocks(prepared):
+    blocks = blocks_with_missing(prepared)
+    if not blocks:
         return None
     rows, schema = prepared.sketch, prepared.settled.schema
-    slots = [schema.places[column].slot for leaf in _worked_out_by_pattern(prepared) for column in leaf.columns]
+    slots = [schema.places[column].slot for leaf in blocks for column in leaf.columns]
     missing = np.isnan(rows.chunk.reals[:, slots])
     whole = np.flatnonzero(~missing.any(axis=1))
     if 2 * len(whole) < len(missing) or len(np.unique(missing, axis=0)) > MOST_PATTERNS:
@@ -249,7 +232,6 @@ def complete_in_blocks(prepared: Prepared) -> Sketch | None:
 
 
 def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
-    """The likeliest class of every row."""
     compiled = fitted.model.compile(fitted.estimates)
     found = [
         fitted.model.memberships(part, compiled, rows).argmax(axis=1)
@@ -363,11 +345,7 @@ def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
     codes = {spec.key: _codes(spec, column_of(schema, spec, chunks), classes) for spec in specs}
     found = [(_nats(classes, codes[a], codes[b]), a, b) for a, b in combinations(codes, 2)]
     told = sorted((pair for pair in found if pair[0] >= WORTH_SAYING), key=lambda pair: -round(pair[0], 9))
-    return [_describe_pair(*pair) for pair in told[:NAMED]]
-
-
-def _describe_pair(nats: float, a: Key, b: Key) -> str:
-    return f"{a!r} and {b!r} ({nats:.2f} nats)"
+    return [f"{a!r} and {b!r} ({nats:.2f} nats)" for nats, a, b in told[:NAMED]]
 
 
 def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:

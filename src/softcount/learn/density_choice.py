@@ -16,7 +16,6 @@ from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
 from softcount.families.capabilities import NumberFacts, facts_of_numbers
 from softcount.learn.settings import Plan, plug, retyping
-from softcount.models.declare import Declared
 from softcount.models.nodes import Node, node_hyper
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
@@ -51,7 +50,6 @@ class Numbers(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def folds(self) -> np.ndarray:
-        """Every row's fold, the same each time."""
         return np.random.default_rng(self.seed).permutation(len(self.values)) % min(FOLDS, len(self.values))
 
     @property
@@ -95,7 +93,6 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def first(self) -> Twofold:
-        """Statistics of every class, as they are before anything is known of what is hidden."""
         return _apart(self.by_fold, self.numbers.n_folds).sum(1)
 
     @cached_property
@@ -104,14 +101,12 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def whole(self) -> Params:
-        """The parameters of every class."""
         params = self.node.family.estimate(self.first, self.hyper, self.how)
         members = _one_hot(self.numbers.labels, self.numbers.weights, self.numbers.groups)
         return params if self.node.family.exact else self._climbed(params, members, self.steps[0])
 
-    def hoped_for(self) -> float:
-        """About what rows held out will say: the mean of the rows it was learned from, less a row's share of the
-        parameters (Akaike)."""
+    def expected_mean(self) -> float:
+        """The mean score of held-out rows, about: that of the rows learned from, less parameters per row (Akaike)."""
         values, weights = self.numbers.values, self.numbers.weights
         free = self.node.family.free(self.node.setting, self.numbers.groups)
         return float(np.average(self._scores(self.whole, np.arange(len(values))), weights=weights)) - free / len(values)
@@ -125,12 +120,13 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         for fold, params in enumerate(self._without_own()):
             here = np.flatnonzero(self.numbers.folds == fold)
             scores[here] = self._scores(params, here)
-            if fold == 0 and best is not None and _clearly_worse(scores[here], best[here]):
-                return None
+            if fold == 0 and best is not None:
+                less = best[here] - scores[here]
+                if not float(less.mean()) <= SURE * float(less.std()) / np.sqrt(len(less)):
+                    return None
         return scores
 
     def _without_own(self) -> Iterator[Params]:
-        """For each fold the parameters of every class without its rows."""
         numbers, folds = self.numbers, self.numbers.n_folds
         if self.node.family.exact:
             apart = _apart(self.by_fold, folds)
@@ -151,16 +147,9 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         return params
 
     def _scores(self, params: Params, rows: np.ndarray) -> np.ndarray:
-        """The log-density of some rows in their classes."""
         family, values, setting = self.node.family, self.numbers.values[rows], self.node.setting
         scored = family.score(values, family.scorable(params, setting), setting)
         return np.asarray(scored[np.arange(len(rows)), self.numbers.labels[rows]] + family.base(values))
-
-
-def _clearly_worse(scores: np.ndarray, best: np.ndarray) -> bool:
-    """Whether chance hardly makes so much of a difference."""
-    less = best - scores
-    return not float(less.mean()) <= SURE * float(less.std()) / np.sqrt(len(less))
 
 
 def _one_hot(labels: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarray:
@@ -196,10 +185,10 @@ def decided(table: Table, plan: Plan, runner: Runner, known_classes: bool = True
     """
     if not plan.declared.leaves_open:
         return table, plan
-    return retyping(table, lambda t: _decided(t, plan, runner, known_classes), runner, known_classes)
+    return retyping(table, lambda t: _choose_families(t, plan, runner, known_classes), runner, known_classes)
 
 
-def _decided(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
+def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
     rows = sampled(table.chunks(runner.map))
     if rows is None:
         return table, plan
@@ -211,17 +200,13 @@ def _decided(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> t
         if len(numbers.values):
             found[key] = Contest(key, numbers, plans, how, prior).choice(families, known_classes)
     said = {key: (choice.plan, choice.why) for key, choice in found.items() if choice.plan is not None}
-    return table.chosen(said), replace(plan, declared=_with(plan.declared, found))
-
-
-def _with(declared: Declared, found: Mapping[Key, Choice]) -> Declared:
-    families = {key: choice.family for key, choice in found.items()}
+    chosen = {key: choice.family for key, choice in found.items()}
     forced: dict[Key, Any] = {key: x.family.reads for key, x in found.items() if not isinstance(key, tuple)}
-    floors = {key: choice.floor for key, choice in found.items()}
-    return replace(
-        declared, families=declared.families | families, forced=declared.forced | forced, floors=floors,
-        auto=frozenset(), all_auto=False,
+    declared = replace(
+        plan.declared, families=plan.declared.families | chosen, forced=plan.declared.forced | forced,
+        floors={key: choice.floor for key, choice in found.items()}, auto=frozenset(), all_auto=False,
     )  # fmt: skip
+    return table.chosen(said), replace(plan, declared=declared)
 
 
 # -- the rows used
@@ -238,7 +223,6 @@ class SampledRows(Struct, frozen=True, eq=False):
     whole: np.ndarray
 
     def numbers(self, key: Key, schema: Schema, known_classes: bool) -> Numbers:
-        """The rows that have a value of a column, or of some column of a block."""
         slots = [schema.places[column].slot for column in (key if isinstance(key, tuple) else (key,))]
         values = self.reals[:, slots]
         told = known_classes and self.labels is not None and bool((self.labels >= 0).any())
@@ -303,7 +287,6 @@ class Entry(Struct, frozen=True, eq=False):
 
     @property
     def size(self) -> int:
-        """How many parameters a class has."""
         return self.trial.node.family.free(self.trial.node.setting, 1)
 
 
@@ -326,7 +309,8 @@ class Contest(Struct, frozen=True, eq=False):
         kinds = [families] if families else [kind.candidates(self.numbers.facts) for kind in FAMILIES.values()]
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
         found: list[Entry] = []
-        for kind in sorted(filter(None, kept), key=lambda kind: _effort(kind[0])):
+        # The quick ones first: the others need only be tried as far as they may win.
+        for kind in sorted(filter(None, kept), key=lambda kind: 2 * kind[0].counts_points or not kind[0].exact):
             for family in kind:
                 try:
                     entry = self.enter(family, max(found, key=self._mean, default=None))
@@ -379,7 +363,14 @@ class Contest(Struct, frozen=True, eq=False):
 
         A family that cannot hold the numbers raises a `DataError`.
         """
-        plan, fields = self._fields(family)
+        plan: ColumnPlan | None = None
+        if isinstance(self.key, tuple):
+            fields = [self.plans[column].field for column in self.key]
+        else:
+            kind: Any = family.reads
+            plan = self.plans[self.key].anchored(self.numbers.values).as_kind(kind, "")
+            points = CountedPoints.of([self.numbers.values]) if family.counts_points else plan.field.points
+            fields = [replace(plan.field, points=points)]
         floor = _floor(family, self.numbers)
         family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
         for values in (self.numbers.values, np.array([self.numbers.least])):  # the least of all rows, not of some
@@ -389,7 +380,7 @@ class Contest(Struct, frozen=True, eq=False):
             trial = FamilyTrial(node, self.numbers, self.how, self.prior, self.steps)
             if not family.counts_points and self._leaks(trial):
                 return None
-            if best is not None and not family.exact and trial.hoped_for() <= self._mean(best):
+            if best is not None and not family.exact and trial.expected_mean() <= self._mean(best):
                 return None
             scores = trial.held_out(best.scores if best is not None and family.counts_points else None)
         if scores is None:
@@ -399,26 +390,12 @@ class Contest(Struct, frozen=True, eq=False):
             scores = scores + np.log(2.0) * (self.numbers.values == 0)
         return Entry(trial, floor, plan, np.where(np.isnan(scores), -np.inf, scores))
 
-    def _fields(self, family: Family) -> tuple[ColumnPlan | None, list[Any]]:
-        if isinstance(self.key, tuple):
-            return None, [self.plans[column].field for column in self.key]
-        kind: Any = family.reads
-        plan = self.plans[self.key].anchored(self.numbers.values).as_kind(kind, "")
-        if not family.counts_points:
-            return plan, [plan.field]
-        return plan, [replace(plan.field, points=CountedPoints.of([self.numbers.values]))]
-
     def _leaks(self, trial: FamilyTrial) -> bool:
         """Whether a density of numbers none of which is below zero has some there."""
         if not self.strict or isinstance(self.key, tuple) or self.numbers.least < 0:
             return False
         family, setting = trial.node.family, trial.node.setting
         return bool(np.max(family.cdf(family.public(trial.whole, setting), -5e-324)) > LEAK)
-
-
-def _effort(family: Family) -> int:
-    """What is quick comes first: the rest need only be tried as far as it may win."""
-    return 2 if family.counts_points else 1 if not family.exact else 0
 
 
 def _floor(family: Family, numbers: Numbers) -> float:

@@ -62,7 +62,6 @@ class Extrapolation:
         self._steps.extend(arrays["steps"])
 
     def add_map(self, here: Params, mapped: Params) -> None:
-        """Take in one more map."""
         point = self.coordinates.vector(here)
         step = self.coordinates.vector(mapped) - point
         weights = self.coordinates.weights(here)
@@ -93,7 +92,6 @@ class Extrapolation:
 
     @property
     def ready(self) -> bool:
-        """Whether the maps point somewhere uphill."""
         uphill = len(self._points) > 1 and self._stretch > 0
         return self.coordinates.whole and uphill and bool(np.isfinite(self._heading).all())
 
@@ -166,7 +164,6 @@ class Stop(Struct, frozen=True):
             raise DataError(f"finish={self.finish!r} is for soft assignment and whole steps. Use finish=None.")
 
     def small(self, gain: float, objective: float) -> bool:
-        """Whether a gain is below the tolerance."""
         return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
 
 
@@ -232,7 +229,6 @@ class ClimbState:
         return self.ended or self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
 
     def climbed(self) -> Climb:
-        """The climb as it stands."""
         trace = self.trace
         if self.stop.half_steps:
             trace = [trace[0], *chain.from_iterable(zip(self.bounds, trace[1:], strict=False))]
@@ -242,7 +238,6 @@ class ClimbState:
         )  # fmt: skip
 
     def save(self, ended: bool = False) -> None:
-        """Give the run, between two steps or at its end, to the checkpoint."""
         facts = {"ended": ended, "converged": self.converged, "notes": list(self.notes)}
         numbers = {"trace": self.trace, "bounds": self.bounds, "ends": [self.fell, self.units, self.height]}
         arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
@@ -276,7 +271,6 @@ class ClimbState:
         return counts, self.rule.likelihood(counts) + self.problem.log_prior(params)
 
     def arrive(self, params: Params, counts: Counts, height: float) -> None:
-        """Go there, whatever the height."""
         self.params, self.counts, self.height = params, counts, height
         self.record(height)
 
@@ -316,7 +310,6 @@ class Rule:
     """Whether an EM run can go on from a checkpoint between two steps; one that cannot starts again."""
 
     def memory(self) -> Arrays:
-        """What the rule remembers between two steps, as arrays."""
         return {}
 
     def remember(self, arrays: Arrays) -> None:
@@ -330,7 +323,6 @@ class Rule:
         return None
 
     def likelihood(self, counts: Counts) -> float:
-        """The rows' part of the objective."""
         return counts.log_likelihood
 
     def step(self, state: ClimbState) -> None:
@@ -465,7 +457,7 @@ def climb(
     """
     stop = stop or Stop()
     seed = 0 if rng is None else int(rng.integers(2**62))
-    rule = rule_of(problem, stop, seed)
+    rule = _rule_of(problem, stop, seed)
     state = ClimbState(problem, stop, rule, watch)
     with one_blas_thread():
         start, log = problem.held(params), problem.log
@@ -492,8 +484,7 @@ def climb(
     return state.climbed()
 
 
-def rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
-    """The rule that goes with a way to stop."""
+def _rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
     if stop.assign == "drawn":
         return DrawnAssignment(seed)
     if stop.assign == "hard":

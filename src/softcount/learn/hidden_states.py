@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from math import lgamma
@@ -15,8 +14,8 @@ from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError, DataWarning, warn
-from softcount.learn.choose import LEAST_ROWS, MOST_CLASSES, PATIENCE, SMALL_TOL, gap_beside, growing
+from softcount.errors import DataError, warn
+from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, drawn_memberships, entropy, pinned, sketch
 from softcount.learn.mixture import search_notes
 from softcount.learn.prepare import (
@@ -49,7 +48,6 @@ from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel, tall
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
 from softcount.run.local import Runner
-from softcount.run.progress import best_so_far
 from softcount.sequences import Sequences
 from softcount.table import Chunk, Settled, Table
 
@@ -84,22 +82,16 @@ def drawn_state_start(
     if line is not None:
         parts = [model.counts_under(part, stretches(part, line, model.links.states, rng)) for part in ready]
         return model.nodes.estimate(model.gathered(reduce(add, parts)), imagined)
-    rows = _by_emission(sketch, model)
+    rows, labels = sketch, sketch.chunk.labels
+    if labels is not None:  # steps of known state, labelled by what the state shows
+        shown = np.where(labels < 0, -1, np.array(model.links.shown)[np.maximum(labels, 0)])
+        rows = replace(sketch, chunk=replace(sketch.chunk, labels=shown.astype(np.int32)))
     way = "random" if init == "k-means++" and number % 2 and len(rows.weights) <= FEW_SYMBOLS else init
     members = drawn_memberships(rows, model.groups, way, rng)
-    shown = model.star.tally_members(model.star.prepare(rows.chunk, base=False), members)
+    emitted = model.star.tally_members(model.star.prepare(rows.chunk, base=False), members)
     nexts = transitions(model.links.nexts, STAYING[number % len(STAYING)], rng) * sketch.mass / model.states
-    counts = model.with_steps(shown, np.full(model.states, 1.0 / model.states), nexts)
+    counts = model.with_steps(emitted, np.full(model.states, 1.0 / model.states), nexts)
     return model.nodes.estimate(model.gathered(counts), imagined)
-
-
-def _by_emission(sketch: Sketch, model: StateModel) -> Sketch:
-    """The distinct steps, those of known state labelled by what the state shows."""
-    labels = sketch.chunk.labels
-    if labels is None:
-        return sketch
-    shown = np.array(model.links.shown)[np.maximum(labels, 0)]
-    return replace(sketch, chunk=replace(sketch.chunk, labels=np.where(labels < 0, -1, shown).astype(np.int32)))
 
 
 def transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.Generator) -> np.ndarray:
@@ -182,7 +174,6 @@ class StepRows(Struct, frozen=True, eq=False):
     kept: dict[str, Any] = field(default_factory=dict)
 
     def ready(self, model: StateModel) -> list[Any]:
-        """The rows as models of any number of states want them."""
         if "ready" not in self.kept:
             self.kept["ready"] = model.arranged([model.prepare(chunk) for chunk in self.chunks])
         found: list[Any] = self.kept["ready"]
@@ -190,7 +181,6 @@ class StepRows(Struct, frozen=True, eq=False):
 
     @property
     def whole(self) -> Counts:
-        """All steps' counts by column, as those of one group."""
         if "whole" not in self.kept:
             parts = [tally_equally(self.one, self.one.prepare(chunk, base=False)) for chunk in self.chunks]
             self.kept["whole"] = self.one.named(sum(parts[1:], parts[0]))
@@ -269,12 +259,11 @@ class StateTask(Struct, frozen=True, eq=False):
     model: StateModel
 
     def searched(self, extra: Sequence[Params]) -> tuple[SearchResult, Imagined]:
-        """What the starts lead to. Priors look at all steps together."""
         imagined = self.imagined()
         if self.plan.log is not None:
             self.plan.log.check_rows(self.steps.whole)
         problem = Problem(self.model, imagined, self.steps.ready(self.model), self.runner, log=self.plan.log)
-        makes: list[Make] = [*self._makes(imagined), *(partial(_itself, params) for params in extra)]
+        makes: list[Make] = [*self._makes(imagined), *((lambda params=params: params) for params in extra)]
         stop = self.plan.stop
         racing = len(makes) > 1 and stop.tol > 0
         ground = self._ground(problem) if racing else problem
@@ -326,10 +315,6 @@ class StateTask(Struct, frozen=True, eq=False):
         return bool(narrow.any() or dead(rows).any())
 
 
-def _itself(params: Params) -> Params:
-    return params
-
-
 # Choosing the number of hidden states.
 
 TRIAL_STARTS = 5
@@ -342,57 +327,26 @@ def fit_auto_states(
     """A chain of as many states as the criterion likes best; `selection` tells of all the numbers tried."""
     if not isinstance(starts.init, str):
         raise DataError("init: a start from parameters or a model says how many states there are. Say so.")
-    search = StateSearch(steps, build, plan, starts, runner, criterion)
+    search = StateSearch(prepared=steps, plan=plan, starts=starts, runner=runner, criterion=criterion, build=build)
     search.run()
     return search.chosen()
 
 
-class StateSearch(Struct):
+class StateSearch(GroupSearch, kw_only=True):
     """The numbers of states tried so far, with their fits."""
 
-    steps: StepRows
-    build: Build
-    plan: Plan
+    prepared: StepRows
     starts: StateStarts
-    runner: Runner
-    criterion: str
-    trials: dict[int, Trial] = field(default_factory=dict)
-    fits: dict[int, Learned] = field(default_factory=dict)
-    interrupted: bool = False
+    build: Build
 
-    @property
-    def best(self) -> int:
-        """The number with the most merit so far; of equals the smallest."""
-        return max(sorted(self.trials), key=lambda states: self.trials[states].merit(self.criterion))
+    def most_groups(self) -> int:
+        return self.prepared.sequences.n_steps
 
-    def run(self) -> None:
-        """Numbers grow by about half while one of the last two brought something; then gaps beside the best."""
-        least = max(1, len(self.steps.named or ()))
-        most = max(least, min(MOST_CLASSES, self.steps.sequences.n_steps))
-        for states in growing(least, most):
-            if not self._tried(states) or sum(tried > self.best for tried in self.trials) >= PATIENCE:
-                break
-        while not self.interrupted and (gap := gap_beside(self.best, sorted(self.trials))) is not None:
-            self._tried(gap)
-
-    def _tried(self, states: int) -> bool:
-        stop = self.plan.stop
-        stop = replace(stop, tol=max(stop.tol, SMALL_TOL) if stop.tol else 0.0, max_iter=min(stop.max_iter, TRIAL_MAPS))
-        plan = replace(self.plan, stop=stop, estimate=plug(self.plan.estimate))
-        few = replace(self.starts, states=states, n_init=min(self.starts.n_init, TRIAL_STARTS))
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # of a number that is only tried nothing is said
-                self.fits[states] = fit_states(self.steps, self.build, plan, few, self.runner)
-        except KeyboardInterrupt:
-            best_so_far()
-            if not self.trials:
-                raise
-            self.interrupted = True
-            return False
-        self.trials[states] = weighed(self.fits[states])
-        self.interrupted = self.fits[states].interrupted
-        return not self.interrupted
+    def attempt(self, number: int) -> None:
+        few = replace(self.starts, states=number, n_init=min(self.starts.n_init, TRIAL_STARTS))
+        plan = self.trial_plan(SMALL_TOL, TRIAL_MAPS)
+        self.fits[number] = fit_states(self.prepared, self.build, plan, few, self.runner)
+        self.trials[number] = weighed(self.fits[number])
 
     def chosen(self) -> Learned:
         """The best number climbed to its end, from all starts and from what its trial came to."""
@@ -404,7 +358,7 @@ class StateSearch(Struct):
             starts = replace(starts, init=lambda model, imagined: known)
         extra = [] if self.interrupted else [self.fits[best].estimates]
         plan = replace(self.plan, stop=stop)
-        fitted = fit_states(self.steps, self.build, plan, starts, self.runner, extra)
+        fitted = fit_states(self.prepared, self.build, plan, starts, self.runner, extra)
         if self.plan.estimate != "predictive":
             self.trials[best] = weighed(fitted)
         tried = [self.trials[states] for states in sorted(self.trials)]
@@ -418,7 +372,6 @@ class StateSearch(Struct):
 
 
 def weighed(fitted: Learned) -> Trial:
-    """Every criterion at a fit."""
     model: StateModel = fitted.model  # type: ignore[assignment]
     counts = model.nodes.stacked(fitted.counts)
     height, size = counts.log_likelihood, model.nodes.n_parameters()

@@ -112,7 +112,6 @@ class LightRows(Struct, frozen=True):
         return cls(chunk, _as_bytes(chunk)[:0], np.zeros(0))
 
     def with_rows(self, chunk: Chunk) -> LightRows:
-        """With those of a chunk."""
         rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
         marks, limit = _hash(rows), self.limit
         light = (marks <= limit) & (extra > 0)
@@ -170,7 +169,7 @@ def _as_bytes(chunk: Chunk) -> np.ndarray:
 
 def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sketch:
     """Distinct rows that hold sparse blocks, in the order of a hash of their content."""
-    marks = np.concatenate([_content(chunk) for chunk in chunks])
+    marks = np.concatenate([_content_hash(chunk) for chunk in chunks])
     weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
     _, first, which = np.unique(marks, return_index=True, return_inverse=True)
     summed = np.bincount(which, weights, minlength=len(first))
@@ -183,7 +182,7 @@ def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sk
     return Sketch(chunk, *_coordinates(chunk, measures), float(weights.sum()), len(keep) == len(heavy), texts)
 
 
-def _content(chunk: Chunk) -> np.ndarray:
+def _content_hash(chunk: Chunk) -> np.ndarray:
     """A number for each row that depends on what its columns, blocks and label hold, and on nothing else."""
     plain = chunk.reals.shape[1] + chunk.codes.shape[1] + chunk.wide.shape[1] == 0 and chunk.labels is None
     marks = np.zeros(chunk.n_rows, dtype=np.uint64) if plain else _hash(_as_bytes(chunk))
@@ -194,7 +193,6 @@ def _content(chunk: Chunk) -> np.ndarray:
 
 
 def _clean(bag: sparse.csr_matrix) -> sparse.csr_matrix:
-    """The same counts, each once and none of them zero."""
     if bag.data.dtype == np.float64 and bag.has_canonical_format and bag.data.all():
         return bag
     bag = bag.astype(np.float64)
@@ -204,7 +202,6 @@ def _clean(bag: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def _taken(chunks: Sequence[Chunk], rows: np.ndarray, weights: np.ndarray) -> Chunk:
-    """These rows of all chunks, numbered through, as one chunk in this order."""
     ends = np.cumsum([chunk.n_rows for chunk in chunks])
     order = np.argsort(rows, kind="stable")
     edges = np.searchsorted(rows[order], [0, *ends])
@@ -256,7 +253,6 @@ def _hash(rows: np.ndarray) -> np.ndarray:
 
 
 def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
-    """The rows as a chunk again, sorted."""
     known = like.labels is not None
     p, q, r = like.reals.shape[1], like.codes.shape[1], like.wide.shape[1] + known
     octets = np.frombuffer(rows.tobytes(), np.uint8).reshape(len(rows), -1)
@@ -298,11 +294,6 @@ def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarr
     return np.concatenate([points, codes], axis=1), np.concatenate([there, codes > 0], axis=1)
 
 
-def distances(sketch: Sketch, seed: int) -> np.ndarray:
-    """Squared distance of every row to one."""
-    return np.asarray(far_from(sketch, np.array([seed]))[0])
-
-
 def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
     """(seeds x rows) squared distances of every row to some: standardised numbers, two for each level that differs.
 
@@ -335,7 +326,7 @@ def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
 
 
 def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
-    """The rows as points in a space where squared distance is that of `distances`: a coordinate for every level.
+    """The rows as points in a space where squared distance is that of `far_from`: a coordinate for every level.
 
     Of a column's levels, or a sparse block's words, only the commonest get one; a missing number is the average.
     """
@@ -380,22 +371,16 @@ def seeds(
     for group in range(groups):
         known = 0.0 if labels is None else sketch.weights * (labels == group)
         mass = np.cumsum(np.atleast_2d(known) if np.any(known) else nearest * heavy, axis=1)
-        chosen[group] = [_drawn_row(mass[place % len(mass)], rng) for place, rng in enumerate(rngs)]
+        for place, rng in enumerate(rngs):
+            own = mass[place % len(mass)]
+            if own[-1] > 0:
+                row = int(own.searchsorted(rng.random() * own[-1], side="right"))
+                chosen[group, place] = min(row, len(own) - 1)
+            else:
+                chosen[group, place] = rng.integers(len(own))
         far.append(np.maximum(far_from(sketch, chosen[group]), 0.0))
         nearest = far[-1] * ~blank if group == 0 else np.minimum(nearest, far[-1])
     return chosen.T, np.array(far)
-
-
-def _drawn_row(mass: np.ndarray, rng: np.random.Generator) -> int:
-    """A row drawn by the steps of a rising mass; any row where it does not rise."""
-    if not mass[-1] > 0:
-        return int(rng.integers(len(mass)))
-    return min(int(mass.searchsorted(rng.random() * mass[-1], side="right")), len(mass) - 1)
-
-
-def seed_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> list[int]:
-    """The rows drawn as seeds for one start."""
-    return [int(row) for row in seeds(sketch, groups, [rng])[0][0]]
 
 
 def drawn_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
@@ -516,20 +501,18 @@ def mended_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: 
         share = members[:, largest] * sketch.weights
         # By weight alone: drawn by distance, the second seed would be the very outlier that a spike had sat on.
         near, far = rng.choice(len(share), 2, p=share / share.sum())
-        leaving = distances(sketch, int(far)) < distances(sketch, int(near))
+        leaving = far_from(sketch, np.array([far]))[0] < far_from(sketch, np.array([near]))[0]
         members[:, group] = members[:, largest] * leaving
         members[:, largest] *= ~leaving
     return pinned(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / groups, sketch.chunk.labels)
 
 
 def start_params(model: ClassModel, imagined: Imagined, sketch: Sketch, memberships: np.ndarray) -> Params:
-    """The parameters these memberships imply."""
     counts = model.tally_members(model.prepare(sketch.chunk, base=False), memberships)
     return model.nodes.estimate(model.gathered(counts), imagined)
 
 
 def members_counts(model: ClassModel, ready: Sequence[Any], memberships: np.ndarray) -> Counts:
-    """The counts, by bundle, that memberships of every row of the table imply."""
     parts = [model.tally_members(part, memberships[part.start : part.start + part.n_rows]) for part in ready]
     return model.gathered(reduce(add, parts))
 
@@ -572,6 +555,5 @@ def twins(model: ClassModel, params: Params) -> np.ndarray:
 
 
 def nudged(model: ClassModel, params: Params, which: np.ndarray, rng: np.random.Generator) -> Params:
-    """The same parameters with some groups moved a little."""
     moved = {leaf.key: leaf.family.nudged(params[leaf.key], which, rng) for leaf in model.leaves}
     return model.nodes.params({ROOT: params[ROOT], **moved})

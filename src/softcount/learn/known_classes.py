@@ -21,9 +21,8 @@ from softcount.learn.initialise import open_counts
 from softcount.learn.prepare import (
     LABELLED_FLOOR,
     check_reach,
-    count_labelled,
+    count_classes,
     recoded_chunks,
-    tallied_beside,
     weight_lift,
     with_blanks,
 )
@@ -82,7 +81,7 @@ class InfiniteSums(DataError):
 
 def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
     plan = plan.for_labels(table)
-    found = tallied_beside(table, plan, runner, classes, count_labelled)
+    found = count_classes(table, plan, runner, classes)
     if not found.total.finite:
         raise InfiniteSums
     settled, names = found.settled, found.settled.classes
@@ -113,7 +112,10 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
                 f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
                 "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."
             )
-        notes += _swamped_notes(model, counts, imagined)
+        if imagined.how != "ml":
+            # Columns of which the prior counts more than the labelled rows: EM then learns less.
+            swamped = (x.family.swamped(counts.arrays[x.key], imagined.hypers[x.key], x.setting) for x in model.leaves)
+            notes += [note for note in swamped if note is not None]
         kept = recoded_chunks(table, settled, runner) if found.chunks is None else found.chunks
         check_reach(table, kept)
         reached, imagined = climb_labelled(model, kept, plan, runner)
@@ -152,7 +154,6 @@ def _unlabelled_notes(
 
 
 def estimated(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
-    """The parameters that counts by node give."""
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
 
 
@@ -184,7 +185,10 @@ def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) ->
     auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
     chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}
     plan = replace(plan, prior=priors | chosen) if auto else plan
-    decided = _from_classes(model, told, plan)
+    # Known classes alone decide where numbers are cut, and how wide their kernels are.
+    own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    needing = [leaf for leaf in model.leaves if leaf.family.needs_classes]
+    decided = {leaf.key: node_hyper(leaf, own[leaf.key], told.arrays[leaf.key]) for leaf in needing}
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
     params = estimated(model, told, first)
     everything = expected(model, params, ready, runner)
@@ -204,21 +208,6 @@ def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) ->
     return reached, imagined
 
 
-def _swamped_notes(model: ClassModel, counts: Counts, imagined: Imagined) -> list[str]:
-    """Columns of which the prior imagines more than the labelled rows have: EM then learns less."""
-    if imagined.how == "ml":
-        return []
-    said = [x.family.swamped(counts.arrays[x.key], imagined.hypers[x.key], x.setting) for x in model.leaves]
-    return [note for note in said if note is not None]
-
-
-def _from_classes(model: ClassModel, told: Counts, plan: Plan) -> dict[Any, Hyper]:
-    """What is decided by known classes alone: where numbers are cut, how wide their kernels are."""
-    leaves = [leaf for leaf in model.leaves if leaf.family.needs_classes]
-    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
-    return {leaf.key: node_hyper(leaf, priors[leaf.key], told.arrays[leaf.key]) for leaf in leaves}
-
-
 def imagine_classes(
     model: ClassModel, counts: Counts, plan: Plan, known: Mapping[Any, Hyper] | None = None
 ) -> Imagined:
@@ -235,7 +224,6 @@ def imagine_classes(
 
 
 def auto_prior_notes(model: ClassModel, counts: Counts, plan: Plan) -> list[str]:
-    """What `"auto"` chose, column by column."""
     priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
     auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
     return [
@@ -332,7 +320,6 @@ def faded(learned: Fit, rows: float, half_life: float | None) -> Fit:
 
 
 def faded_note(half_life: float) -> str:
-    """What is said where older rows count for less."""
     return f"{FADED}: half as much after {half_life:,.6g} others."
 
 
@@ -351,7 +338,6 @@ class StepSize(Struct, frozen=True):
     half_life: float | None = None
 
     def weigh(self, before: float, rows: float) -> tuple[float, float]:
-        """What the counts of earlier rows, and those of a batch, are multiplied by."""
         if self.half_life is not None:
             return 0.5 ** (rows / self.half_life), 1.0
         eta = (before / rows + 2.0) ** -self.step
@@ -369,7 +355,10 @@ class Batch(Struct, frozen=True, eq=False):
     @property
     def empty(self) -> bool:
         """Whether no row says anything."""
-        return all(_says_nothing(chunk) for chunk in self.chunks)
+        return all(
+            np.isnan(x.reals).all() and not x.codes.any() and not x.wide.any() and all(bag.nnz == 0 for bag in x.bags)
+            for x in self.chunks
+        )
 
 
 def stepped(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
@@ -430,13 +419,7 @@ def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
 
 
-def _says_nothing(chunk: Chunk) -> bool:
-    numbers = np.isnan(chunk.reals).all() and not chunk.codes.any() and not chunk.wide.any()
-    return bool(numbers) and all(bag.nnz == 0 for bag in chunk.bags)
-
-
 def _lasting(learned: Learned) -> list[str]:
-    """Notes that further rows do not change."""
     before = degenerate_notes(learned.model, learned.estimates, learned.imagined)
     said = (STEPWISE, CHOSEN_EARLY, FADED)
     return [note for note in learned.notes if not note.startswith(said) and note not in before]

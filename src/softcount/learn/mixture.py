@@ -102,7 +102,9 @@ def fit_prepared(
     task = Task(prepared, plan, starts, runner, model, rough)
     found, imagined, notes = task.searched(extra)
     best = found.best
-    drawn = isinstance(starts.init, str) and prepared.named is None and not (plan.fixed or _by_group(plan.prior))
+    priors = plan.prior.values() if isinstance(plan.prior, Mapping) else [plan.prior]
+    by_group = any(isinstance(one, Distribution) and one.by_group for one in priors)  # each keeps its place
+    drawn = isinstance(starts.init, str) and prepared.named is None and not (plan.fixed or by_group)
     params, counts = best.params, model.nodes.unstacked(best.counts)
     if drawn:
         order = np.argsort(-sizes(counts), kind="stable")
@@ -127,7 +129,6 @@ def fit_prepared(
 
 
 def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, notes: list[str]) -> Learned:
-    """The fit without the groups that no row is in."""
     kept, starts = np.flatnonzero(~gone), task.starts
     fewer = replace(starts, groups=len(kept), init=lambda model, imagined: model.regrouped(params, kept), n_init=1)
     fitted = fit_prepared(task.prepared, task.plan, fewer, task.runner)
@@ -179,7 +180,6 @@ class Task(Struct, frozen=True, eq=False):
         return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.spread_parameters)
 
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
-        """How many rows groups of these sizes hold."""
         return as_rows(sizes, self.prepared.n_rows)
 
     def searched(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
@@ -188,7 +188,7 @@ class Task(Struct, frozen=True, eq=False):
         An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
         """
         model, plan = self.model, self.plan
-        counts = _shared_counts(model, self.prepared)
+        counts = self.whole_counts()
         if plan.log is not None:
             plan.log.check_rows(counts)
         priors = priors_of(plan.prior, model.leaves, "row")
@@ -206,6 +206,15 @@ class Task(Struct, frozen=True, eq=False):
             found = replace(found, best=again, spoilt=spoilt, interrupted=stopped)
             notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
         return found, imagined.using(plan.how), notes
+
+    def whole_counts(self) -> Counts:
+        """The table's counts by node, as those of one group; the classes share its rows equally."""
+        prepared, groups = self.prepared, self.model.groups
+        if "whole" not in prepared.kept:
+            prepared.kept["whole"] = prepared.one.named(prepared.ready.total(partial(tally_equally, prepared.one)))
+        counts: Counts = prepared.kept["whole"]
+        shares = Twofold.of(np.full(groups, counts.rows / groups))
+        return replace(counts, arrays={**counts.arrays, ROOT: shares})
 
     def best_of(self, imagined: Imagined, extra: Sequence[Maker], notes: list[str]) -> SearchResult:
         """The best of all starts: short runs first where there are several, and nobody told EM how to go."""
@@ -244,7 +253,14 @@ class Task(Struct, frozen=True, eq=False):
             scouts = MORE_SCOUTS if many.work <= TINY_PRODUCTS else SCOUTS
         seeds = self._seeds(scouts, said)
         rngs = [np.random.default_rng(seed) for own in seeds for seed in own]
-        params = many.estimate(many.counted(self._drawn_together(rngs)))
+        # Columns that share their widths are near to what k-means takes for granted: if every start has only one try,
+        # seeds are moved by it first. Of nine searches for ten such classes of handwritten digits, seven reached the
+        # best optimum then, four without.
+        init = self.starts.init
+        alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.spread_parameters]
+        moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
+        members = drawn_together(rows, self.model.groups, "k-means" if moved else init, rngs)
+        params = many.estimate(many.counted(members))
         owners = np.repeat(np.arange(len(seeds)), [len(own) for own in seeds])
         if extra:
             params = many.joined(params, many.together([make(self.model, imagined) for make in extra]))
@@ -258,15 +274,6 @@ class Task(Struct, frozen=True, eq=False):
         found = search.best(many, params, owners)
         notes += said if found is not None else []
         return found
-
-    def _drawn_together(self, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Memberships to start from. Where columns share their widths the model is near to what k-means takes for
-        granted: if every start has only one try, seeds are moved by it first. Of nine searches for ten such classes of
-        handwritten digits seven reached the best optimum then, four without."""
-        init = self.starts.init
-        alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.spread_parameters]
-        moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
-        return drawn_together(self.prepared.sketch, self.model.groups, "k-means" if moved else init, rngs)
 
     def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
         """Which sets of parameters hold a group that is none.
@@ -293,7 +300,6 @@ class Task(Struct, frozen=True, eq=False):
         return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
 
     def problem(self, imagined: Imagined) -> Problem:
-        """All rows of the table."""
         return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
 
     def ground(self, imagined: Imagined, table: Problem) -> Problem:
@@ -321,7 +327,6 @@ class Task(Struct, frozen=True, eq=False):
         return start_params(model, imagined, rows, self._mended_members(imagined, reached, joint, 0))
 
     def mended_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[Climb]) -> Params:
-        """The same for several climbs at once."""
         joint = many.scores(many.together([reached.params for reached in ends]))
         each = [self._mended_members(imagined, reached, joint[:, place].T, place) for place, reached in enumerate(ends)]
         return many.estimate(many.counted(np.stack(each).transpose(2, 0, 1)))
@@ -336,11 +341,9 @@ class Task(Struct, frozen=True, eq=False):
 
     @property
     def _entropy(self) -> Any:
-        """What starts are drawn by."""
         return entropy(self.starts.seed, self.plan.log)
 
     def _seeds(self, scouts: int, notes: list[str]) -> list[list[np.random.SeedSequence]]:
-        """What each try of each start is drawn by."""
         rows, groups = self.prepared.sketch, self.model.groups
         if len(rows.weights) < groups:
             distinct = _counted(len(rows.weights), "distinct row")
@@ -379,18 +382,3 @@ class Task(Struct, frozen=True, eq=False):
         ready = self.prepared.ready.here
         members = checked_memberships(init, ready, model.groups)
         return model.nodes.estimate(members_counts(model, ready, members), imagined)
-
-
-def _shared_counts(model: ClassModel, prepared: Prepared) -> Counts:
-    """The whole table's counts by node, as those of one group; the classes share its rows equally."""
-    if "whole" not in prepared.kept:
-        prepared.kept["whole"] = prepared.one.named(prepared.ready.total(partial(tally_equally, prepared.one)))
-    counts: Counts = prepared.kept["whole"]
-    shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
-    return replace(counts, arrays={**counts.arrays, ROOT: shares})
-
-
-def _by_group(prior: Any) -> bool:
-    """Whether groups have priors of their own, so that each must keep its place."""
-    said = prior.values() if isinstance(prior, Mapping) else [prior]
-    return any(isinstance(one, Distribution) and one.by_group for one in said)

@@ -39,7 +39,6 @@ class GraphStarts(Struct, frozen=True):
 def fit_network(
     table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: GraphStarts, runner: Runner
 ) -> Learned:
-    """A network learned from a table."""
     return retyping(table, lambda t: _fit(t, build, priors_of, plan, starts, runner), runner, known_classes=False)
 
 
@@ -62,7 +61,6 @@ def learned(
     runner: Runner,
     notes: Sequence[str] = (),
 ) -> Learned:
-    """The parameters of a model of given structure, from prepared rows."""
     seen = or_empty(sum_of(model.seen(part) for part in ready))
     holes = any(model.holes_in(part) for part in ready)
     shown = or_empty(sum_of(model.shown(part) for part in ready)) if holes else seen
@@ -93,7 +91,6 @@ def learned(
 
 
 def sum_of(parts: Any) -> Counts | None:
-    """Counts added up; None for none."""
     total: Counts | None = None
     for part in parts:
         total = part if total is None else total + part
@@ -110,12 +107,8 @@ def _climbed(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
         seeds = np.random.SeedSequence(entropy(starts.seed)).spawn(starts.n_init if model.has_hidden else 1)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         makes = [partial(model.drawn_start, rows, problem.imagined, rng) for rng in rngs]
-    search = Search(problem, problem, plan, _never)
+    search = Search(problem, problem, plan)
     if len(makes) > 1 and plan.stop.tol > 0:
         return search.best_of([[make] for make in makes])
     reached = climb(problem, makes[0](), plan.stop, plan.watching(1, 1))
     return SearchResult(reached, 1, 1, 0, False, reached.interrupted)
-
-
-def _never(params: Params, counts: Counts) -> bool:
-    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.special import ColumnFloor, least_share
+from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.families import How
 from softcount.learn.initialise import Measures, Sketch, sketch
@@ -41,14 +41,14 @@ def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tup
         there = ~np.isnan(values)
         values = np.log(values[there]) if spec.key in logged else values[there]
         floors[spec.key] = least_share(values, sketch.weights[there])
-    return tuple(_with_floor(leaf, [floors[column] for column in leaf.columns if column in floors]) for leaf in leaves)
-
-
-def _with_floor(leaf: Node, own: list[ColumnFloor]) -> Node:
-    if not own:
-        return leaf
-    least = min(floor.share for floor in own)
-    return replace(leaf, setting=replace(leaf.setting, floor=least, rounded=all(floor.rounded for floor in own)))
+    found = []
+    for leaf in leaves:
+        own = [floors[column] for column in leaf.columns if column in floors]
+        if own:
+            least, rounded = min(floor.share for floor in own), all(floor.rounded for floor in own)
+            leaf = replace(leaf, setting=replace(leaf.setting, floor=least, rounded=rounded))
+        found.append(leaf)
+    return tuple(found)
 
 
 def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
@@ -82,7 +82,6 @@ def starved(model: ClassModel, rows: np.ndarray, how: str) -> np.ndarray:
 
 
 def sizes(counts: Counts) -> np.ndarray:
-    """The rows of each group, whether counts are by node or by bundle."""
     return counts[ROOT].ravel()
 
 
@@ -113,12 +112,10 @@ Result = TypeVar("Result")
 
 
 def on_task(work: Callable[[Chunk], Result], task: Callable[[], Chunk]) -> Result:
-    """Something done with the chunk that a task reads."""
     return work(task())
 
 
 def count_labelled(model: ClassModel, chunk: Chunk) -> Counts:
-    """The counts of the rows of a chunk whose class is known."""
     return model.tally(model.prepare(chunk, base=False))
 
 
@@ -149,7 +146,6 @@ class Tallied(Struct, Generic[Result], frozen=True):
 
 
 def recoded_chunks(table: Table, settled: Settled, runner: Runner) -> Rows:
-    """Every row again, in the settled codes."""
     return HeldRows(map(settled.recoded, table.chunks(runner.map)), runner)
 
 
@@ -203,24 +199,18 @@ class _Both(NamedTuple):
         return _Both(self.one + more.one, self.other + more.other)
 
 
-def tallied_beside(
-    table: Table,
-    plan: Plan,
-    runner: Runner,
-    classes: Sequence[Any] | None,
-    counting: Callable[[ClassModel, Chunk], Result],
-) -> Tallied[Result]:
-    """Rows of known class added up, and beside them what else the plan wants, which it is given to keep."""
+def count_classes(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
+    """Counts of rows of known class; in the same pass what `plan.beside` counts, which it is given to keep."""
     beside = plan.beside
     if beside is None or not runner.shares_memory:
-        return tallied(table, plan, runner, classes, counting)
-    found = tallied(table, plan, runner, classes, partial(_count_both, counting, beside.counting))
+        return tallied(table, plan, runner, classes, count_labelled)
+
+    def count_both(model: ClassModel, chunk: Chunk) -> _Both:
+        return _Both(count_labelled(model, chunk), beside.counting(model, chunk))
+
+    found = tallied(table, plan, runner, classes, count_both)
     beside.keep(table, replace(found, total=found.total.other))
     return Tallied(found.total.one, found.model, found.settled, found.chunks)
-
-
-def _count_both(one: Callable[..., Any], other: Callable[..., Any], model: ClassModel, chunk: Chunk) -> _Both:
-    return _Both(one(model, chunk), other(model, chunk))
 
 
 class Prepared(Struct, frozen=True, eq=False):
@@ -246,9 +236,7 @@ class Prepared(Struct, frozen=True, eq=False):
     def sketch(self) -> Sketch:
         """The table's distinct rows, or a sample of them; made when first asked for."""
         if "sketch" not in self.kept:
-            self.kept["sketch"] = sketch(
-                self.chunks, measures_of(self.one, self.settled.schema), marked=self.table.bag_width is None
-            )
+            self.kept["sketch"] = _sketch(self.chunks, self.one, self.table)
         found: Sketch = self.kept["sketch"]
         return found
 
@@ -262,12 +250,10 @@ class Prepared(Struct, frozen=True, eq=False):
 
     @property
     def races(self) -> bool:
-        """Whether many sets of parameters can be tried at once."""
         return self.products is not None
 
     @property
     def products(self) -> Any:
-        """The sketched rows as features; made when first asked for."""
         if "products" not in self.kept:
             self.kept["products"] = self.one.products(self.one.prepare(self.sketch.as_heavy_as_the_table()))
         return self.kept["products"]
@@ -275,6 +261,10 @@ class Prepared(Struct, frozen=True, eq=False):
     @property
     def notes(self) -> list[str]:
         return [*self.table.told, *self.settled.notes]
+
+
+def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:
+    return sketch(chunks, measures_of(model, model.schema), marked=table.bag_width is None)
 
 
 def measures_of(model: ClassModel, schema: Schema) -> Measures:
@@ -312,7 +302,10 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
     refuse_scores(model.leaves, "is not for classes to be found")
     refuse_unknown(model.leaves, "is not for classes to be found", "")
-    model = with_blanks(model, _blank_rows(chunks, model, settled.schema, table))
+    if not all(leaf.family.exact for leaf in model.leaves):
+        # All rows say what a missing cell is taken for; if they are on other machines, a sample does.
+        rows = chunks.here if isinstance(chunks, HeldRows) else [_sketch(chunks, model, table).as_heavy_as_the_table()]
+        model = with_blanks(model, rows)
     ready = chunks.made(model.prepare)
     return Prepared(table, settled, plan, chunks, model, ready, settled.classes or None)
 
@@ -320,15 +313,6 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
 def check_reach(table: Table, chunks: Rows) -> None:
     """Raise where numbers of these rows, which are the table's, lie too far from the first ones to square."""
     table.refuse_far(chunks.total(partial(reach_of, table.schema)))
-
-
-def _blank_rows(chunks: Rows, model: ClassModel, schema: Schema, table: Table) -> Sequence[Chunk]:
-    """The rows that say what a hole is taken for: all of them where they are here, a sample where they are not."""
-    if all(leaf.family.exact for leaf in model.leaves):
-        return []
-    if isinstance(chunks, HeldRows):
-        return chunks.here
-    return [sketch(chunks, measures_of(model, schema), marked=table.bag_width is None).as_heavy_as_the_table()]
 
 
 def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
@@ -409,16 +393,13 @@ def weight_lift(chunks: Rows, how: How) -> float:
 
 def with_blanks(model: ClassModel, chunks: Sequence[Chunk]) -> ClassModel:
     """The model with what a hole is taken for before anything is known of its group, where a family needs that."""
-    leaves = tuple(_blanked(leaf, model, chunks) for leaf in model.leaves)
-    same = all(new is old for new, old in zip(leaves, model.leaves, strict=True))
-    return model if same else model.with_leaves(leaves)
-
-
-def _blanked(leaf: Node, model: ClassModel, chunks: Sequence[Chunk]) -> Node:
-    if leaf.family.exact:
-        return leaf
-    columns = [model.column(leaf, chunk) for chunk in chunks]
     weights = [np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks]
     labels = [chunk.labels for chunk in chunks if chunk.labels is not None]
-    blank = leaf.family.blank(columns, weights, leaf.setting, labels)
-    return leaf if blank is None else replace(leaf, setting=replace(leaf.setting, blank=blank))
+    leaves = list(model.leaves)
+    for place, leaf in enumerate(model.leaves):
+        if not leaf.family.exact:
+            columns = [model.column(leaf, chunk) for chunk in chunks]
+            blank = leaf.family.blank(columns, weights, leaf.setting, labels)
+            if blank is not None:
+                leaves[place] = replace(leaf, setting=replace(leaf.setting, blank=blank))
+    return model if all(map(is_, leaves, model.leaves)) else model.with_leaves(tuple(leaves))

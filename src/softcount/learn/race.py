@@ -64,10 +64,6 @@ class Race:
     def sets(self) -> int:
         return len(self.heights)
 
-    def measured(self, units: float) -> None:
-        """Told what the columns' units add to the objective: tolerances are in proportion to the rest."""
-        self.units = units
-
     def run(self, passes: int, plain: bool = False) -> None:
         """So many passes over the rows, or until every set has arrived; `plain` maps look neither back nor ahead."""
         for _ in range(passes):
@@ -160,7 +156,6 @@ class Race:
         return steps - (shares[:, None] @ moves)[:, 0], both[:, -1]
 
     def keep(self, places: np.ndarray) -> None:
-        """Go on with some of the sets only."""
         many = self.many
         self.here, self.mapped, self.upcoming = (
             many.some(params, places) for params in (self.here, self.mapped, self.upcoming)
@@ -210,7 +205,6 @@ class Race:
 
 
 def _longer(values: np.ndarray, more: int, filled: float = 0.0) -> np.ndarray:
-    """The values with more of them at the end."""
     return np.concatenate([values, np.full((more, *values.shape[1:]), filled, dtype=values.dtype)])
 
 
@@ -279,7 +273,8 @@ class RaceSearch(Search, frozen=False, eq=False):
         race.watch = self._tell
         try:
             race.run(min(FEW, most), plain=True)
-            race.measured(self.ground.units(many.counts(race.statistics, 0)))
+            # Tolerances are in proportion to the objective without the part of the columns' units.
+            race.units = self.ground.units(many.counts(race.statistics, 0))
             if self.one_each:
                 race.keep(best_of_each(race.owners, race.heights))
             for limit in (*STAGES, most):
@@ -323,7 +318,6 @@ class RaceSearch(Search, frozen=False, eq=False):
             self.mended |= owners_of(hopeless)
 
     def _run_of(self, race: Race, place: int, spoilt: bool) -> StartRun:
-        """A set of a race as a run by itself."""
         params, height = race.many.some(race.here, place), float(race.heights[place])
         counts = race.many.counts(race.statistics, place, height - self.ground.log_prior(params))
         trace = [float(heights[place]) for heights in race.traces if np.isfinite(heights[place])]
@@ -332,7 +326,6 @@ class RaceSearch(Search, frozen=False, eq=False):
         return StartRun(reached, self.ground, min(met), len(trace) - 1, met, spoilt)
 
     def _tell(self, race: Race) -> None:
-        """Tell where every set is, the one ahead last."""
         for place in np.argsort(race.heights, kind="stable") if self.plan.watch is not None else ():
             watch = self.plan.watching(int(race.owners[place]) + 1, self.of)
             assert watch is not None

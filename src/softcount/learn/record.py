@@ -202,7 +202,6 @@ class Trial(Struct, frozen=True):
 
     @property
     def mdl(self) -> float:
-        """The description length in bits."""
         return description_length(self.bic)
 
     @property
@@ -213,7 +212,6 @@ class Trial(Struct, frozen=True):
         return {**{name: kept[name] for name in before}, "mdl": self.mdl, **kept}
 
     def merit(self, criterion: str) -> float:
-        """What is to be as large as possible."""
         value = getattr(self, criterion)
         if self.reached < self.classes > 1 or value is None or not np.isfinite(value):
             return -np.inf

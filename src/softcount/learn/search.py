@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts
 from softcount.learn.em import Climb, climb
 from softcount.learn.settings import Plan
-from softcount.models.base import Model, Problem
+from softcount.models.base import Problem
 from softcount.models.nodes import Params
 from softcount.run.progress import best_so_far
 
@@ -177,17 +177,16 @@ class Search(Struct, eq=False):
     def _enter(self, run: StartRun) -> None:
         """Take a run among the others, or as further starts of one that has come to the same place."""
         if run.spoilt and not run.mended and self.mend is not None:
-            run = self._mended(run)
+            repaired = self._climbed(self.mend(run.reached), run.number, LONGER)
+            run = replace(run if repaired.spoilt else repaired, owners=run.owners, mended=True)
+        by_group = self.ground.model.by_group
         for place, other in enumerate(self.runs):
-            if other.spoilt == run.spoilt and same_place(self.ground.model, other.reached, run.reached):
+            one, two = other.reached, run.reached
+            near = abs(one.objective - two.objective) <= as_near(one.counts.rows)
+            if other.spoilt == run.spoilt and near and alike(by_group(one.params), by_group(two.params)):
                 self.runs[place] = replace(best_run([run, other]), owners=run.owners | other.owners)
                 return
         self.runs.append(run)
-
-    def _mended(self, run: StartRun) -> StartRun:
-        assert self.mend is not None
-        other = self._climbed(self.mend(run.reached), run.number, LONGER)
-        return replace(run if other.spoilt else other, owners=run.owners, mended=True)
 
     def _go_on(self, limit: int) -> None:
         """Climb on until every run worth it has made `limit` maps, the best first."""
@@ -232,7 +231,6 @@ class Search(Struct, eq=False):
 
 
 def owners_of(runs: Iterable[StartRun]) -> set[int]:
-    """The starts that came to any of these."""
     return {owner for run in runs for owner in run.owners}
 
 
@@ -242,13 +240,6 @@ def best_run(runs: Sequence[StartRun]) -> StartRun:
     least = top.reached.objective - 1e-10 * top.reached.size
     equal = [run for run in runs if run.spoilt == top.spoilt and run.reached.objective >= least]
     return min(equal, key=lambda run: run.number)
-
-
-def same_place(model: Model, one: Climb, other: Climb) -> bool:
-    """Whether two climbs have the same parameters, up to the order of the groups."""
-    if abs(one.objective - other.objective) > as_near(one.counts.rows):
-        return False
-    return alike(model.by_group(one.params), model.by_group(other.params))
 
 
 def as_near(rows: float) -> float:

@@ -93,7 +93,6 @@ def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, k
 
 
 def or_empty(counts: Counts | None) -> Counts:
-    """The counts, if there are any rows."""
     if counts is None:
         raise DataError("the table has no rows.")
     return counts
@@ -105,7 +104,6 @@ def plug(how: How) -> How:
 
 
 def climb_facts(reached: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
-    """How EM climbed, as what was learned has it."""
     if reached is None:
         return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
     how = plug(plan.how)
@@ -123,7 +121,6 @@ def climb_facts(reached: Climb | None, plan: Plan, counts: Counts) -> dict[str, 
 
 
 def climb_note(hidden: str, reached: Climb) -> str:
-    """What was hidden, and how EM ended."""
     state = "converged" if reached.converged else "stopped"
     return f"{hidden}: EM {state} after {reached.n_iter} iterations."
 
@@ -154,7 +151,6 @@ def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Se
 
 
 def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
-    """Groups whose variance met its floor."""
     notes = []
     for leaf in model.leaves:
         narrow = leaf.family.degenerate(params[leaf.key], imagined.hypers[leaf.key])
@@ -215,7 +211,10 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
                     f"fixed: columns {leaf.key!r} and {other.key!r} share a variance, so fix the same in both."
                 )
     if name in fixed:
-        held[ROOT] = {"probability": _fixed_shares(fixed[name], model.groups)[None]}
+        shares = fixed_numbers(fixed[name], "weights")
+        if shares.shape != (model.groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+            raise DataError(f"fixed: 'weights' must be {model.groups} shares that sum to one, not {fixed[name]!r}.")
+        held[ROOT] = {"probability": np.asarray(shares / shares.sum())[None]}
     return replace(imagined, fixed={**imagined.fixed, **{key: part for key, part in held.items() if part}})
 
 
@@ -225,13 +224,6 @@ def shares_name(given: Mapping[Any, Any]) -> Any:
     while isinstance(given.get(name), Mapping):
         name = f"({name})"
     return ROOT if ROOT in given else name
-
-
-def _fixed_shares(said: Any, groups: int) -> np.ndarray:
-    shares = fixed_numbers(said, "weights")
-    if shares.shape != (groups,) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
-        raise DataError(f"fixed: 'weights' must be {groups} shares that sum to one, not {said!r}.")
-    return np.asarray(shares / shares.sum())
 
 
 def _sharing(model: ClassModel, leaf: Node) -> list[Node]:
@@ -278,7 +270,6 @@ def around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], Params]
 
 
 def start_levels(init: Any) -> dict[Any, list[Any]]:
-    """Levels that the user's starting parameters name."""
     if not isinstance(init, Mapping):
         return {}
     names = {name for family in FAMILIES.values() for name in family().chart}
@@ -293,24 +284,20 @@ def checked_memberships(init: np.ndarray, ready: Sequence[Any], groups: int) -> 
     """Memberships as they were given, or those that a label for each row implies."""
     rows = sum(part.n_rows for part in ready)
     if init.ndim == 1:
-        labels = _checked_labels(init, rows, groups)
+        if len(init) != rows:
+            raise DataError(f"init: labels must be one for each of {rows} rows, not {len(init)}.")
+        known = np.where(np.isnan(init), -1, init)
+        wrong = (known != np.floor(known)) | (known < -1) | (known >= groups)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise DataError(
+                f"init: row {row + 1} is labelled {init[row]:g}. Labels to start from are 0 to {groups - 1}, "
+                "and -1 or NaN where nothing is said."
+            )
+        labels = known.astype(int)
         return np.where(labels[:, None] < 0, 1.0 / groups, np.eye(groups)[np.maximum(labels, 0)])
     if init.shape != (rows, groups):
         raise DataError(f"init: memberships must be {rows} rows x {groups} groups, not {init.shape}.")
     if not np.isfinite(init).all() or (init < 0).any() or np.abs(init.sum(axis=1) - 1).max() > 1e-6:
         raise DataError("init: memberships must be 0 or more and sum to one in every row.")
     return np.asarray(init, dtype=float)
-
-
-def _checked_labels(init: np.ndarray, rows: int, groups: int) -> np.ndarray:
-    if len(init) != rows:
-        raise DataError(f"init: labels must be one for each of {rows} rows, not {len(init)}.")
-    labels = np.where(np.isnan(init), -1, init)
-    wrong = (labels != np.floor(labels)) | (labels < -1) | (labels >= groups)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"init: row {row + 1} is labelled {init[row]:g}. Labels to start from are 0 to {groups - 1}, "
-            "and -1 or NaN where nothing is said."
-        )
-    return labels.astype(int)

@@ -126,7 +126,6 @@ def widened(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassMod
 
 
 def united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> Schema:
-    """The left schema with the levels and words of both."""
     known = {spec.key: spec for spec in right.fields}
     for spec in left.used:
         other = known.get(spec.key)
@@ -142,7 +141,6 @@ def united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> 
 
 
 def united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
-    """A leaf with the levels that a schema has."""
     family, setting = leaf.family.united(leaf.setting, [schema[column] for column in leaf.columns], groups)
     return replace(leaf, family=family, setting=setting)
 
@@ -173,7 +171,6 @@ def is_choosy(reading: Reading | None) -> bool:
 
 
 def text_fields(schema: Schema) -> list[Field]:
-    """The columns that are used as text."""
     return [spec for spec in schema.used if spec.reading is not None and isinstance(spec.levels, Words)]
 
 

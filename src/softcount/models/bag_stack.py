@@ -36,7 +36,6 @@ class SparseRows(Struct, frozen=True):
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
         return int(self.indptr[-1] - self.indptr[0])
 
     @property
@@ -45,7 +44,6 @@ class SparseRows(Struct, frozen=True):
 
     @property
     def matrix(self) -> sparse.csr_matrix:
-        """The same rows as a SciPy matrix."""
         first, last = self.indptr[0], self.indptr[-1]
         cells = self.data[first:last], self.ids[first:last], self.indptr - first
         return sparse.csr_matrix(cells, shape=(len(self.indptr) - 1, self.width))
@@ -61,7 +59,6 @@ class SparseRows(Struct, frozen=True):
 
     @classmethod
     def joined(cls, parts: Sequence[SparseRows]) -> SparseRows:
-        """Rows one after another."""
         return cls.of(sparse.vstack([part.matrix for part in parts], format="csr"))
 
 
@@ -181,7 +178,6 @@ class Pending(Twofold):
         return Pending, (self.kernels, self.pieces, self.size, self.base)
 
     def joined(self, other: Pending) -> Pending:
-        """Both together; classes and columns that only one of them knows make room."""
         size = max(self.size[0], other.size[0]), max(self.size[1], other.size[1])
         if other.base is not None:
             return Pending(self.kernels, (), size, self.counted(size) + other.counted(size))
@@ -215,7 +211,6 @@ class Pending(Twofold):
 
     @property
     def whole(self) -> Twofold:
-        """The counts as plain statistics."""
         if self._whole is None:
             self._whole = turned(self.counted())
         return self._whole

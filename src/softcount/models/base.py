@@ -49,12 +49,10 @@ def find_impossible(model: Model, params: Params, ready: Any) -> DataError | Non
 
 
 def tally_equally(model: ClassModel, ready: Any) -> Counts:
-    """The counts of prepared rows, each shared equally between the groups."""
     return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
 
 
 def with_weight(rows: Any, factor: float) -> Any:
-    """Rows, encoded or prepared, with their weights multiplied by a factor."""
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     return replace(rows, weights=weights * factor)
 
@@ -100,7 +98,6 @@ class Model:
         return ready
 
     def worth_threads(self) -> bool:
-        """Whether two runner do not wait for each other."""
         return False
 
     def group_shares(self, params: Params, bundle: Bundle) -> np.ndarray:
@@ -355,24 +352,19 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def work(self) -> int:
-        """Rows times columns times groups."""
         return self.n_rows * self.model.cells_per_row()
 
     def expected(self, params: Params, assign: Assign | None = None) -> Counts:
-        """Expected counts of all rows under these parameters."""
         return expected(self.model, params, self.rows, self.runner, assign)
 
     def impossible(self, params: Params) -> DataError:
-        """The error to raise if these parameters give a row probability zero."""
         found = self.rows.each(partial(find_impossible, self.model, params))
         return next(filter(None, found), None) or self.model.impossible(params, [])
 
     def estimate(self, counts: Counts) -> Params:
-        """The M-step."""
         return self.nodes.estimate(counts, self.imagined)
 
     def held(self, params: Params) -> Params:
-        """The parameters with the fixed ones in their place."""
         return self.nodes.held(params, self.imagined)
 
     def log_prior(self, params: Params) -> float:
@@ -399,5 +391,4 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 def expected(
     model: Model, params: Params, rows: Rows | Sequence[Any], runner: Runner, assign: Assign | None = None
 ) -> Counts:
-    """Expected counts of these rows, by bundle."""
     return model.gathered(rows_here(rows, runner).total(Expectation(model, params, assign)))

@@ -53,7 +53,6 @@ class ProductRows(Struct, frozen=True, eq=False):
         base: float,
         labels: np.ndarray | None,
     ) -> ProductRows:
-        """From every stack's features."""
         shares = len(parts) == 1 and bool((parts[0][:, 0] == 1.0).all())
         ends = np.cumsum([0 if shares else 1, *(part.shape[1] for part in parts)])
         places = tuple(slice(a, b) for a, b in pairwise(ends.tolist()))
@@ -132,7 +131,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return found
 
     def estimate(self, stats: Statistics) -> Params:
-        """The M-step of every set."""
         how = self.imagined.how_of
         return Params(
             {x.name: x.family.estimate(Single.of(stats[x.name]), self.hypers[x.name], how(x)) for x in self.bundles},
@@ -157,7 +155,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return self._scores(self._naturals(params))
 
     def _naturals(self, params: Params) -> np.ndarray:
-        """(groups x sets x features) natural parameters."""
         rows = self.rows
         with np.errstate(divide="ignore"):
             log_shares = np.maximum(np.log(shares_of(params)), -1e5)
@@ -220,7 +217,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(found | (alike & some) if rounded else found)
 
     def log_prior(self, params: Params) -> np.ndarray:
-        """The prior's part of every set's objective."""
         found = np.zeros(shares_of(params).shape[1])
         for x in self.bundles:
             how = self.imagined.how_of(x)
@@ -232,7 +228,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
     # -- sets
 
     def together(self, sets: Sequence[Params]) -> Params:
-        """Sets of parameters side by side."""
         bundles = {
             x.name: {
                 part: np.stack([own.bundles[x.name][part] for own in sets], axis=_axis(x))
@@ -243,7 +238,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return Params(bundles, self.model.nodes.places)
 
     def joined(self, one: Params, other: Params) -> Params:
-        """The sets of both."""
         bundles: dict[Hashable, Own] = {
             x.name: {
                 part: np.concatenate([value, other.bundles[x.name][part]], axis=_axis(x))
@@ -280,7 +274,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         }
 
     def some_statistics(self, stats: Statistics, places: np.ndarray) -> Statistics:
-        """The statistics of some of the sets."""
         return {x.name: stats[x.name].take(places, axis=_axis(x)) for x in self.bundles}
 
     def with_room(self, stats: Statistics, more: int) -> Statistics:
@@ -289,7 +282,6 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return {name: np.pad(stats[name], widths) for name, widths in wider.items()}
 
     def counts(self, stats: Statistics, place: int, log_likelihood: float = 0.0) -> Counts:
-        """One set's statistics as counts by bundle."""
         arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=_axis(x))) for x in self.bundles}
         return Counts(arrays, float(arrays[ROOT].hi.sum()), log_likelihood)
 
@@ -358,5 +350,4 @@ def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _axis(bundle: Bundle) -> int:
-    """The axis of the sets."""
     return 1 if bundle.alone else 2

@@ -48,7 +48,6 @@ class Block(SingleStack, frozen=True, eq=False):
 
     @property
     def units(self) -> np.ndarray:
-        """The columns' anchors and scales."""
         return np.stack([self.node.setting.anchor, self.node.setting.scale])
 
     def prepare(self, chunk: Chunk) -> Data:

@@ -56,7 +56,6 @@ class Coordinates:
         self.whole = all(bundle.family.chart for bundle in model.nodes.bundles) and every == 1
 
     def vector(self, params: Params) -> np.ndarray:
-        """The parameters as a vector."""
         parts = [straight(self._some(part, params), part.line).ravel() for part in self.parts]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -111,7 +110,6 @@ class Coordinates:
 
 
 def straight(value: np.ndarray, line: Line) -> np.ndarray:
-    """A parameter on its line."""
     if line == "log":
         return np.asarray(np.log(np.maximum(value, SMALLEST)) / np.sqrt(2.0))
     if line == "shares":
@@ -129,7 +127,6 @@ def straight(value: np.ndarray, line: Line) -> np.ndarray:
 
 
 def straight_shape(shape: tuple[int, ...], line: Line) -> tuple[int, ...]:
-    """The shape of a parameter on its line."""
     return (*shape[:-2], shape[-1] * (shape[-1] + 1) // 2) if line == "covariance" else shape
 
 
@@ -172,7 +169,6 @@ def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
 
 
 def _factor(moved: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Cholesky factors from their coordinates."""
     factor, own = np.zeros(shape), np.arange(shape[-1])
     factor[(..., *lower(shape[-1]))] = moved
     diagonal = np.exp(np.clip(factor[..., own, own], -345.0, 345.0))

@@ -120,7 +120,6 @@ class Declared(Struct, frozen=True):
 
 
 def weighty(column: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The cells of rows with a weight above zero."""
     return column if weights is None else column[weights > 0]
 
 
@@ -152,7 +151,6 @@ def read_kinds(kinds: Any) -> Declared:
 
 
 def family_of(said: Any, key: Key) -> Family:
-    """A family instance from its name or itself."""
     given = given_family(said)
     if given is not None:
         return given
@@ -252,7 +250,6 @@ class DeclaredNet(Struct, frozen=True):
     intervals: int = MOST_INTERVALS
 
     def build(self, settled: Settled, chunks: Sequence[Chunk]) -> tuple[Net, list[str]]:
-        """The network of a table, and notes about it."""
         schema = settled.schema
         notes: list[str] = []
         columns = {x.key: _with_blank(x, schema, chunks) for x in nodes_of(schema, self.declared, 1, None, FLOOR)}
@@ -448,7 +445,6 @@ def _level_node(key: Key, levels: tuple[object, ...]) -> Node:
 
 
 def _cells(schema: Schema, chunks: Sequence[Chunk], key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The present numbers of a column, their weights and their rows."""
     slot = schema.places[key].slot
     cells = np.concatenate([chunk.reals[:, slot] for chunk in chunks])
     weights = _weights(chunks)

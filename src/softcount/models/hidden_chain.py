@@ -54,12 +54,10 @@ class Links(Struct, frozen=True):
 
     @property
     def emissions(self) -> int:
-        """How many different things are shown."""
         return max(self.shown) + 1
 
     @property
     def is_free(self) -> bool:
-        """Whether states are exchangeable."""
         return self == Links.free(self.states)
 
     def in_line(self) -> list[int] | None:
@@ -203,7 +201,6 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         return Counts(arrays, float(mass), float(likelihood.sum() + extra))
 
     def _count(self, ready: PathRows, members: np.ndarray, compiled: CompiledChain | None) -> dict[Hashable, Twofold]:
-        """The stacks' counts under (rows x states) memberships."""
         parts = [None] * len(self.star.stacks) if compiled is None else compiled.emissions[1:]
         total: Counts | None = None
         for tile in ready.rows.tiles():
@@ -217,7 +214,6 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def sharing(self) -> np.ndarray:
-        """(states x emissions): 1 if the state has that emission."""
         return np.eye(self.groups)[list(self.links.shown)]
 
     def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:

@@ -82,7 +82,6 @@ class NetRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def alike(self) -> bool:
-        """Whether every row counts once."""
         return bool((self.weights == 1.0).all())
 
 
@@ -132,12 +131,10 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """The numbers of the discrete nodes in the graph."""
         return tuple(place for place, node in enumerate(self.each) if levels_of(node) is not None)
 
     @cached_property
     def discrete(self) -> Graph:
-        """The graph of the discrete nodes."""
         if len(self.places) == len(self.each):
             return self.graph
         number = {place: new for new, place in enumerate(self.places)}
@@ -146,7 +143,6 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many levels each discrete node has."""
         return tuple(len(levels_of(self.each[place]) or ()) for place in self.places)
 
     @cached_property
@@ -195,12 +191,10 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return tuple(self._scope(node.key for node in x.nodes) for x in self.stacks)
 
     def configurations(self, scope: Sequence[int]) -> int:
-        """How many configurations some discrete nodes have."""
         return prod(self.sizes[node] for node in scope)
 
     @cached_property
     def scopes(self) -> tuple[tuple[int, ...], ...]:
-        """The parents of leaves that have some."""
         return tuple(scope for scope in self.parents_of_leaves if scope)
 
     @cached_property
@@ -256,7 +250,6 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return found
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
-        """All rows in parts whose length depends on the model only, so that equal rows are found wherever they are."""
         whole = joined(ready)
         widest = sum(prod(self.sizes[place] for place in scope) for scope in self.scopes)
         step = max(FEWEST_ROWS, MOST_CELLS // widest) if widest else max(whole.n_rows, 1)
@@ -522,7 +515,6 @@ def some_rows(ready: NetRows, rows: slice) -> NetRows:
 
 
 def joined(parts: Sequence[NetRows]) -> NetRows:
-    """Neighbouring rows as one."""
     if len(parts) == 1:
         return parts[0]
     leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in parts), strict=True)]
@@ -567,7 +559,6 @@ def _surroundings(model: Net, ready: NetRows, codes: np.ndarray, node: int) -> n
 
 
 def _numbers(ready: NetRows) -> list[np.ndarray]:
-    """The leaves' columns in deviations from their means, zero if missing."""
     found = []
     for data in ready.leaves:
         values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float).reshape(ready.n_rows, -1)

@@ -42,7 +42,6 @@ class Node(Struct, frozen=True):
 
 
 def class_node(groups: int) -> Node:
-    """The class itself: a categorical with a level for every group."""
     return Node(ROOT, (), Categorical(), Setting(keys=("class",), levels=tuple(range(groups))))
 
 
@@ -73,12 +72,10 @@ class Bundle(Struct, frozen=True, eq=False):
         return self.family.width(self.nodes[0].setting)
 
     def apart(self, arrays: Own) -> Iterator[tuple[Key, Own]]:
-        """Every node's arrays."""
         for place, node in enumerate(self.nodes):
             yield node.key, arrays if self.alone else {name: part[:, place] for name, part in arrays.items()}
 
     def together(self, parts: list[Own], names: Iterable[str] | None = None) -> Own:
-        """The nodes' arrays, side by side."""
         names = list(parts[0] if names is None else names)
         if self.alone:
             return {name: parts[0][name] for name in names}
@@ -104,7 +101,6 @@ class Params(Struct, frozen=True, eq=False):
 
     @property
     def shares(self) -> np.ndarray:
-        """The share of every class."""
         return np.asarray(self[ROOT]["probability"][0])
 
     def replaced(self, bundles: Mapping[Name, Own]) -> Params:
@@ -140,7 +136,6 @@ class Imagined(Struct, frozen=True, eq=False, dict=True):
         return self._stacked[bundle.name]
 
     def using(self, how: How) -> Imagined:
-        """The same priors with another kind of estimate."""
         return replace(self, how=how)
 
 
@@ -165,7 +160,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def columns(self) -> tuple[Node, ...]:
-        """All nodes but the class."""
         return tuple(node for node in self.nodes if node.key != ROOT)
 
     @cached_property
@@ -211,7 +205,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def params(self, named: Mapping[Key, Own]) -> Params:
-        """Parameters of every node, side by side."""
         bundles = {x.name: x.together([named[key] for key in x.keys]) for x in self.bundles}
         return Params(bundles, self.places)
 
@@ -237,7 +230,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
     # -- counts and parameters, by bundle
 
     def estimate(self, counts: Counts, imagined: Imagined) -> Params:
-        """The parameters for these counts and the prior counts."""
         return Params(
             {x.name: self._estimate_bundle(x, counts.arrays[x.name], imagined) for x in self.bundles}, self.places
         )
@@ -269,7 +261,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return bundle.together(parts, set.intersection(*(set(part) for part in parts)))
 
     def held(self, params: Params, imagined: Imagined) -> Params:
-        """The same parameters with the fixed ones in place."""
         if not imagined.fixed:
             return params
         return self.params({key: params[key] | imagined.fixed.get(key, {}) for key in self.places})
@@ -332,7 +323,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
 
 
 def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold]) -> dict[Key, Hyper]:
-    """Hyperparameters of nodes that share a prior."""
     if len(nodes) == 1:
         own = stats[nodes[0].key]
         return {nodes[0].key: node_hyper(nodes[0], prior, own.spread(0) if nodes[0].key == ROOT else own)}

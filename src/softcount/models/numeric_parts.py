@@ -43,7 +43,6 @@ class NumberPart(Block, frozen=True, eq=False):
 
     @classmethod
     def of(cls, bundles: Sequence[Bundle], schema: Schema, kernels: Kernels, groups_of: np.ndarray) -> NumberPart:
-        """The part of these bundles, one for each number."""
         nodes = tuple(bundle.nodes[0] for bundle in bundles)
         place = {node.key: j for j, node in enumerate(nodes)}
         parents = tuple(tuple(place[key] for key in node.family.number_parents) for node in nodes)
@@ -91,7 +90,6 @@ class NumberPart(Block, frozen=True, eq=False):
         return np.asarray(found)
 
     def hiding(self, data: Data, numbers: Sequence[int]) -> Data:
-        """The same rows with these numbers missing."""
         rows = data[0].copy()
         rows[:, list(numbers)] = np.nan
         return rows, holes_of(rows)

@@ -40,7 +40,6 @@ class Ragged(Twofold):
         return starts_of(self.sizes)
 
     def column(self, j: int) -> Twofold:
-        """(groups x codes) of one column."""
         start = sum(self.sizes[:j])
         return self[:, start : start + self.sizes[j]]
 
@@ -53,7 +52,6 @@ class Ragged(Twofold):
         return Ragged(both.hi, both.lo, sizes)
 
     def grown(self, groups: int, sizes: tuple[int, ...]) -> Twofold:
-        """The same counts with this many groups, and this many codes of every column."""
         if groups == self.shape[0] and sizes == self.sizes:
             return self
         own = np.arange(sum(self.sizes)) + np.repeat(starts_of(sizes) - self.starts, self.sizes)
@@ -62,7 +60,6 @@ class Ragged(Twofold):
         return Twofold(hi, lo)
 
     def recoded(self, moves: list[np.ndarray | None]) -> Ragged:
-        """The same counts with code c of column j moved to `moves[j][c]`; a column without moves stays."""
         tops = [0 if move is None else int(move.max(initial=0)) + 1 for move in moves]
         sizes = tuple(map(max, self.sizes, tops))
         hi, lo = np.zeros((2, self.shape[0], sum(sizes)))
@@ -152,7 +149,6 @@ class Stack(Struct, frozen=True, eq=False):
         return columns if self.bundles[0].alone else columns[:, node]
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
-        """The values of one node: a column, or a block of columns."""
         return self._own(chunk.reals[:, [place.slot for place in self.places]], node)
 
     def there(self, data: Any, node: int = 0) -> np.ndarray:
@@ -200,7 +196,6 @@ class Stack(Struct, frozen=True, eq=False):
         return None
 
     def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
-        """Add the part of `score` of one node."""
         _, public, eta = compiled
         if eta is not None:
             own = slice(node * self.bundles[0].width, (node + 1) * self.bundles[0].width)
@@ -245,11 +240,9 @@ class Stack(Struct, frozen=True, eq=False):
         return any(node.family.hidden(node.key, False) for node in self.nodes)
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
-        """The statistics by bundle."""
         return {self.bundles[0].name: counts[:, 0] if self.bundles[0].alone else counts}
 
     def recoded(self, counts: Twofold, moves: Mapping[Key, np.ndarray]) -> Twofold:
-        """The statistics after the codes of levels have changed."""
         return counts
 
     # -- many sets of parameters at once: arrays have an axis for them after those of groups and columns
@@ -487,7 +480,6 @@ def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.nd
 
 
 def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
-    """The first row of each group, -1 for a group without rows."""
     first = np.full(groups + 1, -1)
     # Of several rows of a group the last one written stays, so they are written backwards; unknown ones go to the end.
     first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)

@@ -65,7 +65,6 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def stacked(self) -> Mapping[Key, tuple[Stack, int]]:
-        """The stack and place of every leaf."""
         return {node.key: (stack, place) for stack in self.stacks for place, node in enumerate(stack.nodes)}
 
     def with_leaves(self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None) -> Star:
@@ -74,7 +73,6 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
     # -- rows -> counts
 
     def prepare(self, chunk: Chunk, base: bool = True) -> Ready:
-        """Convert a chunk for the stacks, once for all EM passes."""
         data = [stack.prepare(chunk) for stack in self.stacks]
         parts = [stack.base(part) for stack, part in zip(self.stacks, data, strict=True)] if base else []
         weights = chunk.weights
@@ -317,7 +315,6 @@ def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]
 
 
 def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
-    """The stack of a single bundle."""
     kind = _kind(bundle)
     columns = [column for node in bundle.nodes for column in node.columns]
     places = tuple(schema.places[column] for column in columns) or (ColumnPlace("bags", 0),)

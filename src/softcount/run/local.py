@@ -39,13 +39,9 @@ class Runner(Protocol):
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
         ...
 
-    def encoded(self, table: Table) -> Rows:
-        """All rows of a table as its chunks, read in one pass and kept for others."""
-        ...
+    def encoded(self, table: Table) -> Rows: ...
 
-    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
-        """The same rows in their settled codes."""
-        ...
+    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows: ...
 
 
 def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Result | None:
@@ -62,12 +58,10 @@ class InThisProcess:
     keeps_rows = True
 
     def encoded(self: Runner, table: Table) -> Rows:
-        """All rows of a table as its chunks."""
         chunks = table.chunks(self.map)
         return HeldRows(map(self.spill.kept_elsewhere, chunks) if table.holds_rows else chunks, self)
 
     def settled(self: Runner, table: Table, rows: Rows, settled: Settled) -> Rows:
-        """The same rows in their settled codes."""
         return HeldRows(table.in_order(rows.here, settled), self)
 
 
@@ -106,7 +100,6 @@ class PoolRunner(InThisProcess):
         self.spill.close()
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
         tasks = iter(tasks)
         head = list(islice(tasks, 2))
         with one_blas_thread():
@@ -173,7 +166,6 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def workers(n_jobs: int | None) -> int:
-    """How many threads or processes to use."""
     if n_jobs is not None:
         return max(1, int(n_jobs) if n_jobs > 0 else (os.cpu_count() or 1) + 1 + int(n_jobs))
     processes = sys.modules.get("multiprocessing")

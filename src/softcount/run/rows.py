@@ -107,7 +107,6 @@ class Spill:
 
     @property
     def used(self) -> bool:
-        """Whether some rows are in the file."""
         return self._file is not None
 
     def kept_elsewhere(self, part: Any) -> Any:
@@ -141,7 +140,6 @@ class Spill:
         return size <= (ALWAYS if self._room is None else self._room)
 
     def close(self) -> None:
-        """Forget the file; what is still mapped of it stays until nobody needs it."""
         if self._file is not None:
             self._file.close()
         self._file, self._held, self._known = None, 0, Memory()
@@ -155,7 +153,6 @@ class Memory:
         self._ends: list[int] = []
 
     def add(self, array: np.ndarray) -> None:
-        """Take in what an array, or what it is a view of, takes up."""
         while isinstance(array.base, np.ndarray):
             array = array.base
         start = _address(array)
@@ -227,7 +224,6 @@ class SpillFile:
         return mapped
 
     def close(self) -> None:
-        """Give the file up; its space is free again once nothing of it is mapped."""
         os.close(self._handle)
         if self._path is not None:
             with suppress(OSError):
@@ -248,7 +244,6 @@ def refused(folder: str, error: OSError, another: str = "") -> DataError:
 
 
 def arrays_in(part: Any) -> Iterator[np.ndarray]:
-    """The arrays that a part of a table is made of."""
     if isinstance(part, np.ndarray):
         yield part
     elif isinstance(part, (list, tuple)):
@@ -307,9 +302,7 @@ class KeepsRows(Protocol):
     n_jobs: int
     spill: Spill
 
-    def map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-        """Results in the order of the tasks."""
-        ...
+    def map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]: ...
 
 
 class HeldRows(Rows, Sequence[Any]):

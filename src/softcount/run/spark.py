@@ -89,7 +89,6 @@ class EncodedTable:
         raise NotImplementedError
 
     def asked(self, job: PartJob) -> list[Any]:
-        """What a job gives for each part."""
         raise NotImplementedError
 
 
@@ -155,18 +154,15 @@ class FrameTable(EncodedTable):
 
 
 def _context(session: Any) -> Any:
-    """The context of a session; None where it is one that is connected to."""
     return getattr(session, "sparkContext", None)
 
 
 def _is_here(session: Any) -> bool:
-    """Whether all workers of a session are on this host."""
     context = _context(session)
     return context is not None and str(context.master).startswith("local")
 
 
 def _at_once(session: Any) -> int:
-    """How many tasks run at once."""
     context = _context(session)
     if context is not None:
         return max(1, int(context.defaultParallelism))
@@ -216,8 +212,6 @@ def _answer(job: bytes, number: int, part: RowPart) -> Any:
 
 
 def _forgetting(table: str) -> Task:
-    """A task that removes what its host has of a table."""
-
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         forget_table(table)
         for batch in batches:
@@ -367,8 +361,6 @@ def _numbered(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _only(number: int) -> Task:
-    """The rows of one partition."""
-
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 

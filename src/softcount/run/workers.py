@@ -145,7 +145,6 @@ class _Pieces:
 
 @contextmanager
 def _refusing(folder: str) -> Iterator[None]:
-    """A folder that cannot take what is written, in a line."""
     try:
         yield
     except OSError as error:
@@ -387,7 +386,6 @@ class WorkersEngine(ABC):
         self.spill.close()
 
     def map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-        """Results in the order of the tasks, made here."""
         return map(work, tasks)
 
     @abstractmethod
@@ -433,7 +431,6 @@ class WorkersEngine(ABC):
         return parts
 
     def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
-        """The same rows in their settled codes."""
         assert isinstance(rows, RemoteRows)
         return rows.derived(Made(uuid.uuid4().hex, "settled", table.final_order(settled), rows.starts))
 
@@ -449,7 +446,6 @@ class RemoteRows(Rows):
 
     @property
     def starts(self) -> list[int]:
-        """The number of every part's first row."""
         found, total = [], 0
         for facts in self.facts:
             found.append(total)
@@ -467,7 +463,6 @@ class RemoteRows(Rows):
         )
 
     def read(self) -> list[PartFacts]:
-        """Encode all parts, and what that has shown."""
         return self._asked(None, "facts")
 
     def each(self, step: Step) -> Iterator[Any]:
@@ -483,7 +478,6 @@ class RemoteRows(Rows):
         return self.derived(Made(uuid.uuid4().hex, "together", step))
 
     def derived(self, made: Made) -> RemoteRows:
-        """The same rows after something more was made of them."""
         found = RemoteRows(self.engine, self.parts, self.reading, (*self.made_of, made))
         found.facts = self.facts
         return found

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import SoftcountError
-from softcount.kernels.nearest import Goal, MovedCentres, State, blocks_of, densely, fresh_state, goal_of
-from softcount.learn.kmeans.points import Frame, LeastHashes, Points, distinct, least_hashes, spans, unit_rows
+from softcount.kernels.nearest import Goal, MovedCentres, PointRows, State, blocks_of, densely, fresh_state, goal_of
+from softcount.learn.kmeans.points import (
+    SAMPLE,
+    Frame,
+    LeastHashes,
+    Points,
+    distinct,
+    least_hashes,
+    most_sampled,
+    spans,
+    unit_rows,
+)
+from softcount.run.local import Runner
+from softcount.run.rows import Rows
 from softcount.table import Chunk
 
 REFRESH = 16
@@ -26,70 +39,20 @@ ROUNDING = 1e-12
 """A rise of the cost by less than this, relative to the first and to the squares it is a difference of, is rounding."""
 
 
+class FarRows(NamedTuple):
+    """Rows with their squared distances from their centres, their labels and weights (None: all one)."""
+
+    apart: np.ndarray
+    labels: np.ndarray
+    rows: PointRows
+    weights: np.ndarray | None = None
+
+
 class KMeansStop(Struct, frozen=True):
     """When to end: after so many updates, or once centres move less than `tol` times the mean variance of a column."""
 
     max_iter: int
     tol: float
-
-
-class LloydSteps(Protocol):
-    """Centres on their way down, one of Lloyd's two steps after the other."""
-
-    sums: np.ndarray
-    mass: np.ndarray
-    members: np.ndarray
-    repaired: int
-
-    @property
-    def centres(self) -> np.ndarray: ...
-    @property
-    def labels(self) -> np.ndarray | None: ...
-
-    def assign(self) -> tuple[float, int]:
-        """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
-        ...
-
-    def update(self) -> tuple[float, float]:
-        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
-        ...
-
-    def confirm(self) -> tuple[float, int]:
-        """As `assign`, after the centres became the means of rows counted anew."""
-        ...
-
-    def cost(self) -> float:
-        """The sum of weight times squared distance of every row from its own centre."""
-        ...
-
-    def sizes(self) -> np.ndarray:
-        """The weight of the rows of every centre."""
-        ...
-
-
-class Walker(Protocol):
-    """Rows to walk over, wherever they are."""
-
-    @property
-    def unit(self) -> bool: ...
-    @property
-    def mass(self) -> float: ...
-    @property
-    def dtype(self) -> np.dtype: ...
-
-    def __len__(self) -> int: ...
-
-    def walk(self, centres: np.ndarray) -> LloydSteps:
-        """Steps from these centres."""
-        ...
-
-    def sample(self, clusters: int) -> tuple[Points, bool]:
-        """The distinct rows of least hash, and whether they are all of the table's."""
-        ...
-
-    def over(self, points: Points) -> Engine:
-        """The same over a few rows that are here."""
-        ...
 
 
 class Engine(Struct, frozen=True):
@@ -122,11 +85,9 @@ class Engine(Struct, frozen=True):
         return replace(self, points=points)
 
     def advance(self, state: State, goal: Goal) -> MovedCentres:
-        """All rows assigned to their nearest centres."""
         return self._total(lambda part, here: self.kernel.advance(part, here, goal), state)
 
     def recount(self, state: State, centres: np.ndarray) -> MovedCentres:
-        """The sums of every cluster from the labels."""
         return self._total(lambda part, here: self.kernel.recount(part, here, centres), state)
 
     def spread(self, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -136,7 +97,6 @@ class Engine(Struct, frozen=True):
         return np.concatenate(list(work))
 
     def cost(self, labels: np.ndarray, centres: np.ndarray) -> float:
-        """The sum of weight times squared distance, from the labels."""
         apart = self.spread(labels, centres)
         return float(apart.sum() if self.points.weights is None else self.points.weights @ apart)
 
@@ -154,29 +114,105 @@ class Engine(Struct, frozen=True):
         return total
 
 
-class Walk:
-    """Centres on their way down: labels, bounds and sums that belong together."""
+class LloydSteps:
+    """Centres on their way down, one of Lloyd's two steps after the other."""
 
-    __slots__ = ("bounded", "engine", "goal", "is_counted", "mass", "members", "repaired", "since", "state", "sums")
+    centres: np.ndarray
+    labels: np.ndarray | None
 
-    def __init__(self, engine: Engine, centres: np.ndarray) -> None:
-        dtype = engine.points.rows.dtype
-        blocks = blocks_of(len(centres), dtype) if engine.kernel.BLOCKED else 0
-        self.engine = engine
-        self.state = fresh_state(len(engine.points), dtype, blocks, engine.points.weights)
-        self.goal = goal_of(centres, dtype, np.zeros(len(centres)), np.zeros(blocks), False)
+    def __init__(self, engine: Walker, centres: np.ndarray) -> None:
+        self.unit, self.dtype = engine.unit, engine.dtype
         self.sums, self.mass = np.zeros(centres.shape), np.zeros(len(centres))
         self.members = np.zeros(len(centres), np.int64)
-        self.since = self.repaired = 0
-        self.bounded = self.is_counted = False
+        self.repaired = 0
 
-    @property
-    def labels(self) -> np.ndarray:
-        return self.state.labels
+    def assign(self) -> tuple[float, int]:
+        """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
+        raise NotImplementedError
 
-    @property
-    def centres(self) -> np.ndarray:
-        return self.goal.centres
+    def update(self) -> tuple[float, float]:
+        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
+        gained = self.repair()
+        centres, weights = self.means()
+        squares = self.move_to(centres)
+        return gained + float(weights @ squares), float(squares.sum())
+
+    def confirm(self) -> tuple[float, int]:
+        """As `assign`, after the centres became the means of rows counted anew."""
+        return 0.0, 0
+
+    def cost(self) -> float:
+        """The sum of weight times squared distance of every row from its own centre."""
+        raise NotImplementedError
+
+    def sizes(self) -> np.ndarray:
+        """The weight of the rows of every centre."""
+        return self.mass
+
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
+        weights = np.sqrt(np.einsum("kj,kj->k", self.sums, self.sums)) if self.unit else self.mass
+        there = (self.members > 0) & (weights > 0)
+        weights = np.where(there, weights, 0.0)
+        return np.where(there[:, None], self.sums / np.where(there, weights, 1.0)[:, None], self.centres), weights
+
+    def move_to(self, centres: np.ndarray) -> np.ndarray:
+        """Take other centres; returns the square of how far each moved."""
+        raise NotImplementedError
+
+    def far_rows(self) -> FarRows:
+        """Rows that empty clusters may take; the labels are written to."""
+        raise NotImplementedError
+
+    def unsettle(self, row: int) -> None:
+        """Forget the bounds of a row whose label was set."""
+
+    def repair(self) -> float:
+        """Give every empty cluster the row farthest from its centre; returns how far that lowers the cost."""
+        empty = np.flatnonzero(self.members == 0)
+        if not len(empty):
+            return 0.0
+        apart, labels, rows, weights = self.far_rows()
+        centres, gained = self.centres.copy(), 0.0
+        # A row made one long is off its own direction by rounding, for ever.
+        nowhere = (8 * float(np.finfo(self.dtype).eps)) ** 2 if self.unit else 0.0
+        for k in empty:
+            # A cluster's only row stays: taking it would empty that one instead.
+            far = np.where(self.members[labels] > 1, apart, 0.0)
+            row = int(far.argmax())
+            if far[row] <= nowhere:
+                break
+            weight, cells, old = 1.0 if weights is None else float(weights[row]), densely(rows[[row]])[0], labels[row]
+            self.sums[old] -= weight * cells
+            self.sums[k] = weight * cells
+            self.mass[old] -= weight
+            self.mass[k] = weight
+            self.members[old] -= 1
+            self.members[k] = 1
+            gained += weight * float(far[row])
+            centres[k], labels[row], apart[row] = cells, k, 0.0
+            self.unsettle(row)
+            self.repaired += 1
+        self.move_to(centres)
+        return gained
+
+
+class Walk(LloydSteps):
+    """Steps over rows that are here: labels, bounds and sums that belong together."""
+
+    labels: np.ndarray
+
+    def __init__(self, engine: Engine, centres: np.ndarray) -> None:
+        super().__init__(engine, centres)
+        blocks = blocks_of(len(centres), self.dtype) if engine.kernel.BLOCKED else 0
+        self.engine = engine
+        self.state = fresh_state(len(engine.points), self.dtype, blocks, engine.points.weights)
+        self.labels = self.state.labels
+        self._aim(goal_of(centres, self.dtype, np.zeros(len(centres)), np.zeros(blocks), False))
+        self.since, self.bounded, self.is_counted = 0, False, False
+
+    def _aim(self, goal: Goal) -> None:
+        self.goal, self.centres = goal, goal.centres
 
     def cost(self) -> float:
         return self.engine.cost(self.labels, self.centres)
@@ -185,7 +221,6 @@ class Walk:
         return np.bincount(self.labels, self.engine.points.weights, len(self.centres))
 
     def assign(self) -> tuple[float, int]:
-        """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
         moved = self.engine.advance(self.state, self.goal)
         self.sums, self.mass = self.sums + moved.sums, self.mass + moved.mass
         self.members = self.members + moved.members
@@ -195,89 +230,40 @@ class Walk:
         return moved.fall, moved.changed
 
     def update(self) -> tuple[float, float]:
-        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
         if self.since >= REFRESH:
-            self.refresh()
-        gained = self.repair()
-        centres, weights = self.means()
-        squares = self.move_to(centres)
-        return gained + float(weights @ squares), float(squares.sum())
+            self._recount()
+        return super().update()
 
-    def refresh(self) -> None:
-        """Count the sums anew from the labels."""
-        moved = self.engine.recount(self.state, self.goal.centres)
+    def _recount(self) -> None:
+        moved = self.engine.recount(self.state, self.centres)
         self.sums, self.mass, self.members, self.since = moved.sums, moved.mass, moved.members, 0
 
-    def means(self) -> tuple[np.ndarray, np.ndarray]:
-        """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
-        return means_of(self, self.engine.unit)
-
-    def move_to(self, centres: np.ndarray) -> np.ndarray:
-        """Take other centres; the squares of how far each moved come back."""
-        squares: np.ndarray = ((centres - self.goal.centres) ** 2).sum(axis=1)
-        # Enlarged by more than its rounding: a bound that is too small would skip a row that changed.
-        moved = np.sqrt(squares) * (1 + 1e-12)
-        padded = np.zeros(self.goal.packed.shape[::2])
-        padded.ravel()[: len(moved)] = moved[: padded.size]
-        most = padded.max(axis=1, initial=0.0)
-        dtype = self.engine.points.rows.dtype
-        self.goal = goal_of(centres, dtype, self.goal.drift + moved, self.goal.block_drift + most, self.bounded)
-        return np.asarray(squares)
-
-    def repair(self) -> float:
-        """Give every empty cluster the row farthest from its centre; how far that lowers the cost comes back."""
-        empty = np.flatnonzero(self.members == 0)
-        if not len(empty):
-            return 0.0
-        apart = self.engine.spread(self.labels, self.goal.centres)
-        centres = self.goal.centres.copy()
-        # A row made one long is off its own direction by rounding, for ever.
-        nowhere = (8 * float(np.finfo(self.engine.points.rows.dtype).eps)) ** 2 if self.engine.unit else 0.0
-        gained = 0.0
-        for k in empty:
-            # A cluster's only row stays: taking it would empty that one instead.
-            far = np.where(self.members[self.labels] > 1, apart, 0.0)
-            row = int(far.argmax())
-            if far[row] <= nowhere:
-                break
-            gained += self.take(row, int(k)) * far[row]
-            centres[k] = densely(self.engine.points.rows[[row]])[0]
-            apart[row] = 0.0
-            self.repaired += 1
-        self.move_to(centres)
-        return gained
-
-    def take(self, row: int, k: int) -> float:
-        """Make a row the only one of an empty cluster; its weight comes back."""
-        weight = 1.0 if self.engine.points.weights is None else float(self.engine.points.weights[row])
-        cells = weight * densely(self.engine.points.rows[[row]])[0]
-        old = self.labels[row]
-        self.sums[old] -= cells
-        self.sums[k] = cells
-        self.mass[old] -= weight
-        self.mass[k] = weight
-        self.members[old] -= 1
-        self.members[k] = 1
-        self.state.labels[row], self.state.reach[row], self.state.margins[row] = k, np.inf, -np.inf
-        return weight
-
     def confirm(self) -> tuple[float, int]:
-        """As `assign`, after the centres became the means of rows counted anew."""
         if not self.since:
             return 0.0, 0
-        self.refresh()
+        self._recount()
         centres, weights = self.means()
         gained = float(weights @ self.move_to(centres))
         fell, changed = self.assign()
         return gained + fell, changed
 
+    def move_to(self, centres: np.ndarray) -> np.ndarray:
+        squares: np.ndarray = ((centres - self.centres) ** 2).sum(axis=1)
+        # Enlarged by more than its rounding: a bound that is too small would skip a row that changed.
+        moved = np.sqrt(squares) * (1 + 1e-12)
+        padded = np.zeros(self.goal.packed.shape[::2])
+        padded.ravel()[: len(moved)] = moved[: padded.size]
+        most = padded.max(axis=1, initial=0.0)
+        drifts = self.goal.drift + moved, self.goal.block_drift + most
+        self._aim(goal_of(centres, self.dtype, *drifts, self.bounded))
+        return np.asarray(squares)
 
-def means_of(steps: LloydSteps, unit: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
-    weights = np.sqrt(np.einsum("kj,kj->k", steps.sums, steps.sums)) if unit else steps.mass
-    there = (steps.members > 0) & (weights > 0)
-    weights = np.where(there, weights, 0.0)
-    return np.where(there[:, None], steps.sums / np.where(there, weights, 1.0)[:, None], steps.centres), weights
+    def far_rows(self) -> FarRows:
+        points = self.engine.points
+        return FarRows(self.engine.spread(self.labels, self.centres), self.labels, points.rows, points.weights)
+
+    def unsettle(self, row: int) -> None:
+        self.state.reach[row], self.state.margins[row] = np.inf, -np.inf
 
 
 class Descent(Struct, frozen=True):
@@ -306,7 +292,6 @@ class Descent(Struct, frozen=True):
 
     @property
     def labels_here(self) -> np.ndarray:
-        """The labels of rows that are here."""
         assert self.labels is not None
         return self.labels
 
@@ -432,15 +417,8 @@ def assign_rows(kernel: str, centres: np.ndarray, part: PlacedRows) -> CentreTot
     return CentreTotals(found.sums, found.mass, found.members, -found.fall)
 
 
-class FarRows(NamedTuple):
-    """Rows of a part that are farthest from their centres, the farthest first: distances, labels and cells."""
-
-    apart: np.ndarray
-    labels: np.ndarray
-    rows: np.ndarray
-
-
 def find_far_rows(kernel: str, centres: np.ndarray, count: int, part: PlacedRows) -> FarRows:
+    """The rows of a part that are farthest from their centres, the farthest first."""
     module = import_module(kernel)
     _, labels = _nearest(module, centres, part)
     apart = module.spread(part.rows, labels, centres)
@@ -453,3 +431,71 @@ def _nearest(kernel: Any, centres: np.ndarray, part: PlacedRows) -> tuple[MovedC
     goal = goal_of(centres, DTYPE, np.zeros(len(centres)), np.zeros(blocks), False)
     state = fresh_state(part.n_rows, DTYPE, len(goal.packed), None)
     return kernel.advance(part.rows, state, goal), state.labels
+
+
+class RowsElsewhere(Struct, frozen=True):
+    """Placed rows on workers, and the kernel that finds their nearest centres there."""
+
+    rows: Rows
+    n_rows: int
+    kernel: Any
+    runner: Runner
+    unit: bool
+    dtype: np.dtype = DTYPE
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def mass(self) -> float:
+        return float(self.n_rows)
+
+    def walk(self, centres: np.ndarray) -> RowWalk:
+        return RowWalk(self, centres)
+
+    def sample(self, clusters: int) -> tuple[Points, bool]:
+        found = self.rows.total(partial(sample_rows, self.kernel.__name__, most_sampled(clusters)))
+        return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
+
+    def over(self, points: Points) -> Engine:
+        return Engine(points, self.kernel, self.runner, self.unit)
+
+
+class RowWalk(LloydSteps):
+    """Steps over rows on workers, by totals of every pass: rows are counted anew each time."""
+
+    labels = None
+
+    def __init__(self, engine: RowsElsewhere, centres: np.ndarray) -> None:
+        super().__init__(engine, centres)
+        self.engine, self.centres, self._cost = engine, centres, 0.0
+
+    def cost(self) -> float:
+        return self._cost
+
+    def assign(self) -> tuple[float, int]:
+        found = self.engine.rows.total(partial(assign_rows, self.engine.kernel.__name__, self.centres))
+        changed = not (np.array_equal(found.members, self.members) and np.array_equal(found.sums, self.sums))
+        fell = self._cost - found.cost
+        self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, found.cost
+        return fell, int(changed)
+
+    def update(self) -> tuple[float, float]:
+        gained, shift = super().update()
+        self._cost -= gained
+        return gained, shift
+
+    def move_to(self, centres: np.ndarray) -> np.ndarray:
+        squares: np.ndarray = ((centres - self.centres) ** 2).sum(axis=1)
+        self.centres = centres
+        return squares
+
+    def far_rows(self) -> FarRows:
+        # A cluster's only row stays, so that as many more rows than empty clusters are needed as there are others.
+        step = partial(find_far_rows, self.engine.kernel.__name__, self.centres, len(self.members))
+        apart, labels, rows, _ = zip(*self.engine.rows.each(step), strict=True)
+        return FarRows(np.concatenate(apart), np.concatenate(labels), np.concatenate(rows))
+
+
+Walker = Engine | RowsElsewhere
+"""The rows of a fit, here or on workers."""

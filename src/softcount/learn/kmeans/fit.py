@@ -16,26 +16,20 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, squared_norms, squares
 from softcount.learn.kmeans.descend import (
-    DTYPE,
     Descent,
     Ends,
     Engine,
-    FarRows,
     KMeansStop,
+    RowsElsewhere,
     Walk,
     Walker,
-    assign_rows,
     descend,
     find_ends,
-    find_far_rows,
-    means_of,
     place_rows,
-    sample_rows,
     spaced_rows,
 )
 from softcount.learn.kmeans.points import (
     COMFORTABLE,
-    SAMPLE,
     Draws,
     FewRows,
     Frame,
@@ -48,7 +42,6 @@ from softcount.learn.kmeans.points import (
     frame_of,
     frame_within,
     in_parts,
-    most_sampled,
     not_finite,
     spacing,
     unit_rows,
@@ -255,7 +248,6 @@ class Centres(Struct, frozen=True):
         return np.where(there, walk.labels, 0), np.where(there, apart, 0.0)
 
     def distances(self, X: PointRows, threads: Threads) -> np.ndarray:
-        """(rows x centres) distances."""
         rows = self.frame.bring(X)
         goal = Walk(Engine(Points.of(rows, None), kernels_for(X, 0), threads), self.frame.inside(self.centres)).goal
         step = max(1, (1 << 20) // max(len(self.centres), rows.shape[1] if sparse.issparse(rows) else 1))
@@ -287,8 +279,12 @@ def fit_kmeans(
     """Centres and labels of the best start; rows that are `owned` may be changed."""
     with one_blas_thread():
         frame = frame_of(X, names, wish.unit, threads)
-        heavy = 1.0 if weights is None else weight_unit(weights)
-        weights = None if weights is None else weights / heavy
+        heavy = 1.0
+        if weights is not None:
+            # Divided by the power of two next to the largest if sums of weights times squares might overflow.
+            power = int(np.frexp(weights.max())[1])
+            heavy = 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
+            weights = weights / heavy
         kernel = kernels_for(X, distances_of(wish))
         placed = frame.place_here(X) if owned else frame.place(X)
         found, labels = walked(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
@@ -314,15 +310,13 @@ def walked(engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None
             best = replace(best, centres=best.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
     else:
         centres = frame.inside(given(wish, len(frame.anchor), names))
-        refuse_far(centres, engine.dtype)
+        far = (np.abs(centres) > 4.0 ** COMFORTABLE[engine.dtype.itemsize]).any(axis=1)
+        if far.any():  # its square would overflow
+            raise DataError(
+                f"init: centre {int(far.argmax())} is too far from every row to have any. Start among the rows."
+            )
         best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
     return settled(engine, frame, best, agreed, notes)
-
-
-def weight_unit(weights: np.ndarray) -> float:
-    """One, or the power of two next to the largest weight where sums of weights times squares might overflow."""
-    power = int(np.frexp(weights.max())[1])
-    return 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
 
 
 def in_units(found: Centres, heavy: float) -> Centres:
@@ -334,7 +328,6 @@ def in_units(found: Centres, heavy: float) -> Centres:
 
 
 def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
-    """The user's own centres, checked."""
     try:
         centres = np.array(wish.init, dtype=np.float64)
     except (TypeError, ValueError):
@@ -356,15 +349,6 @@ def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
     return centres
 
 
-def refuse_far(centres: np.ndarray, dtype: np.dtype) -> None:
-    """Raise where a given centre is so far from the rows that its square would overflow."""
-    far = (np.abs(centres) > 4.0 ** COMFORTABLE[dtype.itemsize]).any(axis=1)
-    if far.any():
-        raise DataError(
-            f"init: centre {int(far.argmax())} is too far from every row to have any. Start among the rows."
-        )
-
-
 def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
     """The best of several drawn starts, how many reached it, and what is to be said."""
     sample, whole = engine.sample(wish.clusters)
@@ -375,7 +359,13 @@ def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], li
     most = wish.stop.max_iter
     ended: list[SmallEnd] = []
     before, different = -1.0, 0
-    for end in sorted(all_ended(engine.over(sample), few, starts, most), key=lambda end: end.cost):
+    small = engine.over(sample)
+    if not small.kernel.BLOCKED and few.has_room(wish.clusters):
+        ends = descend_together(few, starts, most)
+    else:  # one by one if kernels are compiled or rows are too many
+        alone = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
+        ends = [SmallEnd(end.centres, end.labels_here, end.cost, end.converged) for end in alone]
+    for end in sorted(ends, key=lambda end: end.cost):
         is_new = not ended or end.cost > before * (1 + SAME)
         different += is_new
         before = end.cost
@@ -390,31 +380,19 @@ def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], li
         order = np.argsort(-np.bincount(better.labels, few.weights, wish.clusters), kind="stable")
         return descend(engine, better.centres[order], KMeansStop(most, 0.0)), agreed, notes
     notes.append(f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine):,}.")
-    return finalists(engine, [better, *ended], wish), agreed, notes
+    chosen: list[SmallEnd] = []
+    for end in sorted([better, *ended], key=lambda end: end.cost):
+        if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
+            chosen.append(end)
+    best_end = min((descend(engine, end.centres, wish.stop) for end in chosen), key=lambda end: end.cost)
+    return best_end, agreed, notes
 
 
 def drawn_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
     """Centres of all starts, drawn again by differences where products cannot tell the rows apart."""
     rng = np.random.default_rng(wish.seed)
     starts = Draws(few, rng).starts(wish.init, wish.clusters, wish.n_init)
-    return (few, starts, rng) if few.is_clear(starts[0]) else drawn_starts(few.by_differences(), wish)
-
-
-def all_ended(small: Engine, few: FewRows, starts: np.ndarray, most: int) -> list[SmallEnd]:
-    """Where every start ends on few rows: together, or one by one where kernels are compiled or rows are too many."""
-    if not small.kernel.BLOCKED and few.has_room(starts.shape[1]):
-        return descend_together(few, starts, most)
-    ends = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
-    return [SmallEnd(end.centres, end.labels_here, end.cost, end.converged) for end in ends]
-
-
-def finalists(engine: Walker, ended: list[SmallEnd], wish: Wish) -> Descent:
-    """The best on all rows of the few best on the sample that differ."""
-    chosen: list[SmallEnd] = []
-    for end in sorted(ended, key=lambda end: end.cost):
-        if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
-            chosen.append(end)
-    return min((descend(engine, end.centres, wish.stop) for end in chosen), key=lambda end: end.cost)
+    return (few, starts, rng) if few.is_clear(starts[0]) else drawn_starts(replace(few, norms=None), wish)
 
 
 def settled(
@@ -428,12 +406,6 @@ def settled(
         walk.assign()
         trace = end.trace + (walk.cost() - end.cost)
         end = replace(end, trace=trace, labels=walk.labels, members=walk.members, sizes=walk.sizes())
-    said = notes + _said(end)
-    return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, said, end.sizes), end.labels
-
-
-def _said(end: Descent) -> list[str]:
-    notes = []
     if end.repaired:
         notes.append(f"{end.repaired} empty clusters were moved to the row farthest from its centre.")
     empty = int((end.members == 0).sum())
@@ -442,7 +414,7 @@ def _said(end: Descent) -> list[str]:
         notes.append(f"{empty} of {len(end.members)} clusters have no rows{why}")
     if not end.converged:
         notes.append(f"Stopped after {end.n_iter} updates with rows still changing; raise max_iter.")
-    return notes
+    return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, notes, end.sizes), end.labels
 
 
 def lloyd(
@@ -464,106 +436,6 @@ def lloyd(
 # k-means of rows on workers: the same frame, sample and initialisations; Lloyd's steps use totals of every pass.
 
 
-class RowsElsewhere(Struct, frozen=True):
-    """Placed rows, and the kernel that finds their nearest centres where they are."""
-
-    rows: Rows
-    n_rows: int
-    kernel: Any
-    runner: Runner
-    unit: bool
-    dtype: np.dtype = DTYPE
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-    @property
-    def mass(self) -> float:
-        return float(self.n_rows)
-
-    def walk(self, centres: np.ndarray) -> RowWalk:
-        """Steps from these centres."""
-        return RowWalk(self, centres)
-
-    def sample(self, clusters: int) -> tuple[Points, bool]:
-        """The distinct rows of least hash, and whether they are all of the table's."""
-        found = self.rows.total(partial(sample_rows, self.kernel.__name__, most_sampled(clusters)))
-        return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
-
-    def over(self, points: Points) -> Engine:
-        """The same over a few rows that are here."""
-        return Engine(points, self.kernel, self.runner, self.unit)
-
-
-class RowWalk:
-    """Centres on their way down, by totals of every pass."""
-
-    labels = None
-
-    def __init__(self, engine: RowsElsewhere, centres: np.ndarray) -> None:
-        self.engine, self.centres = engine, centres
-        self.sums, self.mass = np.zeros(centres.shape), np.zeros(len(centres))
-        self.members = np.zeros(len(centres), np.int64)
-        self.repaired, self._cost = 0, 0.0
-
-    def assign(self) -> tuple[float, int]:
-        """Every row to its nearest centre: how far that lowers the cost, and whether any row changed."""
-        found = self.engine.rows.total(partial(assign_rows, self.engine.kernel.__name__, self.centres))
-        changed = not (np.array_equal(found.members, self.members) and np.array_equal(found.sums, self.sums))
-        fell = self._cost - found.cost
-        self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, found.cost
-        return fell, int(changed)
-
-    def update(self) -> tuple[float, float]:
-        """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
-        gained = self.repair()
-        centres, weights = means_of(self, self.engine.unit)
-        squares = ((centres - self.centres) ** 2).sum(axis=1)
-        self.centres = centres
-        gained += float(weights @ squares)
-        self._cost -= gained
-        return gained, float(squares.sum())
-
-    def repair(self) -> float:
-        """Give every empty cluster the row farthest from its centre; how far that lowers the cost comes back."""
-        empty = np.flatnonzero(self.members == 0)
-        if not len(empty):
-            return 0.0
-        # A cluster's only row stays, so that as many more rows than empty clusters are needed as there are others.
-        step = partial(find_far_rows, self.engine.kernel.__name__, self.centres, len(self.members))
-        far = FarRows(*(np.concatenate(found) for found in zip(*self.engine.rows.each(step), strict=True)))
-        apart, labels, centres = far.apart.copy(), far.labels.copy(), self.centres.copy()
-        nowhere = (8 * float(np.finfo(DTYPE).eps)) ** 2 if self.engine.unit else 0.0
-        gained = 0.0
-        for k in empty:
-            reached = np.where(self.members[labels] > 1, apart, 0.0)
-            at = int(reached.argmax())
-            if reached[at] <= nowhere:
-                break
-            old, cells = labels[at], far.rows[at]
-            self.sums[old] -= cells
-            self.mass[old] -= 1.0
-            self.members[old] -= 1
-            self.sums[k], self.mass[k], self.members[k] = cells, 1.0, 1
-            gained += float(reached[at])
-            centres[k], apart[at], labels[at] = cells, 0.0, k
-            self.repaired += 1
-        self.centres = centres
-        return gained
-
-    def confirm(self) -> tuple[float, int]:
-        """Nothing to do: rows are counted anew in every pass."""
-        return 0.0, 0
-
-    def cost(self) -> float:
-        """The sum of squared distances in the last assignment."""
-        return self._cost
-
-    def sizes(self) -> np.ndarray:
-        """How many rows every centre had in the last assignment."""
-        return self.mass
-
-
 def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, names: Sequence[Any]) -> Centres:
     """Centres of the columns at these places of a table's chunks, which are read where they are."""
     with one_blas_thread():
@@ -573,20 +445,18 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
         if ends.bad is not None:
             raise not_finite(*ends.bad, names)
         refuse_few(ends.n_rows, wish.clusters)
-        frame, kept = _frame(rows, places, ends, wish.unit), ends.n_rows - wish.unit * ends.zeros
+        kept = ends.n_rows - wish.unit * ends.zeros
+        if wish.unit:
+            frame = Frame(np.zeros(len(places)), 1.0, unit=True)
+        else:
+            looked_at = rows.each(partial(spaced_rows, list(places), spacing(ends.n_rows)))
+            frame = frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
         notes = without_direction(ends.n_rows - kept, kept)
         kernel = kernels_for(np.empty((kept, 0)), distances_of(wish))
         placed = rows.made(partial(place_rows, list(places), frame))
         found, _ = walked(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
         found.notes.extend(notes)
         return in_units(found, 1.0)
-
-
-def _frame(rows: Rows, places: Sequence[int], ends: Ends, unit: bool) -> Frame:
-    if unit:
-        return Frame(np.zeros(len(places)), 1.0, unit)
-    looked_at = rows.each(partial(spaced_rows, list(places), spacing(ends.n_rows)))
-    return frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
 
 
 def without_direction(zeros: int, others: int) -> list[str]:
@@ -597,6 +467,5 @@ def without_direction(zeros: int, others: int) -> list[str]:
 
 
 def refuse_few(rows: int, clusters: int) -> None:
-    """Raise where there are fewer rows than clusters: a centre would have no row to be near to."""
     if rows < clusters:
         raise DataError(f"n_samples={rows} should be >= n_clusters={clusters}: ask for fewer clusters.")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
@@ -42,11 +41,9 @@ class Frame(Struct, frozen=True):
         return 1.0 if self.unit else self.scale
 
     def inside(self, centres: np.ndarray) -> np.ndarray:
-        """Centres as the kernels see them."""
         return np.ascontiguousarray(centres * self.ruler - self.anchor * self.ruler, dtype=np.float64)
 
     def outside(self, centres: np.ndarray) -> np.ndarray:
-        """Centres in the table's own units."""
         # Added first: a difference of numbers near 1e308 would overflow.
         return (centres + self.anchor * self.ruler) / self.ruler
 
@@ -85,37 +82,29 @@ class Frame(Struct, frozen=True):
                 f"{named(place)}, row {row + 1} holds {cell}: so far from the rows that the centres are of that no "
                 "centre is nearer than another. Leave the row out."
             )
-        if self._is_rough(X.dtype) or largest > 4.0 ** COMFORTABLE[X.dtype.itemsize]:
+        inside = self.anchor * self.scale
+        with np.errstate(over="ignore"):  # whether numbers of this type would round the anchor or the scale
+            rough = X.dtype.type(self.scale) != self.scale or not np.array_equal(inside.astype(X.dtype), inside)
+        if rough or largest > 4.0 ** COMFORTABLE[X.dtype.itemsize]:
             X = X.astype(np.float64)
         return self.place(X)
-
-    def _is_rough(self, dtype: np.dtype) -> bool:
-        """Whether numbers of this type would round the anchor or the scale."""
-        inside = self.anchor * self.scale
-        with np.errstate(over="ignore"):
-            return dtype.type(self.scale) != self.scale or not np.array_equal(inside.astype(dtype), inside)
 
 
 def unit_rows(rows: PointRows) -> PointRows:
     """Rows divided by their lengths; a row of zeros stays one."""
-    rows = _seen_rows(rows)
+    # Times powers of two of their own if the squares of some would overflow or vanish beside the others.
+    largest = abs(rows).max(axis=1)
+    largest = largest.toarray().ravel() if sparse.issparse(rows) else largest
+    powers = np.frexp(largest)[1]
+    if not (np.abs(powers) <= COMFORTABLE[rows.dtype.itemsize]).all():
+        most = np.finfo(rows.dtype).maxexp - 1
+        scales = np.ldexp(1.0, np.minimum(-powers, most)).astype(rows.dtype)
+        rows = sparse.diags_array(scales).dot(rows).tocsr() if sparse.issparse(rows) else rows * scales[:, None]
     length = np.sqrt(squared_norms(rows))
     factor = 1.0 / np.where(length > 0, length, 1.0)
     if sparse.issparse(rows):
         return sparse.diags_array(factor.astype(rows.dtype)).dot(rows).tocsr()
     return rows * factor[:, None].astype(rows.dtype)
-
-
-def _seen_rows(rows: PointRows) -> PointRows:
-    """Rows times powers of two of their own, where the squares of some would overflow or vanish beside the others."""
-    largest = abs(rows).max(axis=1)
-    largest = largest.toarray().ravel() if sparse.issparse(rows) else largest
-    powers = np.frexp(largest)[1]
-    if (np.abs(powers) <= COMFORTABLE[rows.dtype.itemsize]).all():
-        return rows
-    most = np.finfo(rows.dtype).maxexp - 1
-    factor = np.ldexp(1.0, np.minimum(-powers, most)).astype(rows.dtype)
-    return sparse.diags_array(factor).dot(rows).tocsr() if sparse.issparse(rows) else rows * factor[:, None]
 
 
 def frame_of(X: PointRows, names: Sequence[Any] | None, unit: bool, threads: Threads) -> Frame:
@@ -178,7 +167,6 @@ def refuse_not_finite(X: PointRows, names: Sequence[Any] | None, threads: Thread
 
 
 def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -> DataError:
-    """The error of a cell that is missing or infinite."""
     key = place if names is None else names[place]
     if np.isnan(cell):
         return DataError(
@@ -270,9 +258,6 @@ class FewRows(Struct, frozen=True):
         lines = None if sparse.issparse(rows) else np.vstack([rows.T, np.ones(len(rows))])
         return cls(rows, weights, squared_norms(rows), lines, unit)
 
-    def by_differences(self) -> FewRows:
-        return replace(self, norms=None)
-
     def __len__(self) -> int:
         return len(self.weights)
 
@@ -294,11 +279,9 @@ class FewRows(Struct, frozen=True):
         return np.asarray(np.column_stack([-centres, half]) @ self.lines)
 
     def squares_of(self, scores: np.ndarray) -> np.ndarray:
-        """Squared distances, from the scores of any centres."""
         return np.asarray(2.0 * scores if self.norms is None else np.maximum(2.0 * scores + self.norms, 0.0))
 
     def squares(self, centres: np.ndarray) -> np.ndarray:
-        """(centres x rows) squared distances."""
         return self.squares_of(self.scores(centres))
 
     def cells(self, which: np.ndarray) -> np.ndarray:
@@ -315,10 +298,6 @@ class FewRows(Struct, frozen=True):
         there = mass[..., None] > 0
         best = unit_rows(sums) if self.unit else sums / np.where(there, mass[..., None], 1.0)
         return np.where(there, best, before)
-
-    @property
-    def is_even(self) -> bool:
-        return bool(self.weights.max() <= EVEN * self.weights.min())
 
     def is_clear(self, centres: np.ndarray) -> bool:
         """Whether products tell the rows apart that belong to different centres."""
@@ -369,7 +348,7 @@ class StartStack:
     def _count(self, places: np.ndarray) -> None:
         """Bring the sums up to date, given where rows came or went."""
         starts, clusters, rows = self.own.shape
-        if self.sums.size * rows <= FEW or not self.few.is_even:
+        if self.sums.size * rows <= FEW or self.few.weights.max() > EVEN * self.few.weights.min():
             flat = self.own.reshape(-1, rows)
             self.sums, self.mass = self.few.sums(flat).reshape(self.sums.shape), self.own @ self.few.weights
             return
@@ -413,11 +392,9 @@ class StartStack:
             apart[row] = 0.0
 
     def costs(self) -> np.ndarray:
-        """The cost of each start, after an assignment."""
         return np.asarray(self.few.squares_of(self.least) @ self.few.weights)
 
     def keep(self, which: np.ndarray) -> None:
-        """Go on with some of the starts only."""
         for name in ("centres", "scores", "own", "sums", "mass", "moved", "least"):
             setattr(self, name, getattr(self, name)[which])
 
@@ -494,7 +471,6 @@ def distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points,
 
 
 def most_sampled(clusters: int) -> int:
-    """How many distinct rows starts are compared on."""
     return max(SAMPLE, PER_CENTRE * clusters)
 
 
@@ -531,7 +507,6 @@ class LeastHashes(Struct, frozen=True):
 
     @property
     def sorted_points(self) -> Points:
-        """The same rows sorted, as those of a small table are."""
         order, _ = in_order(self.rows)
         return Points.of(self.rows[order], self.weights[order])
 
