@@ -125,15 +125,6 @@ class Bag(SingleStack, frozen=True, eq=False):
         return {self.bundles[0].name: whole}
 
 
-def turned(counts: np.ndarray) -> Twofold:
-    """Counts (columns x groups) as statistics, groups first.
-
-    The memory layout stays the same from counting to scoring: transposing a million cells takes as long as a pass. The
-    rounding errors are zeros that take no memory until something is added.
-    """
-    return Twofold(counts.T, np.zeros(counts.shape).T)
-
-
 class Plainly(Twofold):
     """Expected counts of a few blocks of rows, added in plain doubles: a dozen blocks lose next to no precision.
 
@@ -212,7 +203,10 @@ class Pending(Twofold):
     @property
     def whole(self) -> Twofold:
         if self._whole is None:
-            self._whole = turned(self.counted())
+            # The layout stays that of counting: transposing a million cells takes as long as a pass. The rounding
+            # errors are zeros that take no memory until something is added.
+            counts = self.counted()
+            self._whole = Twofold(counts.T, np.zeros(counts.shape).T)
         return self._whole
 
     @property

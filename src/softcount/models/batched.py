@@ -7,7 +7,7 @@ compare initialisations, of which EM continues the best in full precision.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -77,14 +77,12 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         found = {}
         for bundle in self.bundles:
             hyper, levels = self.imagined.of(bundle), per_level(bundle.family)
-            found[bundle.name] = (
-                hyper
-                if bundle.alone
-                else {
+            if not bundle.alone:
+                hyper = {
                     name: np.expand_dims(value, -2) if levels else value[..., None] if np.ndim(value) else value
                     for name, value in hyper.items()
                 }
-            )
+            found[bundle.name] = hyper
         return found
 
     @cached_property
@@ -227,51 +225,33 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     # -- sets
 
-    def together(self, sets: Sequence[Params]) -> Params:
-        bundles = {
+    def _each(self, work: Callable[..., np.ndarray], *sets: Params) -> Params:
+        """Arrays made by `work`, which takes the axis of the sets and the arrays of one name in each of `sets`."""
+        bundles: dict[Hashable, Own] = {
             x.name: {
-                part: np.stack([own.bundles[x.name][part] for own in sets], axis=_axis(x))
-                for part in sets[0].bundles[x.name]
+                part: work(_axis(x), *(own.bundles[x.name][part] for own in sets)) for part in sets[0].bundles[x.name]
             }
             for x in self.bundles
         }
         return Params(bundles, self.model.nodes.places)
 
+    def together(self, sets: Sequence[Params]) -> Params:
+        return self._each(lambda axis, *values: np.stack(values, axis=axis), *sets)
+
     def joined(self, one: Params, other: Params) -> Params:
-        bundles: dict[Hashable, Own] = {
-            x.name: {
-                part: np.concatenate([value, other.bundles[x.name][part]], axis=_axis(x))
-                for part, value in one.bundles[x.name].items()
-            }
-            for x in self.bundles
-        }
-        return Params(bundles, one.places)
+        return self._each(lambda axis, *values: np.concatenate(values, axis=axis), one, other)
 
     def some(self, params: Params, places: np.ndarray | int) -> Params:
         """Some of the sets; one of them without the axis of the sets."""
-        bundles: dict[Hashable, Own] = {
-            x.name: {part: value.take(places, axis=_axis(x)) for part, value in params.bundles[x.name].items()}
-            for x in self.bundles
-        }
-        return Params(bundles, params.places)
+        return self._each(lambda axis, value: value.take(places, axis=axis), params)
 
     def either(self, first: np.ndarray, one: Params, other: Params) -> Params:
         """The parameters of `one` for the sets where `first` is true, else those of `other`."""
-
-        def chosen(x: Bundle, part: str) -> np.ndarray:
-            value = one.bundles[x.name][part]
-            return np.where(first.reshape(-1, *[1] * (value.ndim - _axis(x) - 1)), value, other.bundles[x.name][part])
-
-        return Params(
-            {x.name: {part: chosen(x, part) for part in one.bundles[x.name]} for x in self.bundles}, one.places
-        )
+        return self._each(lambda axis, a, b: _choose_sets(first, a, b, axis), one, other)
 
     def chosen(self, first: np.ndarray, one: Statistics, other: Statistics) -> Statistics:
         """The statistics of `one` for the sets where `first` is true, else those of `other`."""
-        return {
-            x.name: np.where(first.reshape(-1, *[1] * (one[x.name].ndim - _axis(x) - 1)), one[x.name], other[x.name])
-            for x in self.bundles
-        }
+        return {x.name: _choose_sets(first, one[x.name], other[x.name], _axis(x)) for x in self.bundles}
 
     def some_statistics(self, stats: Statistics, places: np.ndarray) -> Statistics:
         return {x.name: stats[x.name].take(places, axis=_axis(x)) for x in self.bundles}
@@ -336,6 +316,10 @@ def shares_of(params: Params) -> np.ndarray:
     """(groups x sets): the share of every class in every set."""
     shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
     return shares
+
+
+def _choose_sets(first: np.ndarray, one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
+    return np.where(first.reshape(-1, *[1] * (one.ndim - axis - 1)), one, other)
 
 
 def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,8 @@ class Declared(Struct, frozen=True):
         ]
         most, schema = points_for(max(len(settled.classes), 1), len(counted)), settled.schema
         for place, spec in counted:
-            columns = (weighty(chunk.reals[:, place], chunk.weights) for chunk in chunks.here)
+            parts = ((chunk.reals[:, place], chunk.weights) for chunk in chunks.here)
+            columns = (column if weights is None else column[weights > 0] for column, weights in parts)
             schema = schema.with_field(replace(spec, points=CountedPoints.of(columns, most)))
         return replace(settled, schema=schema) if counted else settled
 
@@ -117,10 +119,6 @@ class Declared(Struct, frozen=True):
     @property
     def blocks(self) -> dict[tuple[Key, ...], Family]:
         return {key: family for key, family in self.families.items() if isinstance(key, tuple)}
-
-
-def weighty(column: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    return column if weights is None else column[weights > 0]
 
 
 def read_kinds(kinds: Any) -> Declared:
@@ -257,7 +255,7 @@ class DeclaredNet(Struct, frozen=True):
         for key, levels in self.hidden.items():
             if key in columns or key == self.target:
                 raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
-            known[key] = _level_node(key, _hidden_levels(key, levels))
+            known[key] = _hidden_node(key, levels)
         graph = self.graph if self.shape is None else self.shape(tuple(known))
         wanted = self._numbers_to_cut(known, graph)
         cuts = self._cuts(columns, wanted, chunks, schema, notes)
@@ -388,11 +386,11 @@ def _check_nodes(nodes: Sequence[Node]) -> None:
             )
 
 
-def _hidden_levels(key: Key, said: Any) -> tuple[object, ...]:
+def _hidden_node(key: Key, said: Any) -> Node:
     if isinstance(said, (int, np.integer)) and not isinstance(said, bool) and 0 < said <= MOST_LEVELS:
-        return tuple(range(int(said)))
+        return _level_node(key, tuple(range(int(said))))
     if isinstance(said, (list, tuple)) and said:
-        return tuple(said)
+        return _level_node(key, tuple(said))
     raise DataError(
         f"hidden: {key!r} has a number of levels (1 or more, at most {MOST_LEVELS:,}), their names, or 'auto', "
         f"not {said!r}."
@@ -458,12 +456,7 @@ def _weights(chunks: Sequence[Chunk]) -> np.ndarray:
 
 def refuse_too_large(graph: Graph, sizes: Sequence[int]) -> None:
     """Raise before a table is made that no machine holds."""
-    cells = []
-    for family in graph.families:
-        total = 1
-        for node in family:
-            total *= max(sizes[node], 1)
-        cells.append(total)
+    cells = [prod(max(sizes[node], 1) for node in family) for family in graph.families]
     if sum(cells) > MOST_PARAMETERS:
         most = max(range(len(cells)), key=cells.__getitem__)
         raise DataError(

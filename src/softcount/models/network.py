@@ -105,17 +105,6 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
     name: ClassVar[str] = "network"
 
     def __post_init__(self) -> None:
-        self._check_parents()
-        sizes = [len(levels_of(node) or (0,)) for node in self.each]
-        groups = [prod(sizes[parent] for parent in own) for own in self.graph.parents]
-        each = tuple(node.with_groups(own) for node, own in zip(self.each, groups, strict=True))
-        force_setattr(self, "each", each)
-
-    @cached_property
-    def nodes(self) -> Nodes:  # type: ignore[override]
-        return Nodes(self.each, frozenset(node.key for node in self.each if levels_of(node) is None))
-
-    def _check_parents(self) -> None:
         for place, own in enumerate(self.graph.parents):
             numbers = [self.each[parent] for parent in own if levels_of(self.each[parent]) is None]
             follows = tuple(node.key for node in numbers)
@@ -126,6 +115,14 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
                     f"{child!r} depends on {name!r}, which is a number. Cut it into levels "
                     f"({remedies.of_column('cut', name, 5)}), or turn the edge round."
                 )
+        sizes = [len(levels_of(node) or (0,)) for node in self.each]
+        groups = [prod(sizes[parent] for parent in own) for own in self.graph.parents]
+        each = tuple(node.with_groups(own) for node, own in zip(self.each, groups, strict=True))
+        force_setattr(self, "each", each)
+
+    @cached_property
+    def nodes(self) -> Nodes:  # type: ignore[override]
+        return Nodes(self.each, frozenset(node.key for node in self.each if levels_of(node) is None))
 
     # -- the discrete nodes, which are a network of their own, and the leaves that hang on them
 
@@ -396,13 +393,23 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return False
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
-        """Parameters counted from rows with filled-in hidden nodes, smoothed so that no level is impossible."""
+        """Parameters counted from rows with filled-in hidden nodes.
+
+        A share of every table is taken from the marginal of its node, smoothed so that no level is impossible.
+        """
         codes = ready.codes.copy()
         for node in reversed(self.discrete.order):
             if node in self.hidden:
                 codes[:, node] = _near_seeds(_surroundings(self, ready, codes, node), self.sizes[node], ready, rng)
         counts = self.nodes.stacked(self.seen(replace(ready, codes=codes)))
-        return smooth_tables(self, self.nodes.estimate(counts, imagined), counts, BLUR)
+        params, moved = self.nodes.estimate(counts, imagined), {}
+        for bundle in self.nodes.bundles:
+            own = params.bundles[bundle.name]
+            if "probability" in own:
+                marginal = np.maximum(counts.arrays[bundle.name].value.sum(axis=0), 0.0) + 0.5
+                marginal = marginal / marginal.sum(axis=-1, keepdims=True)
+                moved[bundle.name] = own | {"probability": (1 - BLUR) * own["probability"] + BLUR * marginal}
+        return params.replaced(moved)
 
     def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
         compiled = self.compile(params)
@@ -528,18 +535,6 @@ BLUR = 0.1
 """The share of every table of a start that is as if its parents did not matter."""
 ENOUGH_ROWS = 4096
 """Rows among which seeds are looked for."""
-
-
-def smooth_tables(model: Net, params: Params, counts: Counts, share: float) -> Params:
-    """The same parameters with a share of every table taken from the marginal of its node, smoothed over all levels."""
-    moved = {}
-    for bundle in model.nodes.bundles:
-        own = params.bundles[bundle.name]
-        if "probability" in own:
-            whole = np.maximum(counts.arrays[bundle.name].value.sum(axis=0), 0.0) + 0.5
-            whole = whole / whole.sum(axis=-1, keepdims=True)
-            moved[bundle.name] = own | {"probability": (1 - share) * own["probability"] + share * whole}
-    return params.replaced(moved)
 
 
 def _surroundings(model: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:

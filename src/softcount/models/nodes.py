@@ -131,8 +131,12 @@ class Imagined(Struct, frozen=True, eq=False, dict=True):
         if bundle.alone:
             return self.hypers[bundle.name]
         if bundle.name not in self._stacked:
-            hypers = [self.hypers[key] for key in bundle.keys]
-            self._stacked[bundle.name] = {part: _stack_hypers([hyper[part] for hyper in hypers]) for part in hypers[0]}
+            hypers, found = [self.hypers[key] for key in bundle.keys], {}
+            for name in hypers[0]:
+                # The axis of the columns is second to last for vectors per level, last for numbers.
+                parts = np.broadcast_arrays(*(hyper[name] for hyper in hypers))
+                found[name] = np.stack(parts, axis=-2 if parts[0].ndim else -1)
+            self._stacked[bundle.name] = found
         return self._stacked[bundle.name]
 
     def using(self, how: How) -> Imagined:
@@ -369,14 +373,6 @@ def best_evidence(node: Node, stats: Twofold) -> float:
 
     found = minimize_scalar(loss, bounds=(np.log(1e-4), np.log(1e4)), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x))
-
-
-def _stack_hypers(parts: list[np.ndarray]) -> np.ndarray:
-    """Hyperparameters of several columns on one axis: second to last for vectors per level, last for numbers."""
-    if {part.ndim for part in parts} == {0}:
-        return np.array(parts)
-    same = np.broadcast_arrays(*parts)
-    return np.stack(same, axis=-2) if same[0].ndim else np.stack(same, axis=-1)
 
 
 def refuse_scores(leaves: Iterable[Node], why: str) -> None:

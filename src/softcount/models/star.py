@@ -137,9 +137,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return [np.tile(log_shares, (TILE, 1)), *parts]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        joint = np.empty((rows.stop - rows.start, self.groups)) if out is None else out
-        for a in range(0, len(joint), TILE):
-            joint[a : a + TILE] = compiled[0][: len(joint) - a]
+        joint = _fill(compiled[0], rows, out)
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
             stack.score(rows_of(data, rows), part, joint)
         if any(stack.clamped for stack in self.stacks):
@@ -326,6 +324,14 @@ def _kind(bundle: Bundle) -> str:
     return bundle.family.stack if bundle.nodes[0].columns else "bag"
 
 
+def _fill(first: np.ndarray, rows: slice, out: np.ndarray | None) -> np.ndarray:
+    """(rows x groups) that begin with the same numbers in every row; `first` holds them for a tile of rows."""
+    joint = np.empty((rows.stop - rows.start, first.shape[1])) if out is None else out
+    for a in range(0, len(joint), TILE):
+        joint[a : a + TILE] = first[: len(joint) - a]
+    return joint
+
+
 def _weight_terms(terms: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return terms if weights is None else np.where(weights > 0, terms * weights, 0.0)
 
@@ -372,8 +378,7 @@ class LinearStar(Struct, frozen=True, eq=False):
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         """(rows x groups) the sum."""
-        joint = np.empty((rows.stop - rows.start, self.star.groups)) if out is None else out
-        joint[:] = self.bias
+        joint = _fill(compiled[0], rows, out)
         for stack, data, weights in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             here = rows_of(data, rows)
             for place, own in enumerate(weights):
@@ -428,9 +433,7 @@ class WeighedStar(Struct, frozen=True, eq=False):
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         """(rows x groups) the sum."""
-        joint = np.empty((rows.stop - rows.start, self.star.groups)) if out is None else out
-        for a in range(0, len(joint), TILE):
-            joint[a : a + TILE] = compiled[0][: len(joint) - a]
+        joint = _fill(compiled[0], rows, out)
         for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             here = rows_of(data, rows)
             if weights is None:

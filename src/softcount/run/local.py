@@ -103,29 +103,21 @@ class PoolRunner(InThisProcess):
         tasks = iter(tasks)
         head = list(islice(tasks, 2))
         with one_blas_thread():
-            yield from self._several(work, chain(head, tasks), len(head) < 2)
-
-    def _several(self, work: Callable[[Task], Result], tasks: Iterator[Task], alone: bool) -> Iterator[Result]:
-        if alone or self.n_jobs == 1:
-            yield from map(work, tasks)
-            return
-        if self._pool is None:
-            self._pool = self._new_pool()
-        yield from _ahead(self._pool, work, tasks, 2 * self.n_jobs)
-
-
-def _ahead(pool: Executor, work: Callable[[Task], Result], tasks: Iterator[Task], most: int) -> Iterator[Result]:
-    waiting: deque[Future[Result]] = deque()
-    try:
-        for task in tasks:
-            waiting.append(pool.submit(work, task))
-            if len(waiting) > most:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for future in waiting:
-            future.cancel()
+            if len(head) < 2 or self.n_jobs == 1:
+                yield from map(work, chain(head, tasks))
+                return
+            self._pool = self._pool or self._new_pool()
+            waiting: deque[Future[Result]] = deque()
+            try:
+                for task in chain(head, tasks):
+                    waiting.append(self._pool.submit(work, task))
+                    if len(waiting) > 2 * self.n_jobs:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
 
 def _libraries() -> Any:

@@ -122,8 +122,6 @@ class Spill:
             self._held += new
             return self.kept_elsewhere(part)
         if self._file is None:
-            import tempfile
-
             self._file = SpillFile(self.folder or tempfile.gettempdir(), self._known)
         return self._file.kept(part)
 
@@ -261,34 +259,23 @@ def arrays_in(part: Any) -> Iterator[np.ndarray]:
 
 def free_memory() -> int:
     """Bytes that this process may still take: of the machine, of its container, or of what it was allowed."""
-    found = [*_machine(), *_container(), *_allowed()]
-    return min(found, default=1 << 62)
-
-
-def _machine() -> Iterator[int]:
+    found = [1 << 62]
     with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("MemAvailable:"):
-                yield 1024 * int(line.split()[1])
-
-
-def _container() -> Iterator[int]:
+        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     for limit, taken in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
     ):
         with suppress(OSError, ValueError), open(limit, encoding="ascii") as most, open(taken, encoding="ascii") as now:
-            yield max(int(most.read()) - int(now.read()), 0)
-
-
-def _allowed() -> Iterator[int]:
+            found.append(max(int(most.read()) - int(now.read()), 0))
     with suppress(ImportError, OSError, ValueError, AttributeError):
         import resource
 
         soft = resource.getrlimit(resource.RLIMIT_AS)[0]
         if soft != resource.RLIM_INFINITY:
             with open("/proc/self/statm", encoding="ascii") as pages:
-                yield max(soft - int(pages.read().split()[0]) * mmap.PAGESIZE, 0)
+                found.append(max(soft - int(pages.read().split()[0]) * mmap.PAGESIZE, 0))
+    return min(found)
 
 
 # Rows of this process, in memory or in the on-disk cache.
@@ -377,18 +364,14 @@ def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -
     for part in parts:
         held.append(part)
         if rows and len(held) == 1 and spill.takes(rows * part.shape[1] * 8):
-            return _in_place(chain(held, parts), rows, part.shape[1])
+            cells, at = np.empty((rows, part.shape[1])), 0
+            for own in chain(held, parts):
+                cells[at : at + len(own)] = own
+                at += len(own)
+            return cells[:at]
         if rows or not spill.takes(part.nbytes):
             return _in_a_file(chain(held, parts), spill.folder or tempfile.gettempdir())
     return np.concatenate(held)
-
-
-def _in_place(parts: Iterator[np.ndarray], rows: int, columns: int) -> np.ndarray:
-    cells, at = np.empty((rows, columns)), 0
-    for part in parts:
-        cells[at : at + len(part)] = part
-        at += len(part)
-    return cells[:at]
 
 
 def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
@@ -397,7 +380,12 @@ def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
         try:
             with suppress(OSError):  # some systems keep the name of an open file
                 os.unlink(path)
-            rows, columns = _written(parts, handle)
+            rows = columns = at = 0
+            for part in parts:
+                raw, done = np.ascontiguousarray(part, np.float64).data.cast("B"), 0
+                while done < raw.nbytes:
+                    done += os.pwrite(handle, raw[done:], at + done)
+                at, rows, columns = at + raw.nbytes, rows + len(part), part.shape[1]
             # The map stays when the file is closed; the space is free again once nobody has the array.
             mapped = mmap.mmap(handle, rows * columns * 8)
         finally:
@@ -405,14 +393,3 @@ def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
     except OSError as error:
         raise refused(folder, error) from error
     return np.frombuffer(mapped, np.float64).reshape(rows, columns)
-
-
-def _written(parts: Iterator[np.ndarray], handle: int) -> tuple[int, int]:
-    rows = columns = at = 0
-    for part in parts:
-        raw = np.ascontiguousarray(part, np.float64).data.cast("B")
-        done = 0
-        while done < raw.nbytes:
-            done += os.pwrite(handle, raw[done:], at + done)
-        at, rows, columns = at + raw.nbytes, rows + len(part), part.shape[1]
-    return rows, columns

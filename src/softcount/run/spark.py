@@ -53,16 +53,17 @@ class SparkEngine(WorkersEngine):
     def __init__(self, session: Any) -> None:
         super().__init__()
         self.session = session
-        self._tables: dict[str, EncodedTable] = {}
+        self._tables: dict[str, FileTable | FrameTable] = {}
 
     def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
         name = job.reading.table
         with failing_in_a_line():
             if name in self._tables:
                 return self._tables[name].asked(job)
-            table = FrameTable(job, parts) if isinstance(parts, FrameParts) else FileTable(job, self.session, parts)
-            self._tables[name] = table
-            return table.read()
+            self._tables[name] = (
+                FrameTable(job, parts) if isinstance(parts, FrameParts) else FileTable(job, self.session, parts)
+            )
+            return self._tables[name].read()
 
     def forget(self, table: str) -> None:
         found = self._tables.pop(table, None)
@@ -79,21 +80,11 @@ class SparkEngine(WorkersEngine):
             self.forget(table)
 
 
-class EncodedTable:
-    """A table whose parts are on the disks of the hosts, and the persisted rows that know where."""
+class FileTable:
+    """Files that tasks read by themselves, also when a part was lost.
 
-    encoded: Any
-
-    def read(self) -> list[Any]:
-        """Encode the parts, and what was seen of each."""
-        raise NotImplementedError
-
-    def asked(self, job: PartJob) -> list[Any]:
-        raise NotImplementedError
-
-
-class FileTable(EncodedTable):
-    """Files that tasks read by themselves, also when a part was lost."""
+    The parts are on the disks of the hosts; the persisted rows `encoded` know where.
+    """
 
     def __init__(self, job: PartJob, session: Any, parts: Sequence[RowPart]) -> None:
         self.count, self._parts = len(parts), [pickle.dumps(part) for part in parts]
@@ -113,7 +104,7 @@ class FileTable(EncodedTable):
         return [found[number] for number in range(self.count)]
 
 
-class FrameTable(EncodedTable):
+class FrameTable:
     """A frame, all of whose rows Spark hands over once; afterwards only those of partitions that a host has lost."""
 
     def __init__(self, job: PartJob, parts: FrameParts) -> None:
