@@ -46,11 +46,11 @@ TRIES = 2
 """Pairs of seeds from which each class is split."""
 SPLIT_STOP = Stop(max_iter=8, tol=1e-4)
 LEAST_SHARE = 1e-3
-"""Of its heaviest row: lighter rows have no say in how a class is split."""
+"""Relative to its heaviest row: lighter rows do not take part when a class is split."""
 
 
 class Halves(Struct, frozen=True):
-    """A class in two: how much more probable its rows become, and each sketched row's share of the second half."""
+    """A class split in two: its gain, and each sketched row's share of the second half."""
 
     group: int
     gain: float
@@ -58,7 +58,7 @@ class Halves(Struct, frozen=True):
 
 
 def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed: int) -> list[Maker]:
-    """Starts with more classes: those that gain most by it are split; where one is enough, the second best as well."""
+    """Initial parameters with more classes: those that gain most are split; of one split, the second best as well."""
     ready = fitted.model.prepare(prepared.sketch.chunk, base=False)
     members = fitted.model.memberships(ready, fitted.model.compile(fitted.estimates))
     free = (_imagined_for(fitted.imagined, 1), _imagined_for(fitted.imagined, 2))
@@ -83,7 +83,7 @@ def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed
 
 
 def merged(fitted: Learned, groups: int) -> Maker:
-    """A start with fewer classes: again and again the two that lose least are made one."""
+    """Initial parameters with fewer classes: repeatedly the two classes that lose least are merged."""
     known, nodes = range(len(fitted.named or ())), fitted.model.nodes
     stacked = nodes.stacked(fitted.counts)
     met = [_alone(stacked, group) for group in range(fitted.n_groups)]
@@ -92,7 +92,7 @@ def merged(fitted: Learned, groups: int) -> Maker:
     heights: dict[tuple[int, int], float] = {}
 
     def height(first: int, second: int) -> float:
-        """The evidence of two classes' rows as one; of a class alone where both are the same."""
+        """The marginal likelihood of two classes' rows as one class."""
         if (first, second) not in heights:
             rows = met[first] if first == second else met[first] + met[second]
             heights[first, second] = leaves_evidence(fitted.model, imagined, fitted.estimates, rows)
@@ -115,7 +115,7 @@ def merged(fitted: Learned, groups: int) -> Maker:
 
 
 class Pair(Struct, frozen=True):
-    """One class and two, with what priors imagine of each, to see what splitting some rows would gain."""
+    """Models of one and of two classes with their priors, to measure the gain of a split."""
 
     one: ClassModel
     two: ClassModel
@@ -123,7 +123,7 @@ class Pair(Struct, frozen=True):
     runner: Runner
 
     def halves(self, rows: Sketch, rng: np.random.Generator) -> tuple[float, np.ndarray]:
-        """The gain in evidence of two classes over one for these rows alone, and memberships of the second."""
+        """The gain in marginal likelihood of two classes over one for these rows, and memberships of the second."""
         model, imagined = self.two, self.imagined[1]
         ready = model.prepare(rows.chunk, base=False)
         problem = Problem(model, imagined, [ready], self.runner)
@@ -146,7 +146,7 @@ class Pair(Struct, frozen=True):
 
 
 def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
-    """Every class with two different rows in its best two halves."""
+    """The best split of every class that has two different rows."""
     rng = np.random.default_rng(seed)
     for group in range(members.shape[1]):
         weights = members[:, group] * prepared.sketch.weights
@@ -159,7 +159,7 @@ def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) ->
 
 
 def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
-    """The same, all classes and tries raced side by side; a gain is the rise in probability less what it costs."""
+    """As `splits_of`, all classes and tries side by side; a gain is penalised as in BIC."""
     heavy = members.T * prepared.sketch.weights
     heavy = np.where(heavy > LEAST_SHARE * heavy.max(axis=1, keepdims=True), heavy, 0.0)
     split = np.flatnonzero((heavy > 0).sum(axis=1) > 1)
@@ -195,7 +195,6 @@ def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
 
 
 def _alone(counts: Counts, group: int) -> Counts:
-    """One class of counts by bundle."""
     arrays = {
         name: own[..., group : group + 1] if name == ROOT else own[group : group + 1]
         for name, own in counts.arrays.items()
@@ -208,27 +207,24 @@ def _alone(counts: Counts, group: int) -> Counts:
 CRITERIA = ("evidence", "bic", "icl", "cv")
 MOST_CLASSES = 32
 PATIENCE = 2
-"""Larger numbers tried in vain before the search ends."""
+"""Larger numbers without an improvement before the search ends."""
 TRIAL_STARTS = 3
-"""Fresh starts for each number while it is being chosen; neighbouring numbers give two or three more."""
+"""Initialisations for each number tried; neighbouring numbers give two or three more."""
 SMALL = 50_000
-"""Cells of a table up to which all rows are searched, and the number chosen gets all starts that were asked for."""
+"""Cells of a table up to which all rows are searched, and the chosen number gets all `n_init` initialisations."""
 LEAST_ROWS = 1.5
-"""A class of fewer rows is none: without this 2 of 11 tables of far clusters were given too many classes."""
+"""A class of fewer rows does not count: without this, 2 of 11 tables of far clusters got too many classes."""
 SMALL_TOL, LARGE_TOL = 1e-6, 1e-5
-"""While the number of classes is being chosen: of a large table numbers differ by thousands of nats."""
+"""Tolerances of trials: on a large table, numbers differ by thousands of nats."""
 SHORT, LONG = 40, 100
-"""Maps on a sample of a large table, and on all rows, while the number of classes is being chosen."""
+"""Steps of trials on a sample of a large table, and on all rows."""
 FOLDS = 5
 FINE = 8
-"""Of more than twice so many classes, one more or less is not told apart by the starts there is time for."""
+"""Beyond twice this many classes, the initialisations do not suffice to tell neighbouring numbers apart."""
 
 
 def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
-    """Numbers of classes, tried until the criterion gains no more; `chosen` and `plausible` are its models.
-
-    Numbers grow by about half while one of the last two brought something; then the gaps beside the best are filled.
-    """
+    """Search the number of classes; `NumberSearch.chosen` fits the best one."""
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
     if not isinstance(starts.init, str):
@@ -247,10 +243,9 @@ def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion
 
 
 def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
-    """The same search with columns that depend on each other within classes in blocks, and what to say if it is better.
+    """The same search with columns that are dependent within classes in blocks, and a note for the case that it wins.
 
-    None where there are no such columns. More and more classes are found for their sake:
-    breast cancer has 13 of independent columns and 5 of correlated ones.
+    None without such columns. Independent columns need more classes for them: 13 on breast cancer, 5 with blocks.
     """
     few = [search.fits[number] for number in sorted(search.fits) if number <= FEW_CLASSES]
     tried = (correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
@@ -330,7 +325,7 @@ class GroupSearch(Struct):
         self.exhausted = True
 
     def _numbers(self) -> Iterator[int]:
-        """Numbers grow by about half while one of the last two brought something; then the gaps beside the best."""
+        """Numbers grow by about half until two in a row bring nothing; then the gaps beside the best."""
         least = max(1, len(self.prepared.named or ()))
         for number in growing(least, max(least, min(MOST_CLASSES, self.most_groups()))):
             yield number
@@ -361,10 +356,10 @@ class NumberSearch(GroupSearch):
         return f"{getattr(self.trials[self.best], self.criterion):,.1f}"
 
     def far_ahead(self, other: NumberSearch) -> bool:
-        """Whether it is better than another that was broken off may still become.
+        """Whether this search is better than an unfinished one can still become.
 
-        Gains halve from number to number, about, so that all that are left gain no more than the last did: 974 of 1,187
-        nats on breast cancer, 314 of 376 on Titanic.
+        Gains about halve from number to number, so all further ones gain no more than the last did: 974 of 1,187 nats
+        on breast cancer, 314 of 376 on Titanic.
         """
         before = [other.trials[number].merit(self.criterion) for number in sorted(other.trials)]
         gain = max(before[-1] - before[-2], 0.0) if len(before) > 1 else np.inf
@@ -375,10 +370,10 @@ class NumberSearch(GroupSearch):
         return self
 
     def attempt(self, classes: int) -> None:
-        """Fit so many classes from fresh starts and from the fits of neighbouring numbers.
+        """Fit `classes` classes from new initialisations and from the fits of neighbouring numbers.
 
-        Of a large table a sample is fitted so, and of one with missing cells in blocks the rows without any. All rows
-        are then climbed once, from what that came to.
+        Of a large table a sample is fitted, of one with missing cells in blocks the complete rows; one run over all
+        rows follows.
         """
         starts, extra = self.few(classes), list(self.extra(classes))
         if self.small and self.complete is None:
@@ -396,16 +391,16 @@ class NumberSearch(GroupSearch):
 
     @property
     def small(self) -> bool:
-        """Whether all rows are searched: where their distinct ones are few, or there are few cells."""
+        """Whether all rows are searched: there are few cells, or few distinct rows."""
         rows = self.prepared.n_rows
         few = rows * max(1, len(self.prepared.one.schema.used)) <= SMALL
         return few or (self.prepared.sketch.whole and self.prepared.races)
 
     @property
     def complete(self) -> Sketch | None:
-        """The sketched rows that are complete in every block of numbers; None if all or too few of them are.
+        """The sketched rows without missing cells in blocks of numbers; None if all or too few are.
 
-        Starts are raced side by side on complete rows: 150 x 4 cells, 18 of them missing, took 20 s without this.
+        Complete rows can be raced side by side: 150 x 4 cells, 18 of them missing, took 20 s without this.
         """
         kept = self.prepared.kept
         if "complete" not in kept:
@@ -414,7 +409,7 @@ class NumberSearch(GroupSearch):
         return found
 
     def sample(self) -> Prepared:
-        """The sketched rows in place of the table, as heavy as all of its rows."""
+        """The sketched rows in place of the table, with its total weight."""
         rows = self.complete or self.prepared.sketch
         chunk = rows.as_heavy_as_the_table()
         kept = {**self.prepared.kept, "sketch": replace(rows, whole=True)}
@@ -422,12 +417,12 @@ class NumberSearch(GroupSearch):
         return replace(self.prepared, chunks=chunks, ready=chunks.made(self.prepared.one.prepare), kept=kept)
 
     def climbed(self, fitted: Learned, plan: Plan) -> Learned:
-        """All rows climbed from where a fit came to."""
+        """EM on all rows, from the parameters of a fit."""
         start = replace(self.starts, groups=fitted.n_groups, init=lambda model, imagined: fitted.estimates, n_init=1)
         return replace(fit_prepared(self.prepared, plan, start, self.runner), agreed=fitted.agreed)
 
     def rough_plan(self, most: int) -> Plan:
-        """How numbers of classes are tried: without the last digits, and with at most so many maps."""
+        """The plan of a trial: without the last digits, and with at most `most` steps."""
         plan = self.trial_plan(SMALL_TOL if self.small else LARGE_TOL, most)
         return replace(plan, stop=replace(plan.stop, finish=None, half_steps=False))
 
@@ -451,9 +446,10 @@ class NumberSearch(GroupSearch):
         return Trial(classes, height, size, short, short + 2 * undecided, evidence, cv, reached)
 
     def held_out(self, classes: int) -> float:
-        """Log-likelihood per row of rows held out: each fold is scored by a fit, from its own starts, to the others.
+        """Cross-validated log-likelihood per row, each fold with its own initialisations.
 
-        Climbing on from the fit to all rows costs less but knows them: on soybean it chose six classes, this one four.
+        Continuing from the fit to all rows costs less but has seen the fold: on soybean it chose six classes, this one
+        four.
         """
         chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
         split = self._split(chunks)
@@ -481,9 +477,9 @@ class NumberSearch(GroupSearch):
         return deal_repeats(split, chunks, weights, complete=True)
 
     def chosen(self) -> Learned:
-        """The best fit, climbed to the end, with the table of all that was tried.
+        """The best number fitted to the end, with the table of all trials.
 
-        What was climbed to its end is weighed again: if another number is better then, that one is climbed as well.
+        Its criteria are computed again then: if another number is better, that one is fitted to the end as well.
         """
         stop = replace(self.plan.stop, max_iter=0, finish=None) if self.interrupted else self.plan.stop
         ends: dict[int, Learned] = {}
@@ -500,7 +496,7 @@ class NumberSearch(GroupSearch):
         return replace(fitted, selection=tried, interrupted=stopped, notes=notes, undecided=undecided)
 
     def ended(self, fitted: Learned, plan: Plan) -> Learned:
-        """A fit climbed to its end; of a small table all starts that were asked for take part."""
+        """A fit continued to its end; on a small table with all `n_init` initialisations."""
         if self.interrupted or not self.small or self.complete is not None:
             return self.climbed(fitted, plan)
         starts = replace(self.starts, groups=fitted.n_groups)
@@ -523,7 +519,7 @@ class NumberSearch(GroupSearch):
         return notes
 
     def _many_classes_notes(self) -> list[str]:
-        """Why there are more classes than a person looks at, and how much of the gain a few of them have."""
+        """Why there are many classes, and how much of the gain a few of them have."""
         few = max((number for number in self.fits if 1 < number <= FEW_CLASSES), default=None)
         if self.best <= FEW_CLASSES or few is None or 1 not in self.trials:
             return []
@@ -540,7 +536,6 @@ class NumberSearch(GroupSearch):
 
 
 def disagreement(fitted: Learned) -> list[str]:
-    """That starts ended in different places, and what to do about it."""
     best, run = fitted.agreed or (0, 0)
     if best != 1 or run < 2 or fitted.n_groups < 2 or fitted.interrupted:
         return []
@@ -551,7 +546,7 @@ def disagreement(fitted: Learned) -> list[str]:
 
 
 def sound(fitted: Learned) -> np.ndarray:
-    """Which classes are some: with rows enough, and under `ml` no narrower than their columns can tell apart."""
+    """Which classes count: with enough rows, and under `ml` wider than the resolution of their columns."""
     model, imagined, counts = fitted.model, fitted.imagined, fitted.model.nodes.stacked(fitted.counts)
     enough: np.ndarray = sizes_of(counts) >= LEAST_ROWS
     if imagined.how != "ml":
@@ -562,7 +557,7 @@ def sound(fitted: Learned) -> np.ndarray:
 
 
 def growing(least: int, most: int) -> Iterator[int]:
-    """least, then 1, 2, 3, 4, 6, 8, 12, ... up to the most there may be."""
+    """least, then 1, 2, 3, 4, 6, 8, 12, ... up to `most`."""
     size, step = least, 1
     while size < most:
         yield size
@@ -572,7 +567,7 @@ def growing(least: int, most: int) -> Iterator[int]:
 
 
 def gap_beside(best: int, tried: list[int]) -> int | None:
-    """A number not tried yet between the best and its neighbours: the middle of the wider gap, if that is wide."""
+    """The middle of the wider gap between the best number and its tried neighbours; None if both are narrow."""
     place = tried.index(best)
     sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]
     low, high = max(sides, key=lambda side: side[1] - side[0], default=(best, best))
@@ -595,10 +590,10 @@ FEW = 2
 def fit_best_plan(
     table: Table, plans: Mapping[str, Plan], setting: str, starts: Starts, runner: Runner, criterion: str
 ) -> Learned:
-    """The mixture of the best plan, which says how the others did; of equals the first.
+    """The mixture of the best plan, with a note on the others; of equals the first.
 
-    They are named by what a setting may be. Numbers of classes are tried under each, as long as it may still be the
-    best, and only that is climbed to its end.
+    Plans are named by the values of `setting`. Each is tried as long as it may still be the best, and only that is
+    fitted to its end.
     """
     tried: dict[str, NumberSearch] = {}
     for name, plan in plans.items():

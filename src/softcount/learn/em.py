@@ -23,22 +23,22 @@ from softcount.run.local import one_blas_thread
 from softcount.run.progress import best_so_far
 
 MEMORY = 10
-"""Maps looked back on; with five, six latent classes of 3,000 rows took 276 maps in place of 169."""
+"""EM steps that the extrapolation uses; with five, six latent classes of 3,000 rows took 276 steps in place of 169."""
 RECENT = 20
-"""Maps whose slowness is remembered: right after a refused leap the next ones know little of it."""
+"""Steps whose slowness is remembered: right after a refused extrapolation the next ones know little of it."""
 NEGLIGIBLE = 1e-8
-"""Directions that the last maps hardly tell apart, in proportion, are left alone."""
+"""Relative singular value below which a direction is left out of the extrapolation."""
 MANY = 200_000
-"""Parameters from which on no leaps are tried, and the pace is told by a sample of them: tables of words.
+"""Parameters from which on nothing is extrapolated, and a sample of them measures the pace: tables of words.
 
-Remembering ten maps of a million parameters took 200 MB and longer than the maps. It gained nothing: documents are
-soon sure of their class, and 5,000 of them in 20 classes took 19 plain maps or 44 with leaps, in 20 clusters 36 or 38.
+Ten steps of a million parameters took 200 MB and longer than the steps, and gained nothing: 5,000 documents in 20
+classes took 19 plain steps or 44 with extrapolation.
 """
 SAMPLED = 50_000
 
 
 class Extrapolation:
-    """The last maps of a climb: where they lead, and how many times the next map's gain is still to come."""
+    """Anderson acceleration: where the last EM steps lead, and how much gain is still to come."""
 
     def __init__(self, problem: Problem) -> None:
         size = sum(x.groups * x.width * (1 if x.alone else len(x.nodes)) for x in problem.nodes.bundles)
@@ -77,7 +77,7 @@ class Extrapolation:
         self._far = min(1.0, self.longest * np.sqrt(square) / length) if length > 0 else 1.0
 
     def _where_to(self, weights: np.ndarray) -> np.ndarray:
-        """From here to where the maps would come to rest, if what the last ones did to the step goes on."""
+        """From here to the fixed point, if the steps go on to change as they did."""
         step = self._steps[-1]
         if len(self._points) < 2:
             return step
@@ -96,23 +96,22 @@ class Extrapolation:
         return self.coordinates.whole and uphill and bool(np.isfinite(self._heading).all())
 
     def gain_left(self, sure: float) -> float:
-        """The gain still to come, given what the next map is sure to gain; no telling while the steps still grow.
+        """The gain still to come, given that of the next step; infinite while the steps still grow.
 
-        In a direction where a map covers the share s of the way, the whole way gains 1 / s times as much.
+        In a direction where a step covers the share s of the way, the whole way gains 1 / s times as much.
         """
         return sure * max(self._slowness) if self._slowness and self._stretch > 0 and len(self._points) > 1 else np.inf
 
     def leap(self, like: Params) -> Params:
-        """Parameters where the maps are heading, not too many steps away."""
+        """The extrapolated parameters, not too many steps away."""
         return self.coordinates.params(self._points[-1] + self._far * self._heading, like)
 
     def taken(self) -> None:
-        """The leap was kept: the next may be longer."""
         if self._far < 1.0:
             self.longest *= 2.0
 
     def refused(self) -> None:
-        """Look back no further than here: the ground was not what the earlier maps made of it."""
+        """Forget all but the last step: the earlier ones misled."""
         self.longest = max(self.longest / 2.0, 2.0)
         for kept in (self._points, self._steps):
             while len(kept) > 1:
@@ -125,22 +124,22 @@ Watch = Callable[[int, float], None]
 Assignment = Literal["soft", "hard", "drawn"]
 ASSIGNMENTS = ("soft", "hard", "drawn")
 ROUNDING = 1e-12
-"""Relative change of the objective that is no change at all."""
+"""Relative change of the objective that counts as none."""
 NOISE = 1e-9
-"""Relative fall that is arithmetic: a covariance at its floor, 1e-6 of the columns', is known to ten digits."""
+"""Relative fall that is rounding: a covariance at its floor, 1e-6 of the columns', is known to ten digits."""
 NOTHING = 1e-14
-"""Sure gain of a map, in proportion, that is nothing but rounding."""
+"""Relative gain of a step that is nothing but rounding."""
 IN_A_ROW, AT_MOST = 2, 6
-"""Predictions below the tolerance before a climb stops: one can be a coincidence of the last steps."""
+"""Predictions below the tolerance before a run stops: one can be a coincidence of the last steps."""
 DEEPER = 1000.0
-"""How far below the tolerance a prediction ends the climb at once; near the top a leap gains two or three digits."""
+"""How far below the tolerance a prediction must be to count as certain; an extrapolation gains two or three digits."""
 
 
 class Stop(Struct, frozen=True):
-    """When to stop: after `max_iter` maps, or once the gain still to come is predicted to be below `tol`.
+    """When to stop: after `max_iter` steps, or once the predicted gain still to come is below `tol`.
 
-    `tol=0` takes plain maps, exactly `max_iter` of them. Hard assignment stops when a map gains nothing; drawn
-    assignment never stops early and ends at the best parameters it met. Both, and `half_steps`, take plain maps.
+    `tol=0` takes exactly `max_iter` plain steps. Hard assignment stops when a step gains nothing; drawn assignment
+    never stops early and ends at the best parameters it met. Both, and `half_steps`, take plain steps.
     """
 
     max_iter: int = 1000
@@ -168,10 +167,10 @@ class Stop(Struct, frozen=True):
 
 
 class Climb(Struct, frozen=True):
-    """Where EM came to: the parameters just scored, their expected counts, and the way there.
+    """The result of an EM run: the parameters just scored, their expected counts, and the trace.
 
-    The trace has the objective after every pass over the table; a leap that was not taken repeats the one before.
-    With `half_steps` it has the lower bound after every M-step in between.
+    The trace has the objective after every pass; a refused extrapolation repeats the one before. With `half_steps` it
+    has the lower bound after every M-step in between.
     """
 
     params: Params
@@ -190,7 +189,7 @@ class Climb(Struct, frozen=True):
 
     @property
     def size(self) -> float:
-        """What differences of the objective are measured by: its size free of the columns' units, at least 1."""
+        """The scale for differences of the objective: its size without the columns' units, at least 1."""
         return max(1.0, abs(self.objective - self.units))
 
     @property
@@ -208,7 +207,7 @@ class Assigning(Protocol):
 
 
 class ClimbState:
-    """One climb: where it is, and how it got there."""
+    """An EM run in progress."""
 
     params: Params
     counts: Counts
@@ -244,7 +243,7 @@ class ClimbState:
         self.problem.log.keep(facts, arrays | params_arrays(self.params) | ({} if ended else self.rule.memory()))
 
     def restore(self, facts: dict[str, Any], arrays: Arrays, like: Params) -> None:
-        """Go on from what `save` wrote; it takes one pass."""
+        """Continue from what `save` wrote; takes one pass."""
         self.params = params_from(arrays, like)
         self.counts, self.height = self.seen(self.params)
         self.trace, self.bounds = arrays["trace"].tolist(), arrays["bounds"].tolist()
@@ -258,7 +257,7 @@ class ClimbState:
             self.watch(place, reached)  # type: ignore[misc]
 
     def begin(self, params: Params) -> None:
-        """The first pass; rows that the start calls impossible are refused by name."""
+        """The first pass. A row that is impossible under the initial parameters raises an error that names it."""
         counts, height = self.seen(params)
         if np.isneginf(counts.log_likelihood):
             raise self.problem.impossible(params)
@@ -266,7 +265,7 @@ class ClimbState:
         self.arrive(params, counts, height)
 
     def seen(self, params: Params) -> tuple[Counts, float]:
-        """Expected counts and the objective at these parameters, wherever the climb is: a pass over the table."""
+        """Expected counts and the objective at these parameters; takes a pass."""
         counts = self.problem.expected(params, self.rule.assign(len(self.trace)))
         return counts, self.rule.likelihood(counts) + self.problem.log_prior(params)
 
@@ -275,13 +274,13 @@ class ClimbState:
         self.record(height)
 
     def record(self, height: float) -> None:
-        """One more pass was made; a climb that stays where it is repeats its height."""
+        """Append to the trace; a run that stays where it is repeats its objective."""
         self.trace.append(height)
         if self.watch is not None:
             self.watch(len(self.trace) - 1, height)
 
     def try_for(self, params: Params, least: float) -> bool:
-        """Go there if it is as high as that; a try in vain costs a pass."""
+        """Move if the objective there is at least `least`; takes a pass in any case."""
         counts, height = self.seen(params)
         if height >= least:
             self.arrive(params, counts, height)
@@ -290,8 +289,7 @@ class ClimbState:
         return False
 
     def go_to(self, params: Params) -> None:
-        """Go there unless it is lower. Where arithmetic has no more to tell, the climb stays; a fall that arithmetic
-        does not explain ends it."""
+        """Move unless the objective is lower. The run stays if the fall is rounding, and ends if it is not."""
         counts, height = self.seen(params)
         drop = (self.height - height) / max(1.0, abs(height))
         if drop <= ROUNDING:
@@ -304,10 +302,10 @@ class ClimbState:
 
 
 class Rule:
-    """Plain EM maps of soft memberships, as many as were asked for."""
+    """Plain EM with soft memberships, `max_iter` steps."""
 
     remembers = True
-    """Whether an EM run can go on from a checkpoint between two steps; one that cannot starts again."""
+    """Whether a run can continue from a checkpoint between two steps; otherwise it starts again."""
 
     def memory(self) -> Arrays:
         return {}
@@ -316,17 +314,17 @@ class Rule:
         """The inverse of `memory`."""
 
     def before(self, state: ClimbState) -> None:
-        """What comes before the first step."""
+        """Called once, before the first step."""
 
     def assign(self, turn: int) -> Assign | None:
-        """What makes memberships of posteriors in a pass; None leaves them as they are."""
+        """What turns posteriors into memberships in a pass; None leaves them soft."""
         return None
 
     def likelihood(self, counts: Counts) -> float:
         return counts.log_likelihood
 
     def step(self, state: ClimbState) -> None:
-        """One EM map, or a leap; or the end, where too little is left to gain."""
+        """One EM step or an extrapolated one; or the end, if too little is left to gain."""
         mapped = state.problem.estimate(state.counts)
         if not np.isfinite(state.height) or (state.stop.tol == 0 and not state.stop.half_steps):
             state.go_to(mapped)  # the prior may rule the start out; that first step says nothing of the pace
@@ -341,22 +339,22 @@ class Rule:
             state.go_to(mapped)
 
     def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
-        """Whether the climb has converged, given a map and the rise of the lower bound that it is sure to gain."""
+        """Whether the run has converged; `sure` is how much the next step raises the lower bound."""
         return False
 
     def leaped(self, state: ClimbState, mapped: Params, sure: float) -> bool:
-        """Whether the climb went further than the map, and has done so."""
+        """Whether an extrapolated step was taken in place of a plain one."""
         return False
 
 
 class Converging(Rule):
-    """Soft memberships until little is left to gain, by leaps where they are allowed."""
+    """Soft memberships until little is left to gain, with extrapolation if allowed."""
 
     def __init__(self, problem: Problem, leaping: bool) -> None:
         self.maps, self.leaping, self.calm = Extrapolation(problem), leaping, 0
 
     def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
-        """In proportion to an objective free of units: metres or miles alike."""
+        """Relative to the objective without units, so that metres and miles stop alike."""
         free = state.counts.log_likelihood - state.units
         self.maps.add_map(state.params, mapped)
         left = 0.0 if sure <= NOTHING * max(1.0, abs(free)) else self.maps.gain_left(sure)
@@ -364,7 +362,7 @@ class Converging(Rule):
         return self.calm >= (IN_A_ROW if state.stop.small(DEEPER * left, free) else AT_MOST)
 
     def leaped(self, state: ClimbState, mapped: Params, sure: float) -> bool:
-        """Go where the maps are heading, if that gains at least what the plain map is sure to."""
+        """Take the extrapolated step if it gains at least what the plain one is sure to gain."""
         if not (self.leaping and self.maps.ready):
             return False
         spare = NOTHING * max(1.0, abs(state.height))
@@ -383,7 +381,7 @@ class Converging(Rule):
 
 
 class HardAssignment(Rule):
-    """Every row wholly in its likeliest group, until no row moves."""
+    """Every row wholly in its most probable group, until no row moves."""
 
     def assign(self, turn: int) -> Assign:
         return hard
@@ -397,7 +395,7 @@ class HardAssignment(Rule):
 
 
 class DrawnAssignment(Rule):
-    """Every row wholly in a group drawn from its posterior, anew in every pass; the best parameters met are kept."""
+    """Every row wholly in a group drawn from its posterior in every pass; the best parameters met are kept."""
 
     remembers = False
 
@@ -417,7 +415,7 @@ class DrawnAssignment(Rule):
 
 
 def hard(members: np.ndarray, start: int) -> None:
-    """Every row wholly in its likeliest group, the lowest where several are; a row no group can have made in none."""
+    """Every row wholly in its most probable group, the first of equals; a row impossible in all groups is in none."""
     top = members.argmax(axis=1)
     some = members.max(axis=1, initial=0.0) > 0
     members[:] = 0.0
@@ -425,7 +423,7 @@ def hard(members: np.ndarray, start: int) -> None:
 
 
 class DrawnGroups(Struct, frozen=True):
-    """Every row wholly in one group drawn from its posterior; the draws depend on seed, turn and row alone."""
+    """Every row wholly in a group drawn from its posterior; draws depend on seed, turn and row only."""
 
     seed: int
     turn: int
@@ -449,11 +447,10 @@ def climb(
     watch: Watch | None = None,
     rng: np.random.Generator | None = None,
 ) -> Climb:
-    """Climb from `params` until nothing worth having is left to gain; interrupted, the best so far.
+    """Run EM from `params`; if interrupted, returns the best so far.
 
-    The objective is log-likelihood plus the prior's part; under hard assignment the likelihood is that of the rows
-    with their groups. It cannot fall; if rounding ever makes it fall, the climb ends at the best parameters met and
-    says by how much.
+    The objective is log-likelihood plus log prior; with hard assignment the likelihood is that of rows and their
+    groups. It cannot fall; if rounding makes it fall, the run ends at the best parameters met and says by how much.
     """
     stop = stop or Stop()
     seed = 0 if rng is None else int(rng.integers(2**62))
@@ -499,7 +496,7 @@ def _rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
 # Finishing with L-BFGS: where EM is slow, the gradient of the log-likelihood gives the last digits.
 
 NEAR = 1e-6
-"""Predicted gain, in proportion, from which on L-BFGS goes alone: far from the top it may climb another hill."""
+"""Relative predicted gain at which L-BFGS takes over from EM: farther away it may find another optimum."""
 CORRECTIONS = 20
 
 
@@ -508,7 +505,7 @@ class _OutOfMaps(Exception):
 
 
 class Finished(Converging):
-    """EM until it is near, then L-BFGS; the usual stopping rule has the last word on what comes out."""
+    """EM until it is near, then L-BFGS; the usual stopping rule decides at the end."""
 
     remembers = False
 
@@ -524,7 +521,7 @@ class Finished(Converging):
 
 
 def ascend(state: ClimbState) -> None:
-    """Climb by L-BFGS from where the climb is, every pass on record; ends at the best parameters met."""
+    """Run L-BFGS, with every pass in the trace; ends at the best parameters met."""
     from scipy.optimize import minimize
 
     problem, like, mass = state.problem, state.params, max(state.counts.rows, 1e-300)

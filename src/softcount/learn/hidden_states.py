@@ -52,14 +52,14 @@ from softcount.sequences import Sequences
 from softcount.table import Chunk, Settled, Table
 
 STAYING = (0.0, 0.8)
-"""Of a start's transitions, those that stay: nothing is known of half of the starts' habits, half are slow to move."""
+"""Shares of steps that stay in their state, for every other initialisation: no assumption, or slow to move."""
 FEW_SYMBOLS = 64
-"""Distinct steps up to which every other start shares them between states at random: of symbols none is nearest."""
+"""Distinct steps up to which every other initialisation assigns them to states at random."""
 FIRST_NAME, NEXT_NAME = "first", "transitions"
 
 
 class StateStarts(Struct, frozen=True):
-    """How many states, and where to start from: a word for how starts are drawn, or what makes the parameters."""
+    """How many states, and how to initialise: the name of a method, or a function that makes parameters."""
 
     states: int
     init: Any = "k-means++"
@@ -76,7 +76,7 @@ def drawn_state_start(
     seed: np.random.SeedSequence,
     number: int,
 ) -> Params:
-    """Parameters to climb from. Where states come in line, sequences are cut into as many stretches."""
+    """Initial parameters. If states come in line, sequences are cut into as many stretches."""
     rng = np.random.default_rng(seed)
     line = model.links.in_line()
     if line is not None:
@@ -95,7 +95,7 @@ def drawn_state_start(
 
 
 def transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.Generator) -> np.ndarray:
-    """(states x states) shares drawn around staying where one is; none where no step may go."""
+    """(states x states) random probabilities around staying; zero where no step may go."""
     states = len(nexts)
     found = np.zeros((states, states))
     for state, levels in enumerate(nexts):
@@ -105,7 +105,7 @@ def transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.G
 
 
 def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Generator) -> np.ndarray:
-    """(rows x states) memberships of sequences cut into a stretch for each state in turn, cuts drawn around even."""
+    """(rows x states) memberships of sequences cut into a stretch per state, of random lengths."""
     members = np.full((part.n_rows, states), (1 - NEAREST_SHARE) / states)
     cuts = np.cumsum(rng.dirichlet(np.full(states, 8.0)))[:-1]
     for begin, end in zip(part.borders[:-1], part.borders[1:], strict=True):
@@ -115,7 +115,7 @@ def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Genera
 
 
 class GivenStart(Struct, frozen=True):
-    """Parameters that the user wrote: `first`, `transitions`, and those of every column as in `params_`."""
+    """Parameters given by the user: `first`, `transitions`, and those of every column as in `params_`."""
 
     said: Mapping[Any, Any]
 
@@ -133,7 +133,7 @@ class GivenStart(Struct, frozen=True):
 
 
 def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """Shares that sum to one along the last axis; equal ones where nothing is said."""
+    """Probabilities that sum to one along the last axis; equal ones for None."""
     if said is None:
         return np.full(shape, 1.0 / shape[-1])
     try:
@@ -154,11 +154,11 @@ def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
 # Fitting hidden states: the best of several EM runs.
 
 Build = Callable[[ClassModel, int], StateModel]
-"""Makes a model of so many states, each of which shows what the columns of the given model say."""
+"""Makes a model of this many states; the given model describes the columns of one step."""
 MANY_PASSES = 64
-"""Passes over all steps, about: starts are not raced on distinct rows, and paths are compiled in any case."""
+"""Passes over all steps, about, which decides on compiled kernels: paths have no sketch."""
 GROUND = 65_536
-"""Steps up to which every start is climbed on all of them; of more, on a part."""
+"""Steps up to which every run uses all of them; of more, a part."""
 
 
 class StepRows(Struct, frozen=True, eq=False):
@@ -193,7 +193,6 @@ class StepRows(Struct, frozen=True, eq=False):
 
 
 def read_steps(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:
-    """The steps read, settled and encoded: what fits with any number of states share."""
     return retyping(table, lambda t: _read(sequences, t, plan, runner), runner, known_classes=False)
 
 
@@ -214,7 +213,7 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
 def fit_states(
     steps: StepRows, build: Build, plan: Plan, starts: StateStarts, runner: Runner, extra: Sequence[Params] = ()
 ) -> Learned:
-    """A chain of so many hidden states: several starts, the best kept; `extra` are starts beside those asked for."""
+    """Fit this many hidden states, the best of several initialisations; `extra` are further ones."""
     model = build(steps.one, starts.states)
     if steps.named is not None and len(steps.named) > model.states:
         raise DataError(
@@ -250,7 +249,7 @@ def fit_states(
 
 
 class StateTask(Struct, frozen=True, eq=False):
-    """What one fit is to find: so many states in these sequences, from these starts."""
+    """One fit: a number of states, from these initialisations."""
 
     steps: StepRows
     plan: Plan
@@ -274,7 +273,7 @@ class StateTask(Struct, frozen=True, eq=False):
         return found, imagined.using(self.plan.how)
 
     def imagined(self) -> Imagined:
-        """What priors imagine: of first states and transitions what a plain prior says, else one row of each."""
+        """Prior parameters. First states and transitions have a plain prior, or else that of one row."""
         prior = self.plan.prior
         plain = prior if isinstance(prior, (int, float, str)) else "row"
         own = {node.key: plain for node in self.model.nodes if not node.columns and node not in self.model.leaves}
@@ -298,7 +297,7 @@ class StateTask(Struct, frozen=True, eq=False):
         return [partial(draw, self.starts.init, seed, number) for number, seed in enumerate(seeds)]
 
     def _ground(self, problem: Problem) -> Problem:
-        """Where short runs go: on a part of long tables, spread over all of them, as heavy as the whole."""
+        """The rows for short runs: a part of a long table, spread over all of it, with its total weight."""
         if problem.n_rows <= GROUND:
             return problem
         parts = problem.rows.here
@@ -308,7 +307,7 @@ class StateTask(Struct, frozen=True, eq=False):
         return Problem(self.model, problem.imagined, [part.heavier(factor) for part in some], self.runner, False)
 
     def spoilt(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
-        """Whether some state is none: narrower than its columns can tell apart, or with too few steps."""
+        """Whether some state is narrower than the resolution of its columns, or has too few steps."""
         model: Any = self.model
         rows = as_rows(model.occupied(model.nodes.unstacked(counts)), self.steps.sequences.n_steps)
         narrow = spikes(model, params, imagined, counts) | starved(model, rows @ model.sharing, imagined.how)
@@ -324,7 +323,7 @@ TRIAL_MAPS = 100
 def fit_auto_states(
     steps: StepRows, build: Build, plan: Plan, starts: StateStarts, runner: Runner, criterion: str = "evidence"
 ) -> Learned:
-    """A chain of as many states as the criterion likes best; `selection` tells of all the numbers tried."""
+    """Fit the number of states with the best criterion; `selection` has all numbers tried."""
     if not isinstance(starts.init, str):
         raise DataError("init: a start from parameters or a model says how many states there are. Say so.")
     search = StateSearch(prepared=steps, plan=plan, starts=starts, runner=runner, criterion=criterion, build=build)
@@ -349,7 +348,7 @@ class StateSearch(GroupSearch, kw_only=True):
         self.trials[number] = weighed(self.fits[number])
 
     def chosen(self) -> Learned:
-        """The best number climbed to its end, from all starts and from what its trial came to."""
+        """The best number fitted to its end, from all initialisations and from its trial."""
         best = self.best
         stop = replace(self.plan.stop, max_iter=0) if self.interrupted else self.plan.stop
         starts = replace(self.starts, states=best)

@@ -23,12 +23,12 @@ from softcount.run.rows import Rows
 from softcount.table.chunk import Chunk
 
 SKETCH_ROWS = 4096
-"""Distinct rows that starts are drawn from; a larger table is sampled by a hash of each row's content."""
+"""Distinct rows that seeds are drawn from; a larger table is sampled by a hash of each row's content."""
 
 
 LARGEST = np.uint64(2**64 - 1)
 FEW_TIMES = 2
-"""So many times the rows of a sketch are told apart first, of those with the smallest hashes."""
+"""Multiple of the sketch that is searched for distinct rows first, among the smallest hashes."""
 
 
 class Sketch(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Sketch(Struct, frozen=True):
 
     @property
     def blank(self) -> np.ndarray:
-        """Rows that hold nothing at all: as far from all others as from none."""
+        """Rows without any value: they are equally far from all others."""
         cells = [self.present.sum(axis=1), *(np.diff(text.indptr) for text in self.texts)]
         return np.asarray(sum(cells) == 0)
 
@@ -62,8 +62,8 @@ class Sketch(Struct, frozen=True):
 
 
 class Measures(Struct, frozen=True):
-    """How numbers are compared, by their places: `logged` ones by their logarithms, each lot of those `in_one_unit` as
-    they are beside each other, all others in deviations of their own column."""
+    """How numbers are compared: `logged` columns by logarithms, each list `in_one_unit` as they are, all others in
+    standard deviations of their own column."""
 
     logged: Sequence[int] = ()
     in_one_unit: Sequence[Sequence[int]] = ()
@@ -73,10 +73,10 @@ AS_THEY_ARE = Measures()
 
 
 def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
-    """The table's distinct rows, or a sample of them that no order of rows can change.
+    """The table's distinct rows, or a sample of them that does not depend on the order of rows.
 
-    Rows of different known classes are distinct. Where
-    sparse blocks are `marked`, they are text, and their first column says whether there is a document.
+    Rows of different known classes are distinct. `marked` sparse blocks are text, whose first column says whether there
+    is a document.
     """
     if not isinstance(chunks, Sequence):
         return _sketched(chunks.total(light_rows), measures)
@@ -96,7 +96,7 @@ def _sketched(found: LightRows, measures: Measures) -> Sketch:
 
 
 class LightRows(Struct, frozen=True):
-    """The distinct rows of the smallest hashes among some, as bytes: of two sets of rows they add up to those of both.
+    """The distinct rows with the smallest hashes, as bytes; those of two sets of rows add up to those of both.
 
     `like` is a chunk of the same columns, `mass` the weight of all rows, and no row has a hash above `limit`.
     """
@@ -183,7 +183,7 @@ def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sk
 
 
 def _content_hash(chunk: Chunk) -> np.ndarray:
-    """A number for each row that depends on what its columns, blocks and label hold, and on nothing else."""
+    """A hash of each row's columns, blocks and label."""
     plain = chunk.reals.shape[1] + chunk.codes.shape[1] + chunk.wide.shape[1] == 0 and chunk.labels is None
     marks = np.zeros(chunk.n_rows, dtype=np.uint64) if plain else _hash(_as_bytes(chunk))
     with np.errstate(over="ignore"):
@@ -221,14 +221,13 @@ def _taken(chunks: Sequence[Chunk], rows: np.ndarray, weights: np.ndarray) -> Ch
 
 
 def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
-    """Roots of each row's relative counts: points of length one, or nothing where there are no counts."""
+    """Square roots of each row's relative counts: points of length one, or zeros without counts."""
     counts = bag[:, 1:] if marked else bag
     total = np.asarray(counts.sum(axis=1)).ravel()
     return (sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ counts).sqrt().tocsr()
 
 
 def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
-    """A number per row that depends on its counts alone."""
     with np.errstate(over="ignore"):
         cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
         cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
@@ -239,7 +238,7 @@ def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
 
 
 def _hash(rows: np.ndarray) -> np.ndarray:
-    """A number for each row that depends on its bytes alone, eight of them at a time."""
+    """A hash of each row's bytes, eight at a time."""
     octets = rows.view(np.uint8).reshape(len(rows), -1)
     short = -octets.shape[1] % 8
     words = (np.pad(octets, [(0, 0), (0, short)]) if short else octets).view(np.uint64)
@@ -269,7 +268,7 @@ def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
 
 
 def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised numbers beside level codes (compared as equal or not), and where they are present."""
+    """Standardised numbers and level codes (compared as equal or not), and where they are present."""
     reals = chunk.reals.copy()
     logged = list(measures.logged)
     reals[:, logged] = np.log(reals[:, logged])
@@ -295,10 +294,10 @@ def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarr
 
 
 def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
-    """(seeds x rows) squared distances of every row to some: standardised numbers, two for each level that differs.
+    """(seeds x rows) squared distances: of standardised numbers, and 2 for each level that differs.
 
-    Two texts are as far apart as they have words that the other has not: at most two.
-    Where either cell is missing the column adds its average, two, so that rows with holes are not close to all.
+    Texts are at most 2 apart. If either cell is missing the column adds its average, 2, so that rows with missing cells
+    are not close to all.
     """
     p = sketch.chunk.reals.shape[1]
     points, codes, here = sketch.points[:, :p], sketch.points[:, p:], sketch.present
@@ -326,9 +325,9 @@ def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
 
 
 def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
-    """The rows as points in a space where squared distance is that of `far_from`: a coordinate for every level.
+    """The rows as points whose squared distances are those of `far_from`: a coordinate for every level.
 
-    Of a column's levels, or a sparse block's words, only the commonest get one; a missing number is the average.
+    Only the most frequent levels and words get one; a missing number is the average.
     """
     p = sketch.chunk.reals.shape[1]
     codes = sketch.points[:, p:]
@@ -349,20 +348,18 @@ def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarr
 INITS = ("k-means++", "k-means", "random", "agglomerative")
 LLOYD_STEPS = 10
 LINKED_ROWS = 1000
-"""Rows that agglomerative starts link: all pairs of them are compared."""
+"""Rows that agglomerative initialisation links: all pairs of them are compared."""
 NEAREST_SHARE = 0.95
-"""Of a row, in the group it is nearest to: a little of the whole table in every group, so that no level starts at zero
-and no variance at nothing."""
+"""Membership of a row in its nearest group; the rest is spread, so that no level or variance starts at zero."""
 
 
 def seeds(
     sketch: Sketch, groups: int, rngs: Sequence[np.random.Generator], weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows drawn as seeds for several starts at once (k-means++), and (groups x starts x rows) distances to them.
+    """Rows drawn as seeds for several initialisations at once (k-means++), and (groups x starts x rows) distances.
 
-    Each is drawn with probability by its weight times its squared distance to the nearest of its start so far. The
-    first groups are those of known classes: a known row of each is its seed. With (starts x rows) `weights` every start
-    has its own, and nothing is known of classes.
+    Each is drawn in proportion to weight times squared distance to the nearest seed so far. The first groups are the
+    known classes, each seeded by a known row. With (starts x rows) `weights` labels are ignored.
     """
     labels, blank = sketch.chunk.labels if weights is None else None, sketch.blank
     heavy = sketch.weights if weights is None else weights
@@ -384,7 +381,7 @@ def seeds(
 
 
 def drawn_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-    """(groups x starts x rows) memberships to start from; rows of known class belong to it whatever was drawn."""
+    """(groups x starts x rows) initial memberships; rows of known class belong to it."""
     if init not in ("k-means++", "k-means"):
         one_by_one = [drawn_memberships(sketch, groups, init, rng) for rng in rngs]
         return np.ascontiguousarray(np.stack(one_by_one).transpose(2, 0, 1))
@@ -404,7 +401,7 @@ def nearest_members(far: np.ndarray) -> np.ndarray:
 
 
 def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
-    """Memberships to start from; rows of known class belong to it whatever was drawn."""
+    """(rows x groups) initial memberships; rows of known class belong to it."""
     if init not in INITS:
         words = ", ".join(repr(name) for name in INITS)
         raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
@@ -420,7 +417,7 @@ def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Gen
 
 
 def mostly(labels: np.ndarray, groups: int) -> np.ndarray:
-    """Memberships of rows with these labels, a little of each row in every group; unknown ones (-1) in all alike."""
+    """Mostly the labelled group, and a little of every other; rows labelled -1 equally in all."""
     members = np.full((len(labels), groups), (1 - NEAREST_SHARE) / groups)
     members[np.flatnonzero(labels >= 0), labels[labels >= 0]] += NEAREST_SHARE
     members[labels < 0] = 1.0 / groups
@@ -428,15 +425,17 @@ def mostly(labels: np.ndarray, groups: int) -> np.ndarray:
 
 
 def pinned(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
-    """The memberships, with rows of known class in it alone."""
+    """Set the memberships of rows of known class, in place."""
     if labels is not None:
         members[labels >= 0] = np.eye(members.shape[1])[labels[labels >= 0]]
     return members
 
 
 def moved_centres(sketch: Sketch, far: np.ndarray) -> np.ndarray:
-    """(groups x starts x rows) distances to seeds that a few steps of k-means have moved, but for a number that all
-    groups share; the distances `far` to the seeds tell where the steps begin."""
+    """(groups x starts x rows) distances to centres after a few k-means steps, up to a constant per row.
+
+    `far` are the distances to the seeds.
+    """
     points, weights = flat_points(sketch, np.arange(len(sketch.weights))), sketch.weights
     groups, starts, n = far.shape
     nearest = far.argmin(axis=0)
@@ -458,9 +457,9 @@ def _far(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
-    """Each row's cluster when the rows of a sample, joined two by two as Ward says, have become so many.
+    """Each row's cluster by Ward's method on a sample.
 
-    Rows outside the sample go to the nearest cluster's mean; clusters take the numbers of the known classes they hold.
+    Other rows go to the nearest cluster mean; clusters take the numbers of the known classes they hold.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.optimize import linear_sum_assignment
@@ -485,9 +484,9 @@ def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def mended_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Memberships without the bad groups, whose places are taken by halves of the largest of the others.
+    """Memberships without the `bad` groups, each replaced by half of the largest other group.
 
-    `joint` are the sketched rows' (rows x groups) logs of share times density.
+    `joint` are (rows x groups) logs of share times density of the sketched rows.
     """
     groups = joint.shape[1]
     if bad.all():
@@ -518,7 +517,7 @@ def members_counts(model: ClassModel, ready: Sequence[Any], memberships: np.ndar
 
 
 def open_counts(model: ClassModel, ready: Rows) -> Counts:
-    """Counts, by bundle, of every row, those of unknown class in all classes alike."""
+    """Counts by bundle of all rows, those of unknown class shared equally."""
     return model.gathered(ready.total(partial(_count_open, model)))
 
 
@@ -529,9 +528,9 @@ def _count_open(model: ClassModel, ready: Any) -> Counts:
 
 
 def entropy(seed: Any, log: Checkpoint | None = None) -> Any:
-    """What a `random_state` gives to draw from: a number, or None for something new each time.
+    """The entropy of a `random_state`: a number, or None for a new one each time.
 
-    Where nobody gave one, a fit that goes on draws by what it began with.
+    A fit that continues from a checkpoint uses the one it began with.
     """
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(0, 2**31 - 1))
@@ -545,7 +544,7 @@ def entropy(seed: Any, log: Checkpoint | None = None) -> Any:
 
 
 def twins(model: ClassModel, params: Params) -> np.ndarray:
-    """Which groups are copies of an earlier one in every column: EM keeps them alike for ever (a saddle)."""
+    """Which groups are copies of an earlier one in every column: EM never separates them (a saddle)."""
     rows = model.by_group(params)[:, 1:]  # whatever their shares
     found = np.zeros(len(rows), dtype=bool)
     for group in range(1, len(rows)):

@@ -50,22 +50,22 @@ from softcount.run.local import Runner
 from softcount.table import Table
 
 VERY_FEW_ROWS = 400
-"""Distinct rows that all tries of a start may add up to: a pass over so few costs the same for one try or ten."""
+"""Distinct rows times tries per initialisation: a pass over so few costs the same for one try or ten."""
 MOST_TRIES = 10
 SMALL_PRODUCTS, TINY_PRODUCTS = 2 * SMALL, 1 << 15
-"""Cells that a pass multiplies for a set, up to which a start is the best of three tries, or of five: in 30 searches
-for ten classes of iris with one covariance the mean was -172.1 with five, -172.9 with three."""
+"""Cells per set and pass up to which an initialisation is the best of three tries, or of five: in 30 searches for ten
+classes of iris with one covariance the mean was -172.1 with five, -172.9 with three."""
 MORE_SCOUTS = 5
 A_FEW_ROWS = 2.0
-"""Rows below which a group is none, whatever its columns."""
+"""Rows below which a group is degenerate, whatever its columns."""
 A_SMALL_SHARE = 0.1
-"""Of an equal share of the rows, below which a group is taken for what made a width narrow that all groups share."""
+"""Of an equal share of the rows: smaller groups are blamed if a width that all groups share is too narrow."""
 Maker = Callable[[ClassModel, Imagined], Params]
-"""Makes parameters to start from, in counting units."""
+"""Makes initial parameters, in counting units."""
 
 
 class Starts(Struct, frozen=True):
-    """How many groups, and where to start from."""
+    """How many groups, and how to initialise."""
 
     groups: int
     init: Any = "k-means++"
@@ -74,7 +74,7 @@ class Starts(Struct, frozen=True):
 
 
 def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Learned:
-    """A mixture: several starts, the best kept."""
+    """Fit a mixture, the best of several initialisations."""
     prepared = prepare(table, plan, runner)
     lift = weight_lift(prepared.chunks, plan.how)
     if lift == 1.0:
@@ -89,9 +89,9 @@ def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Lear
 def fit_prepared(
     prepared: Prepared, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Maker] = (), rough: bool = False
 ) -> Learned:
-    """A mixture of a table that has been read already; `extra` makes starts beside those that `starts` asks for.
+    """Fit a mixture to a prepared table; `extra` makes further initial parameters.
 
-    A `rough` one ends where its starts' race ended, without the last digits.
+    A `rough` fit ends where the race of its initialisations ended, without the last digits.
     """
     if prepared.named is not None and len(prepared.named) > starts.groups:
         raise DataError(
@@ -137,7 +137,7 @@ def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, 
 
 
 def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
-    """What the search for the best start met; what no number shows is a warning as well.
+    """Remarks on the search; those that no number shows are also warnings.
 
     Densities of columns that are all `rounded` have a bound.
     """
@@ -165,7 +165,7 @@ def _counted(n: int, noun: str) -> str:
 
 
 class Task(Struct, frozen=True, eq=False):
-    """What one fit is to find: so many groups in this table, from these starts."""
+    """One fit: a number of groups, from these initialisations."""
 
     prepared: Prepared
     plan: Plan
@@ -176,16 +176,17 @@ class Task(Struct, frozen=True, eq=False):
 
     @property
     def rounded(self) -> bool:
-        """Whether every column that has a width is rounded."""
+        """Whether every column with a width is rounded."""
         return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.spread_parameters)
 
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
         return as_rows(sizes, self.prepared.n_rows)
 
     def searched(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
-        """What the starts lead to. Priors look at the whole table, which any memberships add up to.
+        """Run the search. Priors are estimated from the whole table, to which any memberships add up.
 
-        An `"auto"` prior needs classes to choose by: one imagined row first, then the best evidence in what that found.
+        An `"auto"` prior needs classes: fit with one prior row first, then take the prior with the best marginal
+        likelihood.
         """
         model, plan = self.model, self.plan
         counts = self.whole_counts()
@@ -217,7 +218,7 @@ class Task(Struct, frozen=True, eq=False):
         return replace(counts, arrays={**counts.arrays, ROOT: shares})
 
     def best_of(self, imagined: Imagined, extra: Sequence[Maker], notes: list[str]) -> SearchResult:
-        """The best of all starts: short runs first where there are several, and nobody told EM how to go."""
+        """The best of all initialisations: short runs first if there are several and EM has no special rules."""
         asked = self.starts.n_init if isinstance(self.starts.init, str) else 1
         several = asked + len(extra) > 1 and self.model.groups > 1
         racing = several and self.plan.stop.tol > 0 and self.plan.stop.assign == "soft"
@@ -243,7 +244,7 @@ class Task(Struct, frozen=True, eq=False):
     def _together(
         self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker], notes: list[str]
     ) -> SearchResult | None:
-        """The best of all starts, raced side by side; None where that loses too many digits."""
+        """The best of all initialisations, run side by side; None if that loses too many digits."""
         rows = self.prepared.sketch
         ground = replace(table, ready=[], exact=rows.whole)
         scouts = min(max(VERY_FEW_ROWS // rows.chunk.n_rows, 1), MOST_TRIES)
@@ -276,9 +277,9 @@ class Task(Struct, frozen=True, eq=False):
         return found
 
     def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
-        """Which sets of parameters hold a group that is none.
+        """Which sets of parameters have a degenerate group.
 
-        Where all of them are as narrow as rounding lets them be, that is how the table is: pixels that are always dark.
+        If all of them are as narrow as rounding allows, the table is so: pixels that are always dark.
         """
         params, stats, rows = race.here, race.statistics, self.rows_in(race.statistics[ROOT][0, 0].T)
         bad = (race.many.spikes(params, stats) | starved(self.model, rows, imagined.how) | dead(rows)).any(axis=0)
@@ -288,7 +289,7 @@ class Task(Struct, frozen=True, eq=False):
         return np.asarray((race.many.spikes(params, stats, rounded=False) | alone).any(axis=0))
 
     def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:
-        """What priors imagine, given the whole table's counts; kept for other numbers of groups."""
+        """Prior parameters from the table's counts; kept for other numbers of groups."""
         model, plan = self.model, self.plan
         root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
         plain = {key: prior for key, prior in priors.items() if isinstance(prior, (int, float, str))}
@@ -303,7 +304,7 @@ class Task(Struct, frozen=True, eq=False):
         return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
 
     def ground(self, imagined: Imagined, table: Problem) -> Problem:
-        """Where short runs go: on the sketch if that saves half of the rows."""
+        """The rows for short runs: the sketch, if that saves half of the rows."""
         rows = self.prepared.sketch
         if 2 * rows.chunk.n_rows > table.n_rows:
             return table
@@ -314,13 +315,13 @@ class Task(Struct, frozen=True, eq=False):
         return bool(self.bad(imagined, params, counts).any())
 
     def bad(self, imagined: Imagined, params: Params, counts: Counts) -> np.ndarray:
-        """Which groups are none: spikes, groups with too few rows for their widths, groups with no rows."""
+        """Which groups are degenerate: spikes, too few rows for their widths, or no rows."""
         rows = self.rows_in(sizes(counts))
         hungry = starved(self.model, rows, imagined.how)
         return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(rows))
 
     def mended(self, imagined: Imagined, reached: Climb) -> Params:
-        """A start in which other groups take the rows of bad ones, which get half of the largest instead."""
+        """Initial parameters in which other groups take the rows of degenerate ones, which get half of the largest."""
         model, rows = self.model, self.prepared.sketch
         ready = model.prepare(rows.chunk, base=False)
         joint = model.score(ready, model.compile(reached.params), slice(0, ready.n_rows))
@@ -357,7 +358,7 @@ class Task(Struct, frozen=True, eq=False):
         return start_params(self.model, imagined, rows, members)
 
     def _given(self, imagined: Imagined, notes: list[str]) -> Params:
-        """The parameters that were given, or that what was given implies; groups that are alike nudged apart."""
+        """The user's initial parameters; groups that are copies of others are moved a little."""
         params = self._said(imagined)
         same = twins(self.model, params)
         if not same.any() or self.prepared.named is not None or self.plan.stop.tol == 0:

@@ -16,23 +16,22 @@ from softcount.models.nodes import Params
 from softcount.run.progress import best_so_far
 
 MEMORY = 6
-"""Maps looked back on."""
 RIDGE = 1e-10
-"""Of a direction's length squared: directions that the last maps hardly tell apart are left alone."""
+"""Added to the squared lengths of directions, so that nearly equal ones are left alone."""
 ROUNDING = 1e-11
 """Relative fall that is rounding of totals in one double."""
 NEAR = 1e-7
-"""Gain still to come, in proportion to the objective, below which a start has arrived."""
+"""Relative gain still to come below which a set has converged."""
 NOTHING = 1e-3
-"""Of that: a map that gains less is at rest, whatever its direction."""
+"""As a share of that: a step that gains less has converged, whatever its direction."""
 FADING = 0.9
-"""What is left, pass by pass, of how slow a set has been: after a refused leap the next ones know little."""
+"""Decay per pass of how slow a set has been: right after a refused extrapolation little is known."""
 OFTEN = 4
-"""Passes after which coordinates are weighed anew."""
+"""Passes after which the weights of coordinates are computed anew."""
 
 
 class Race:
-    """Sets of parameters on their way up: where each is, how it got there, and where it tries to go next."""
+    """EM on many sets of parameters at once, with Anderson acceleration per set."""
 
     statistics: Statistics
     here: Params
@@ -65,7 +64,7 @@ class Race:
         return len(self.heights)
 
     def run(self, passes: int, plain: bool = False) -> None:
-        """So many passes over the rows, or until every set has arrived; `plain` maps look neither back nor ahead."""
+        """At most `passes` passes, or until every set has converged; `plain` without extrapolation."""
         for _ in range(passes):
             if self.arrived.all():
                 return
@@ -97,7 +96,7 @@ class Race:
             self._look_ahead(params, fresh, higher)
 
     def _look_ahead(self, params: Params, fresh: Params, higher: np.ndarray) -> None:
-        """Take in the maps just made; rest where they hardly move, leap where they lead somewhere."""
+        """Update the extrapolation; mark converged sets and choose the next parameters."""
         points = self.many.vectors(params) if self._vectors is None else self._vectors
         ends = self.many.vectors(fresh)
         steps = ends - points
@@ -140,7 +139,7 @@ class Race:
             self._longest = np.where(ready & (far < 1.0), 2.0 * self._longest, self._longest)
 
     def _heading(self, steps: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """From here to where the maps would come to rest, and for which sets there is anything to tell it by."""
+        """From here to the fixed point, and which sets have steps enough to tell."""
         if not self._turns:
             return steps, np.zeros(self.sets, dtype=bool)
         both = np.array(self._known).T  # sets x differences
@@ -175,7 +174,7 @@ class Race:
             self.many = many.weighed(many.rows.weights[places])
 
     def join(self, params: Params, owners: np.ndarray) -> None:
-        """Further sets enter the race, which know nothing yet of the way."""
+        """Add sets without a history."""
         new = len(owners)
         self.here, self.mapped, self.upcoming = (
             self.many.joined(before, params) for before in (self.here, self.mapped, self.upcoming)
@@ -194,10 +193,7 @@ class Race:
         self._vectors = None
 
     def hopes(self, patience: float) -> np.ndarray:
-        """An objective that each set may still reach: so many times what its last four passes brought.
-
-        Of a set that has not made so many there is no telling.
-        """
+        """The objective that each set may still reach: `patience` times the gain of its last four passes."""
         before = self.traces[max(0, len(self.traces) - 5)]
         with np.errstate(invalid="ignore"):
             gain = np.where(self.arrived, 0.0, self.heights - before)
@@ -209,7 +205,7 @@ def _longer(values: np.ndarray, more: int, filled: float = 0.0) -> np.ndarray:
 
 
 def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """The highest set of every owner; of equals the first."""
+    """The best set of every owner; of equals the first."""
     order = np.lexsort([np.arange(len(owners)), -heights, owners])
     return np.sort(order[np.flatnonzero(np.diff(owners[order], prepend=-1))])
 
@@ -219,20 +215,20 @@ def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:
 STAGES = (9, 12, 16, 20, 25, 30, 38, 45, 60, 80, 100, 150, 200)
 """Passes after which sets are compared."""
 PATIENT, IMPATIENT = 40.0, 10.0
-"""Times what its last four passes brought that a set may lack to the best: of 24 fits 3 end lower with ten than with
-forty, and 3 lower with forty than with a thousand."""
+"""Times the gain of its last four passes by which a set may be behind the best: of 24 fits 3 end lower with ten than
+with forty, and 3 lower with forty than with a thousand."""
 COSTLY = 1 << 19
-"""Cells a set from which on a pass takes longer than waiting is worth."""
+"""Cells per set from which on a pass costs more than patience is worth."""
 ASTRAY = 1e-6
-"""Of an objective, by which one of plain doubles may differ from that with all digits."""
+"""Relative difference allowed between an objective in plain doubles and the exact one."""
 
 
 class RaceSearch(Search, frozen=False, eq=False):
-    """Starts on their way side by side. `spoilt_sets` says which sets of a race hold a group that is none, and
-    `mend_sets` makes other starts of such sets.
+    """Initialisations that are run side by side.
 
-    A `rough` search ends where the race does. With `one_each` only the best set of each start makes more than a few
-    passes.
+    `spoilt_sets` says which sets have a degenerate group, and `mend_sets` makes new parameters from such sets. A
+    `rough` search ends where the race does. With `one_each` only the best set of each initialisation makes more than a
+    few passes.
     """
 
     spoilt_sets: Callable[[Race], np.ndarray] = lambda race: np.zeros(race.sets, dtype=bool)
@@ -245,7 +241,10 @@ class RaceSearch(Search, frozen=False, eq=False):
     astray: bool = False
 
     def best(self, many: SideBySide, params: Params, owners: np.ndarray) -> SearchResult | None:
-        """Where the best of these sets leads; each belongs to a start, its owner. None where products lose too much."""
+        """The best of these sets; each belongs to an initialisation, its owner.
+
+        None if products lose too many digits.
+        """
         self.of = self.tried = int(owners.max()) + 1
         interrupted = False
         try:
@@ -268,7 +267,7 @@ class RaceSearch(Search, frozen=False, eq=False):
         return self.tried - len(owners_of(run for run in self.runs if not run.spoilt) | self.given_up)
 
     def _race_all(self, many: SideBySide, params: Params, owners: np.ndarray) -> None:
-        """Race until all have arrived or been given up; sound sets come first among the runs, spoilt ones follow."""
+        """Race until all have converged or are given up; sound sets come first among the runs."""
         race, most = Race(many, params, owners, self.plan.stop), self.plan.stop.max_iter + 1
         race.watch = self._tell
         try:
@@ -289,7 +288,7 @@ class RaceSearch(Search, frozen=False, eq=False):
             self.runs += self.spoilt_runs
 
     def _sort_out(self, race: Race) -> None:
-        """Take out of the race what is spoilt, has come to the same place as another, or has no hope."""
+        """Remove sets that are degenerate, equal to another, or too far behind."""
         bad = self.spoilt_sets(race)
         left, near = np.ones(race.sets, dtype=bool), as_near(race.mass)
         order = np.argsort(-race.heights, kind="stable").tolist()
@@ -332,7 +331,7 @@ class RaceSearch(Search, frozen=False, eq=False):
             watch(race.passes - 1, float(race.heights[place]))
 
     def _ended(self, best: StartRun, interrupted: bool) -> Climb:
-        """A race's objective must be that of all digits, which it is not where groups are far away and narrow."""
+        """The exact objective must confirm that of the race; it does not if groups are far apart and narrow."""
         reached, rough = best.reached, self.rough and best.problem.exact
         end = Search._ended(self, best, interrupted or rough)
         if best.problem is self.ground and self.ground.exact:

@@ -20,29 +20,32 @@ from softcount.models.nodes import Params
 from softcount.run.progress import best_so_far
 
 SHORT = 20
-"""Maps after which starts are first compared."""
+"""Steps after which runs are first compared."""
 LONGER = 100
 SCOUTS = 3
-"""Short runs for each start of a small table, of which the best goes on: one k-means++ start in five leads to the best
-of the five optima of gss82, so that one search of nine would miss it with ten starts of one run each."""
+"""Short runs for each initialisation of a small table, of which the best goes on.
+
+One k-means++ draw in five leads to the best of the five optima of gss82, so that one search of nine would miss it with
+ten single runs.
+"""
 FEW = 6
-"""Maps of each of those runs."""
+"""Steps of each of those runs."""
 SMALL = 200_000
-"""Rows x columns x groups up to which every start is climbed to its end."""
+"""Rows x columns x groups up to which every run is continued to its end."""
 FINALISTS = 3
-"""StartRuns on a sample of a large table that go on with all of its rows."""
+"""Runs on a sample of a large table that continue with all rows."""
 ALIKE = 5e-3
-"""Parameters that differ by less, in the columns' units, are on the way to the same place."""
+"""Parameters that differ by less, in the columns' units, lead to the same optimum."""
 
 Make = Callable[[], Params]
 Judge = Callable[[Params, Counts], bool]
-"""Whether parameters and their counts hold a group that is none."""
+"""Whether parameters and their counts have a degenerate group."""
 Mend = Callable[[Climb], Params]
-"""Another start from a climb that does."""
+"""New initial parameters from a run that has one."""
 
 
 class StartRun(Struct, frozen=True, eq=False):
-    """A climb on some rows, which starts came to it, and whether it holds a group that is none."""
+    """An EM run on some rows, the initialisations that led to it, and whether it has a degenerate group."""
 
     reached: Climb
     problem: Problem
@@ -54,18 +57,18 @@ class StartRun(Struct, frozen=True, eq=False):
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """A start that met a floor loses to any that did not."""
+        """A run that met a floor loses to any that did not."""
         return not self.spoilt, self.reached.objective
 
     @property
     def hope(self) -> float:
-        """An objective that the run may still reach: ten times what its last ten entries brought."""
+        """The objective that the run may still reach: ten times the gain of its last ten entries."""
         trace = self.reached.trace
         return trace[-1] + 10.0 * (trace[-1] - trace[max(0, len(trace) - 11)])
 
 
 class SearchResult(Struct, frozen=True, eq=False):
-    """The best climb, how many of how many starts led there, how many met a spike, and whether the best did."""
+    """The best run, how many of the `tried` initialisations agreed with it, and how many degenerated."""
 
     best: Climb
     agreed: int
@@ -76,9 +79,10 @@ class SearchResult(Struct, frozen=True, eq=False):
 
 
 class Search(Struct, eq=False):
-    """Starts on their way. `judge` says whether a climb is spoilt; `mend` makes another start of one that is.
+    """Runs from several initialisations.
 
-    Short runs go on `ground`, the whole `table` or a sample of its rows.
+    `judge` says whether a run is degenerate; `mend` makes new parameters from one that is. Short runs use `ground`: the
+    whole `table`, or a sample of its rows.
     """
 
     table: Problem
@@ -92,7 +96,7 @@ class Search(Struct, eq=False):
     tried: int = 0
 
     def best_of(self, starts: Sequence[Sequence[Make]]) -> SearchResult:
-        """Where the best of these starts leads; each start is the best of its own tries after a short run."""
+        """The best of these initialisations; each is the best of its own tries after a short run."""
         self.of = len(starts)
         interrupted = False
         try:
@@ -115,7 +119,7 @@ class Search(Struct, eq=False):
 
     @property
     def spiked(self) -> int:
-        """How many starts led to nothing but a spike."""
+        """How many initialisations led to degenerate runs only."""
         return self.tried - len(owners_of(run for run in self.runs if not run.spoilt))
 
     def _result(self, interrupted: bool) -> SearchResult:
@@ -126,7 +130,7 @@ class Search(Struct, eq=False):
         return SearchResult(reached, agreed, self.tried, self.spiked, best.spoilt, interrupted or reached.interrupted)
 
     def each_of(self, starts: Sequence[Sequence[Make]], rngs: Sequence[np.random.Generator]) -> SearchResult:
-        """The best of these starts, every one climbed to its end."""
+        """The best of these initialisations, every one run to its end."""
         self.of = len(starts)
         interrupted = False
         try:
@@ -152,14 +156,14 @@ class Search(Struct, eq=False):
             raise KeyboardInterrupt
 
     def _short(self, tries: Sequence[Make], number: int) -> StartRun:
-        """The first maps of a start: of several tries, only the best makes more than a few."""
+        """The first steps: of several tries, only the best makes more than a few."""
         if len(tries) == 1:
             return self._climbed(tries[0](), number, SHORT)
         run = best_run([self._climbed(make(), number, FEW) for make in tries])
         return run if run.reached.converged else self._climbed(run.reached.params, number, SHORT - run.maps, run)
 
     def _climbed(self, params: Params, number: int, maps: int, before: StartRun | None = None) -> StartRun:
-        """A run of so many maps from these parameters, joined to the one before on the same ground."""
+        """A run of `maps` further steps, joined to the one before."""
         ground, done = self.ground, 0 if before is None else before.maps
         most = min(done + maps, self.plan.stop.max_iter)
         stop = replace(self.plan.stop, max_iter=most - done, finish=None)
@@ -175,7 +179,7 @@ class Search(Struct, eq=False):
         return run
 
     def _enter(self, run: StartRun) -> None:
-        """Take a run among the others, or as further starts of one that has come to the same place."""
+        """Add a run, or merge it with one that has the same parameters up to the order of groups."""
         if run.spoilt and not run.mended and self.mend is not None:
             repaired = self._climbed(self.mend(run.reached), run.number, LONGER)
             run = replace(run if repaired.spoilt else repaired, owners=run.owners, mended=True)
@@ -189,7 +193,7 @@ class Search(Struct, eq=False):
         self.runs.append(run)
 
     def _go_on(self, limit: int) -> None:
-        """Climb on until every run worth it has made `limit` maps, the best first."""
+        """Continue, the best first, until every promising run has made `limit` steps."""
         limit = min(limit, self.plan.stop.max_iter)
         while (run := self._next(limit)) is not None:
             further = self._climbed(run.reached.params, run.number, limit - run.maps, run)
@@ -208,7 +212,7 @@ class Search(Struct, eq=False):
         return max(ready, key=lambda run: run.rank, default=None)
 
     def _finals(self) -> None:
-        """Go over from a sample to the whole table with the best few."""
+        """Continue from a sample to the whole table with the best few."""
         sampled = sorted(self.runs, key=lambda run: run.rank, reverse=True)
         self.runs, self.spare, self.ground = [], sampled[0], self.table
         for run in sampled[:FINALISTS]:
@@ -217,7 +221,7 @@ class Search(Struct, eq=False):
             self._go_on(self.plan.stop.max_iter)
 
     def _ended(self, best: StartRun, interrupted: bool) -> Climb:
-        """The best climb's end on the whole table, and its last digits where they were asked for."""
+        """The end of the best run on the whole table, finished by L-BFGS if asked for."""
         stop, table, reached = self.plan.stop, self.table, best.reached
         if best.problem is table and (stop.finish is None or interrupted):
             return reached
@@ -235,7 +239,7 @@ def owners_of(runs: Iterable[StartRun]) -> set[int]:
 
 
 def best_run(runs: Sequence[StartRun]) -> StartRun:
-    """The highest run; of those that differ by no more than rounding the first, so that no order of rows matters."""
+    """The best run; of those equal up to rounding the first, so that the order of rows does not matter."""
     top = max(runs, key=lambda run: run.rank)
     least = top.reached.objective - 1e-10 * top.reached.size
     equal = [run for run in runs if run.spoilt == top.spoilt and run.reached.objective >= least]
@@ -243,7 +247,7 @@ def best_run(runs: Sequence[StartRun]) -> StartRun:
 
 
 def as_near(rows: float) -> float:
-    """How far apart the objectives of so many rows may be where parameters are nearly the same."""
+    """How much the objectives may differ if parameters are nearly the same."""
     return max(0.05, 1e-4 * rows)
 
 
@@ -260,7 +264,7 @@ def alike(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def as_high(run: StartRun, best: StartRun) -> bool:
-    """Whether a run has reached what the best has."""
+    """Whether a run has reached the objective of the best."""
     if run.problem is not best.problem or run.spoilt != best.spoilt:
         return False
     return best.reached.objective - run.reached.objective <= 1e-3 + 1e-7 * best.reached.size
