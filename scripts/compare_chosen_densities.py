@@ -22,7 +22,7 @@ from softcount.errors import DataError
 from softcount.families import FAMILIES, Mixed
 from softcount.families.capabilities import facts_of_numbers
 from softcount.fit.classes import learn_model
-from softcount.learn.density_choice import Contest, decided, sampled
+from softcount.learn.density_choice import Contest, choose_families, sample_rows
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
@@ -92,9 +92,9 @@ TABLES: dict[str, Callable[[], Data]] = {
 def declared_as(name: str, table: Any, runner: Any) -> tuple[Any, Declared]:
     """Every column by one family, or as its rows choose; none narrower than the rounding."""
     if name == "auto":
-        table, plan = decided(table, Plan(read_kinds("auto")), runner)
+        table, plan = choose_families(table, Plan(read_kinds("auto")), runner)
         return table, plan.declared
-    rows, plans = sampled(table.chunks()), {x.key: x for x in table.plans}
+    rows, plans = sample_rows(table.chunks()), {x.key: x for x in table.plans}
     assert rows is not None
     found, family = {}, Mixed("normal", 2) if name == "mixed" else FAMILIES[name]()
     for spec in table.schema.used:

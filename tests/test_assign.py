@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from small_tables import fruit, mixture, refused
-from softcount.learn.em import DrawnGroups, hard
+from softcount.learn.em import DrawnGroups, assign_hard
 
 # The cost J after every assignment and update, from the worked example 11.
 COSTS = [
@@ -116,7 +116,7 @@ def test_drawn_assignment_takes_every_step_and_keeps_the_best() -> None:
 
 def test_ties_go_to_the_lowest_group_and_impossible_rows_to_none() -> None:
     members = np.array([[0.5, 0.5], [0.25, 0.75], [0.0, 0.0]])
-    hard(members, 0)
+    assign_hard(members, 0)
     assert members.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
 
 

@@ -20,7 +20,16 @@ from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted import Fitted
 from softcount.learn import choose
-from softcount.learn.choose import FOLDS, MOST_CLASSES, PATIENCE, NumberSearch, growing, grown, merged, searched
+from softcount.learn.choose import (
+    FOLDS,
+    MOST_CLASSES,
+    PATIENCE,
+    NumberSearch,
+    growing,
+    merge_classes,
+    search_classes,
+    split_classes,
+)
 from softcount.learn.em import Stop
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import prepare
@@ -58,7 +67,7 @@ def auto(frame: Any, kinds: Any = KINDS, criterion: str = "evidence", jobs: int 
     table = open_table(frame, kinds=declared.forced, **how)
     plan = Plan(declared=declared, stop=Stop(accelerate=True), **{"prior": "row", **settings})
     with Threads(jobs) as threads:
-        return Fitted.of(searched(table, plan, starts, threads, criterion).chosen())
+        return Fitted.of(search_classes(table, plan, starts, threads, criterion).chosen())
 
 
 def by_kind(model: Fitted, frame: pd.DataFrame, kind: np.ndarray) -> np.ndarray:
@@ -278,14 +287,14 @@ def test_the_class_that_is_two_is_split() -> None:
     prepared, two, _ = neighbour(2)
     _, three, _ = neighbour(3)
     with Threads(1) as threads:
-        start = grown(prepared, two, 3, threads, seed=0)[0](three.model, three.imagined)
+        start = split_classes(prepared, two, 3, threads, seed=0)[0](three.model, three.imagined)
     np.testing.assert_allclose(means(start), means(three.estimates), atol=0.15 * np.ptp(means(three.estimates)))
 
 
 def test_the_halves_of_one_class_are_made_one() -> None:
     _, four, _ = neighbour(4)
     _, three, _ = neighbour(3)
-    start = merged(four, 3)(three.model, three.imagined)
+    start = merge_classes(four, 3)(three.model, three.imagined)
     np.testing.assert_allclose(means(start), means(three.estimates), atol=0.05 * np.ptp(means(three.estimates)))
 
 

@@ -11,7 +11,7 @@ import pytest
 import softcount as sc
 from small_tables import fruit, mixture
 from softcount.families import Multinormal
-from softcount.learn.em import Stop, climb
+from softcount.learn.em import Stop, run_em
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
 from worked.test_06_candy import START, TABLE, TIMES
@@ -137,7 +137,7 @@ def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
     with Threads(1) as threads:
         ready = prepare(open_table(frame, kinds=dict(plan.declared.forced)), plan, threads).ready
         problem, stop = Problem(fitted.model, fitted.imagined, ready, threads), Stop(50, 1e-12)
-        whole, cut = (climb(problem, fitted.estimates, stop, watch) for watch in (None, Stopped(4)))
+        whole, cut = (run_em(problem, fitted.estimates, stop, watch) for watch in (None, Stopped(4)))
     assert cut.interrupted and not cut.converged and not whole.interrupted
     assert cut.trace == whole.trace[: len(cut.trace)] and len(cut.trace) == 5
     assert cut.objective == cut.trace[-1]

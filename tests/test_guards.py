@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softcount.families import Multinormal
-from softcount.learn.em import Climb, ClimbState, Converging, Stop
+from softcount.learn.em import Converging, EMRun, EMState, Stop
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import Prepared, prepare, sizes, starved
 from softcount.learn.search import StartRun, best_run
@@ -62,7 +62,7 @@ def test_a_leap_that_gains_less_than_the_map_is_sure_to_is_refused(share: float,
     priors = {ROOT: 0.0, **priors_of(0.0, model.leaves, "row")}
     problem = Problem(model, Imagined(model.nodes.hypers(model.nodes.unstacked(counts), priors), "ml"), found.ready)
     rule = Converging(problem, leaping=True)
-    state = ClimbState(problem, Stop(), rule)
+    state = EMState(problem, Stop(), rule)
     state.begin(problem.estimate(counts))
     mapped, before = problem.estimate(state.counts), state.height
     sure = problem.bound(state.counts, mapped) - problem.bound(state.counts, state.params)
@@ -99,7 +99,7 @@ def test_a_group_is_starved_where_its_covariance_cannot_be_one(columns: int, sha
 
 def test_of_equal_starts_the_first_is_kept() -> None:
     def run(number: int, height: float) -> StartRun:
-        climb = Climb(params=None, counts=None, trace=[height], converged=True)  # type: ignore[arg-type]
+        climb = EMRun(params=None, counts=None, trace=[height], converged=True)  # type: ignore[arg-type]
         return StartRun(climb, None, number, 1)  # type: ignore[arg-type]
 
     rounding = 1e-12 * 1234.5

@@ -10,7 +10,7 @@ import pytest
 
 from small_tables import fruit
 from softcount.evaluate.scores import cross_validate
-from softcount.learn.choose import searched
+from softcount.learn.choose import search_classes
 from softcount.learn.em import Stop
 from softcount.learn.known_classes import fit_labelled
 from softcount.learn.mixture import Starts, fit_groups
@@ -72,7 +72,7 @@ def drawn(runner: Runner) -> Learned:
 def chosen(runner: Runner) -> Learned:
     kinds = {"size": "normal", "visits": "poisson"}
     table, plan = opened(labels=False, stop=Stop(10, 1e-3, accelerate=True), kinds=kinds)
-    return searched(table, plan, Starts(1, n_init=1, seed=0), runner, "bic").chosen()
+    return search_classes(table, plan, Starts(1, n_init=1, seed=0), runner, "bic").chosen()
 
 
 def opened(labels: bool, stop: Stop | None = None, kinds: Any = None) -> tuple[Table, Plan]:

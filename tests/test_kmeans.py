@@ -563,7 +563,7 @@ def test_after_the_exchange_no_single_row_can_lower_the_cost(shape, clusters):
     X, weights = rng.normal(size=shape), rng.integers(1, 4, shape[0]).astype(float)
     few = FewRows.of(Points.of(X, weights), unit=False)
     before = descend_together(few, X[None, :clusters], 300)[0]
-    after = fit.exchanged(few, before, fit.LAST_SWEEPS)
+    after = fit.exchange_rows(few, before, fit.LAST_SWEEPS)
     assert after.cost < before.cost
     means = oracle.means(X, weights, after.labels, after.centres)
     np.testing.assert_allclose(after.centres, means, atol=1e-12)
@@ -582,7 +582,7 @@ def test_a_centre_is_moved_to_where_the_cost_falls_most():
     few = FewRows.of(Points.of(X, None), unit=False)
     stuck = descend_together(few, np.array([[[-0.1, 0.0], [0.1, 0.0], [10.0, 5.0]]]), 300)[0]
     assert len({*stuck.labels[40:].tolist()}) == 1
-    found = fit.moved_elsewhere(few, stuck, np.random.default_rng(0), 300)
+    found = fit.move_centres(few, stuck, np.random.default_rng(0), 300)
     assert agree(found.labels, np.repeat([0, 1, 2], 40))
 
 

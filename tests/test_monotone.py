@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, Multinormal, Normal
-from softcount.learn.em import Climb, Stop, climb
+from softcount.learn.em import EMRun, Stop, run_em
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import prepare
 from softcount.learn.settings import Plan
@@ -127,7 +127,7 @@ MAPS = {name: FEWER if name in SLOW else STEPS for name in MAKERS}
 PRIORS: dict[str, tuple[Any, ...]] = {"ml": (0.0,), "map": (1.0, 2.0), "mean": ("row", 1.0, 0.25)}
 
 
-def climbed(rng: np.random.Generator, make: Maker, groups: int, scale: float, stop: Stop) -> Climb:
+def climbed(rng: np.random.Generator, make: Maker, groups: int, scale: float, stop: Stop) -> EMRun:
     """One climb from random memberships, or from one row to a group."""
     how = ("ml", "map", "mean")[int(rng.integers(3))]
     prior = PRIORS[how][int(rng.integers(len(PRIORS[how])))]
@@ -143,10 +143,10 @@ def climbed(rng: np.random.Generator, make: Maker, groups: int, scale: float, st
         priors = {ROOT: prior, **priors_of(prior, star.leaves, "row")}
         imagined = Imagined(star.nodes.hypers(star.nodes.unstacked(found), priors), how)  # type: ignore[arg-type]
         problem = Problem(star, imagined, prepared.ready, threads)
-        return climb(problem, problem.estimate(found), stop)
+        return run_em(problem, problem.estimate(found), stop)
 
 
-def falls(way: Climb) -> float:
+def falls(way: EMRun) -> float:
     """The largest fall of the objective, in proportion."""
     heights = np.array(way.trace)
     heights = heights[np.isfinite(heights)]

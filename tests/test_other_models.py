@@ -20,7 +20,7 @@ from softcount.core.twofold import Twofold
 from softcount.families import Categorical, Setting
 from softcount.files.archive import read
 from softcount.files.model_file import load_model, save_model
-from softcount.learn.em import Stop, climb
+from softcount.learn.em import Stop, run_em
 from softcount.learn.record import Learned
 from softcount.learn.search import Search
 from softcount.learn.settings import Plan
@@ -239,7 +239,7 @@ def test_the_chain_says_what_every_path_of_states_says() -> None:
 @pytest.mark.parametrize("how", ["ml", "mean"])
 def test_leaps_come_to_the_same_top_in_fewer_maps_and_never_fall(kind: str, how: str) -> None:
     problem = problem_of(kind, how)
-    plain, leaping = (climb(problem, start(problem, 2), Stop(3000, 1e-12, accelerate=leap)) for leap in (False, True))
+    plain, leaping = (run_em(problem, start(problem, 2), Stop(3000, 1e-12, accelerate=leap)) for leap in (False, True))
     assert plain.converged and leaping.converged and leaping.fell == 0
     assert (np.diff(leaping.trace) >= -1e-12 * abs(leaping.trace[-1])).all()
     assert leaping.trace[-1] == pytest.approx(plain.trace[-1], rel=1e-10)
@@ -253,7 +253,7 @@ def test_leaps_come_to_the_same_top_in_fewer_maps_and_never_fall(kind: str, how:
 def test_several_starts_are_searched_and_agree(kind: str) -> None:
     problem = problem_of(kind)
     found = Search(problem, problem, Plan(stop=Stop(2000, 1e-10, accelerate=True))).best_of(list(starts(problem, 5)))
-    alone = [climb(problem, start(problem, seed), Stop(2000, 1e-10, accelerate=True)) for seed in range(5)]
+    alone = [run_em(problem, start(problem, seed), Stop(2000, 1e-10, accelerate=True)) for seed in range(5)]
     assert found.tried == 5 and found.best.converged
     assert found.best.objective >= max(one.objective for one in alone) - 1e-6
     assert found.agreed == sum(one.objective >= found.best.objective - 1e-3 for one in alone)
@@ -262,7 +262,7 @@ def test_several_starts_are_searched_and_agree(kind: str) -> None:
 @every_kind
 def test_they_are_saved_and_loaded(kind: str, tmp_path: Path) -> None:
     problem = problem_of(kind)
-    end = climb(problem, start(problem, 2), Stop(500, 1e-10, accelerate=True))
+    end = run_em(problem, start(problem, 2), Stop(500, 1e-10, accelerate=True))
     counts = problem.nodes.unstacked(end.counts)
     learned: Any = Learned(problem.model, end.params, counts, problem.imagined, trace=end.trace)  # type: ignore[arg-type]
     save_model(learned, tmp_path / "other.sc")

@@ -14,7 +14,7 @@ import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
-from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, Sketch, far_from, linked, seeds, sketch
+from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, Sketch, far_from, link_rows, seeds, sketch
 from softcount.learn.mixture import Starts, fit_groups, fit_prepared
 from softcount.learn.prepare import prepare
 from softcount.learn.settings import Plan
@@ -138,7 +138,7 @@ def test_mixed_columns_with_holes_can_be_drawn_from(init: str) -> None:
 
 def test_ward_joins_what_is_near() -> None:
     rows = sketch([chunk_of(blobs(20))])
-    clusters = linked(rows, 3, np.random.default_rng(0))
+    clusters = link_rows(rows, 3, np.random.default_rng(0))
     assert sorted(np.bincount(clusters)) == [20, 20, 20]
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from contract.examples import EXAMPLES, Example, every_climb
 from contract.models import memberships
-from softcount.learn.em import Stop, climb
-from softcount.learn.initialise import drawn_memberships, drawn_together, start_params
+from softcount.learn.em import Stop, run_em
+from softcount.learn.initialise import draw_members_together, draw_memberships, start_params
 from softcount.learn.mixture import Starts, Task
 from softcount.learn.prepare import prepare
 from softcount.learn.race import Race
@@ -39,13 +39,13 @@ def case(example: Example, how: Any, weights: Any = None) -> tuple[Task, Imagine
         prepared = prepare(table, plan, threads)
         task = Task(prepared, plan, Starts(2, n_init=SETS, seed=0), threads, prepared.model(2))
         one_step = replace(task, plan=replace(plan, stop=Stop(max_iter=1)), starts=Starts(2, n_init=1, seed=0))
-        return task, one_step.searched(())[1]
+        return task, one_step.search(())[1]
 
 
 def sets_of(task: Task, imagined: Imagined) -> list[Params]:
     """Parameters that drawn memberships imply, of which no two sets are alike."""
     rows, rng = task.prepared.sketch, np.random.default_rng(0)
-    members = [drawn_memberships(rows, 2, "random", rng) for _ in range(SETS)]
+    members = [draw_memberships(rows, 2, "random", rng) for _ in range(SETS)]
     return [start_params(task.model, imagined, rows, own) for own in members]
 
 
@@ -69,7 +69,7 @@ def test_sets_climb_as_each_does_alone(example: Example, how: Any, weighed: bool
         stats, heights = many.expected(params)
         params = many.estimate(stats)
     for place, start in enumerate(alone):
-        reached = climb(by_itself(task, imagined), start, Stop(max_iter=3, tol=0.0))
+        reached = run_em(by_itself(task, imagined), start, Stop(max_iter=3, tol=0.0))
         assert heights[place] == pytest.approx(reached.trace[-1], rel=1e-9, abs=1e-9)
         counts = many.counts(stats, place)
         for name, own in reached.counts.arrays.items():
@@ -114,7 +114,7 @@ def two_blobs() -> tuple[SideBySide, list[Params]]:
     with Threads(1) as threads:
         prepared = prepare(table, plan, threads)
         task = Task(prepared, plan, Starts(2, n_init=SETS, seed=0), threads, prepared.model(2))
-        imagined = task.searched(())[1]
+        imagined = task.search(())[1]
     many = prepared.side_by_side(task.model, imagined)
     assert many is not None
     return many, sets_of(task, imagined)
@@ -167,9 +167,9 @@ def test_starts_drawn_together_are_those_drawn_one_by_one(init: str, known: bool
     with Threads(1) as threads:
         rows = prepare(open_table(frame, labels=labels), plan, threads).sketch
     rngs = [[np.random.default_rng(seed) for seed in range(5)] for _ in "ab"]
-    together = drawn_together(rows, 3, init, rngs[0])
+    together = draw_members_together(rows, 3, init, rngs[0])
     for place, own in enumerate(rngs[1]):
-        np.testing.assert_array_equal(together[:, place].T, drawn_memberships(rows, 3, init, own))
+        np.testing.assert_array_equal(together[:, place].T, draw_memberships(rows, 3, init, own))
 
 
 def test_memberships_of_the_contract_start_a_race_too() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
-from softcount.learn.known_classes import estimated
+from softcount.learn.known_classes import estimate_params
 from softcount.learn.record import Learned, bic, cheeseman_stutz
 
 MOST_STEPS = 10_000
@@ -52,7 +52,7 @@ def with_plain_parameters(learned: Any) -> Any:
     """The same with parameters that are plugged in, which a log-likelihood of its rows is to be at."""
     if learned.imagined.how != "predictive":
         return learned
-    return replace(learned, estimates=estimated(learned.model, learned.counts, learned.imagined.using("mean")))
+    return replace(learned, estimates=estimate_params(learned.model, learned.counts, learned.imagined.using("mean")))
 
 
 def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> float:

@@ -25,7 +25,7 @@ from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
-from softcount.learn.known_classes import Batch, StepSize, finished, stepped
+from softcount.learn.known_classes import Batch, StepSize, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
 from softcount.learn.record import description_length
@@ -363,9 +363,9 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             plan = self._plan(self._stop())
             plan = self._with_fixed(plan, self.fitted_, self.fitted_.n_groups)
             if finish:
-                self.fitted_ = finished(self.fitted_, batch, plan, threads)  # type: ignore[assignment]
+                self.fitted_ = finish_batch(self.fitted_, batch, plan, threads)  # type: ignore[assignment]
             else:
-                self.fitted_ = stepped(self.fitted_, batch, plan, StepSize(step, half_life), threads)  # type: ignore[assignment]
+                self.fitted_ = step_batch(self.fitted_, batch, plan, StepSize(step, half_life), threads)  # type: ignore[assignment]
         self._labels = None
         return self
 

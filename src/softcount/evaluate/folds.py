@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.core.twofold import Twofold
-from softcount.learn.known_classes import climb_labelled, estimated, imagine_classes, what_is_hidden, with_older
+from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Beside, recoded_chunks, tallied
 from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
@@ -254,7 +254,7 @@ def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: P
     found = {leaf.key: leaf.family.seen(counts.arrays[leaf.key]) for leaf in model.leaves}
     seen = {key: words for key, words in found.items() if words is not None}
     plain = model.with_leaves(tuple(leaf for leaf in model.leaves if leaf.key not in seen))
-    rest = estimated(plain, counts, imagined) if params is None else params
+    rest = estimate_params(plain, counts, imagined) if params is None else params
     leaves, known = {leaf.key: rest[leaf.key] for leaf in plain.leaves}, {}
     for key, words in seen.items():
         known[model.schema.places[key].slot] = np.concatenate([[True], words])
@@ -274,7 +274,7 @@ def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runne
     """The parameters once EM has found what is hidden, as it does in a fit."""
     starts = np.cumsum([0, *(chunk.n_rows for chunk in chunks)]).tolist()
     chunks = [replace(chunk, start=start) for chunk, start in zip(chunks, starts, strict=False)]
-    reached, imagined = climb_labelled(model, HeldRows(chunks, runner), plan, runner)
+    reached, imagined = run_labelled_em(model, HeldRows(chunks, runner), plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":
         return _among_seen(model, counts, imagined.using(plug(plan.how)), reached.params)

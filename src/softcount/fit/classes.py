@@ -88,16 +88,16 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     Densities are chosen by all rows together, which classes may contradict, and a column whose density is chosen is
     not put in a block: on breast cancer that lost 19 nats per held-out row.
     """
-    from softcount.learn.choose import searched
+    from softcount.learn.choose import search_classes
 
     assert search.criterion is not None
-    found = searched(
+    found = search_classes(
         *choose_densities(table, plan, runner, known_classes=False), search.starts, runner, search.criterion
     )
     if found.interrupted or not (plan.declared.all_auto or plan.declared.auto):
         return found
     default = replace(plan, declared=replace(plan.declared, auto=frozenset(), all_auto=False))
-    other = searched(
+    other = search_classes(
         *choose_densities(table, default, runner, known_classes=False), search.starts, runner, search.criterion
     )
     if found.merit >= other.merit:
@@ -118,9 +118,9 @@ def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bo
     """The table and the plan once the densities that were left open are chosen by the rows."""
     if not plan.declared.leaves_open:
         return table, plan
-    from softcount.learn.density_choice import decided
+    from softcount.learn.density_choice import choose_families
 
-    return decided(table, plan, runner, known_classes)
+    return choose_families(table, plan, runner, known_classes)
 
 
 # Which models predict the classes, chosen by held-out rows: naive Bayes, or an ensemble that does better.

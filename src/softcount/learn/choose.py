@@ -24,8 +24,8 @@ from softcount.learn.correlated_columns import (
     forcing_pairs,
     without_repeats,
 )
-from softcount.learn.em import Stop, climb
-from softcount.learn.initialise import Sketch, drawn_memberships, nearest_members, seeds, start_params
+from softcount.learn.em import Stop, run_em
+from softcount.learn.initialise import Sketch, draw_memberships, nearest_members, seeds, start_params
 from softcount.learn.mixture import Maker, Starts, fit_prepared
 from softcount.learn.prepare import Prepared, prepare, spikes, starved
 from softcount.learn.prepare import sizes as sizes_of
@@ -57,7 +57,7 @@ class Halves(Struct, frozen=True):
     shares: np.ndarray
 
 
-def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed: int) -> list[Maker]:
+def split_classes(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed: int) -> list[Maker]:
     """Initial parameters with more classes: those that gain most are split; of one split, the second best as well."""
     ready = fitted.model.prepare(prepared.sketch.chunk, base=False)
     members = fitted.model.memberships(ready, fitted.model.compile(fitted.estimates))
@@ -82,7 +82,7 @@ def grown(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed
     return makers
 
 
-def merged(fitted: Learned, groups: int) -> Maker:
+def merge_classes(fitted: Learned, groups: int) -> Maker:
     """Initial parameters with fewer classes: repeatedly the two classes that lose least are merged."""
     known, nodes = range(len(fitted.named or ())), fitted.model.nodes
     stacked = nodes.stacked(fitted.counts)
@@ -129,8 +129,8 @@ class Pair(Struct, frozen=True):
         problem = Problem(model, imagined, [ready], self.runner)
         ends = []
         for _ in range(TRIES):
-            start = start_params(model, imagined, rows, drawn_memberships(rows, 2, "k-means++", rng))
-            ends.append(climb(problem, start, SPLIT_STOP))
+            start = start_params(model, imagined, rows, draw_memberships(rows, 2, "k-means++", rng))
+            ends.append(run_em(problem, start, SPLIT_STOP))
             if ends[-1].interrupted:
                 raise KeyboardInterrupt
         best = max(ends, key=lambda reached: reached.objective)
@@ -223,7 +223,7 @@ FINE = 8
 """Beyond twice this many classes, the initialisations do not suffice to tell neighbouring numbers apart."""
 
 
-def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
+def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
     """Search the number of classes; `NumberSearch.chosen` fits the best one."""
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
@@ -236,13 +236,13 @@ def searched(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion
     search.run(FEW_CLASSES)
     if search.interrupted or search.best <= FEW_CLASSES:
         return search
-    rival, why = in_blocks(search)
+    rival, why = search_blocks(search)
     if rival is None or not rival.far_ahead(search):
         search.run()
     return search if rival is None or search.merit >= rival.merit else rival.because(why(search))
 
 
-def in_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
+def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
     """The same search with columns that are dependent within classes in blocks, and a note for the case that it wins.
 
     None without such columns. Independent columns need more classes for them: 13 on breast cancer, 5 with blocks.
@@ -382,7 +382,7 @@ class NumberSearch(GroupSearch):
             sampled = fit_prepared(self.sample(), self.rough_plan(SHORT), starts, self.runner, extra, rough=True)
             if sampled.interrupted:
                 raise KeyboardInterrupt
-            fitted = self.climbed(sampled, self.rough_plan(LONG))
+            fitted = self.fit_all_rows(sampled, self.rough_plan(LONG))
         cv = self.held_out(classes) if self.criterion == "cv" else None
         self.fits[classes], self.trials[classes] = fitted, self.weighed(fitted, classes, cv)
 
@@ -416,7 +416,7 @@ class NumberSearch(GroupSearch):
         chunks = HeldRows([chunk], self.runner)
         return replace(self.prepared, chunks=chunks, ready=chunks.made(self.prepared.one.prepare), kept=kept)
 
-    def climbed(self, fitted: Learned, plan: Plan) -> Learned:
+    def fit_all_rows(self, fitted: Learned, plan: Plan) -> Learned:
         """EM on all rows, from the parameters of a fit."""
         start = replace(self.starts, groups=fitted.n_groups, init=lambda model, imagined: fitted.estimates, n_init=1)
         return replace(fit_prepared(self.prepared, plan, start, self.runner), agreed=fitted.agreed)
@@ -431,9 +431,9 @@ class NumberSearch(GroupSearch):
         above = min((tried for tried in self.fits if tried > classes), default=None)
         if below is not None and self.fits[below].n_groups < classes:
             rows = self.prepared if self.complete is None else self.sample()
-            yield from grown(rows, self.fits[below], classes, self.runner, seed=classes)
+            yield from split_classes(rows, self.fits[below], classes, self.runner, seed=classes)
         if above is not None and self.fits[above].n_groups > classes:
-            yield merged(self.fits[above], classes)
+            yield merge_classes(self.fits[above], classes)
 
     def weighed(self, fitted: Learned, classes: int, cv: float | None) -> Trial:
         model, imagined, params = fitted.model, fitted.imagined, fitted.estimates
@@ -498,7 +498,7 @@ class NumberSearch(GroupSearch):
     def ended(self, fitted: Learned, plan: Plan) -> Learned:
         """A fit continued to its end; on a small table with all `n_init` initialisations."""
         if self.interrupted or not self.small or self.complete is not None:
-            return self.climbed(fitted, plan)
+            return self.fit_all_rows(fitted, plan)
         starts = replace(self.starts, groups=fitted.n_groups)
         return fit_prepared(self.prepared, plan, starts, self.runner, [lambda model, imagined: fitted.estimates])
 

@@ -103,7 +103,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     def whole(self) -> Params:
         params = self.node.family.estimate(self.first, self.hyper, self.how)
         members = _one_hot(self.numbers.labels, self.numbers.weights, self.numbers.groups)
-        return params if self.node.family.exact else self._climbed(params, members, self.steps[0])
+        return params if self.node.family.exact else self._iterate(params, members, self.steps[0])
 
     def expected_mean(self) -> float:
         """The mean score of held-out rows, about: that of the rows learned from, less parameters per row (Akaike)."""
@@ -137,10 +137,10 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         members = np.repeat(_one_hot(numbers.labels, numbers.weights, numbers.groups), folds, axis=1)
         members *= np.arange(numbers.groups * folds) % folds != numbers.folds[:, None]
         start = {name: np.repeat(value, folds, axis=0) for name, value in self.whole.items()}
-        found = self._climbed(start, members, self.steps[1])
+        found = self._iterate(start, members, self.steps[1])
         yield from ({name: value[fold::folds] for name, value in found.items()} for fold in range(folds))
 
-    def _climbed(self, params: Params, members: np.ndarray, steps: int) -> Params:
+    def _iterate(self, params: Params, members: np.ndarray, steps: int) -> Params:
         family, values = self.node.family, self.numbers.values
         for _ in range(steps):
             params = family.estimate(family.count(values, members, params, self.node.setting), self.hyper, self.how)
@@ -178,7 +178,7 @@ SIMPLE = 3
 
 
 @interrupts_end()
-def decided(table: Table, plan: Plan, runner: Runner, known_classes: bool = True) -> tuple[Table, Plan]:
+def choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool = True) -> tuple[Table, Plan]:
     """The same with a family for every column whose density was left open; its schema says why.
 
     Where classes are looked for, all rows choose together, among simple families.
@@ -189,7 +189,7 @@ def decided(table: Table, plan: Plan, runner: Runner, known_classes: bool = True
 
 
 def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
-    rows = sampled(table.chunks(runner.map))
+    rows = sample_rows(table.chunks(runner.map))
     if rows is None:
         return table, plan
     plans = {x.key: x for x in table.plans}
@@ -236,7 +236,7 @@ class SampledRows(Struct, frozen=True, eq=False):
         return Numbers(column, groups, self.weights[kept], least, whole, all_told, part)
 
 
-def sampled(chunks: Iterable[Chunk]) -> SampledRows | None:
+def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
     """Evenly spaced rows of all chunks, between one and four times `SAMPLE` where there are more; None without any."""
     parts: list[tuple[np.ndarray, ...]] = []
     every, rows, kept = 1, 0, 0

@@ -166,7 +166,7 @@ class Stop(Struct, frozen=True):
         return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
 
 
-class Climb(Struct, frozen=True):
+class EMRun(Struct, frozen=True):
     """The result of an EM run: the parameters just scored, their expected counts, and the trace.
 
     The trace has the objective after every pass; a refused extrapolation repeats the one before. With `half_steps` it
@@ -206,7 +206,7 @@ class Assigning(Protocol):
     def remember(self, arrays: Arrays) -> None: ...
 
 
-class ClimbState:
+class EMState:
     """An EM run in progress."""
 
     params: Params
@@ -227,11 +227,11 @@ class ClimbState:
     def over(self) -> bool:
         return self.ended or self.converged or self.fell != 0 or len(self.trace) > self.stop.max_iter
 
-    def climbed(self) -> Climb:
+    def result(self) -> EMRun:
         trace = self.trace
         if self.stop.half_steps:
             trace = [trace[0], *chain.from_iterable(zip(self.bounds, trace[1:], strict=False))]
-        return Climb(
+        return EMRun(
             self.params, self.counts, trace, self.converged, self.fell, self.interrupted, self.stop.half_steps,
             tuple(self.notes), self.units,
         )  # fmt: skip
@@ -313,7 +313,7 @@ class Rule:
     def remember(self, arrays: Arrays) -> None:
         """The inverse of `memory`."""
 
-    def before(self, state: ClimbState) -> None:
+    def before(self, state: EMState) -> None:
         """Called once, before the first step."""
 
     def assign(self, turn: int) -> Assign | None:
@@ -323,7 +323,7 @@ class Rule:
     def likelihood(self, counts: Counts) -> float:
         return counts.log_likelihood
 
-    def step(self, state: ClimbState) -> None:
+    def step(self, state: EMState) -> None:
         """One EM step or an extrapolated one; or the end, if too little is left to gain."""
         mapped = state.problem.estimate(state.counts)
         if not np.isfinite(state.height) or (state.stop.tol == 0 and not state.stop.half_steps):
@@ -338,11 +338,11 @@ class Rule:
         if not self.leaped(state, mapped, sure) and not state.over:
             state.go_to(mapped)
 
-    def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+    def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
         """Whether the run has converged; `sure` is how much the next step raises the lower bound."""
         return False
 
-    def leaped(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+    def leaped(self, state: EMState, mapped: Params, sure: float) -> bool:
         """Whether an extrapolated step was taken in place of a plain one."""
         return False
 
@@ -353,7 +353,7 @@ class Converging(Rule):
     def __init__(self, problem: Problem, leaping: bool) -> None:
         self.maps, self.leaping, self.calm = Extrapolation(problem), leaping, 0
 
-    def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+    def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
         """Relative to the objective without units, so that metres and miles stop alike."""
         free = state.counts.log_likelihood - state.units
         self.maps.add_map(state.params, mapped)
@@ -361,7 +361,7 @@ class Converging(Rule):
         self.calm = self.calm + 1 if state.stop.small(left, free) else 0
         return self.calm >= (IN_A_ROW if state.stop.small(DEEPER * left, free) else AT_MOST)
 
-    def leaped(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+    def leaped(self, state: EMState, mapped: Params, sure: float) -> bool:
         """Take the extrapolated step if it gains at least what the plain one is sure to gain."""
         if not (self.leaping and self.maps.ready):
             return False
@@ -384,12 +384,12 @@ class HardAssignment(Rule):
     """Every row wholly in its most probable group, until no row moves."""
 
     def assign(self, turn: int) -> Assign:
-        return hard
+        return assign_hard
 
     def likelihood(self, counts: Counts) -> float:
         return counts.notes[ASSIGNED]
 
-    def little_left(self, state: ClimbState, mapped: Params, sure: float) -> bool:
+    def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
         size = max(1.0, abs(state.counts.log_likelihood - state.units))
         return state.stop.tol > 0 and sure <= NOTHING * size  # as it is once no row has moved
 
@@ -406,7 +406,7 @@ class DrawnAssignment(Rule):
     def assign(self, turn: int) -> Assign:
         return DrawnGroups(self.seed, turn)
 
-    def step(self, state: ClimbState) -> None:
+    def step(self, state: EMState) -> None:
         params = state.problem.estimate(self.latest or state.counts)
         self.latest, height = state.seen(params)
         if height >= state.height:
@@ -414,7 +414,7 @@ class DrawnAssignment(Rule):
         state.record(height)
 
 
-def hard(members: np.ndarray, start: int) -> None:
+def assign_hard(members: np.ndarray, start: int) -> None:
     """Every row wholly in its most probable group, the first of equals; a row impossible in all groups is in none."""
     top = members.argmax(axis=1)
     some = members.max(axis=1, initial=0.0) > 0
@@ -440,13 +440,13 @@ class DrawnGroups(Struct, frozen=True):
 # The EM driver: compute the expected counts, record the objective, stop or estimate again.
 
 
-def climb(
+def run_em(
     problem: Problem,
     params: Params,
     stop: Stop | None = None,
     watch: Watch | None = None,
     rng: np.random.Generator | None = None,
-) -> Climb:
+) -> EMRun:
     """Run EM from `params`; if interrupted, returns the best so far.
 
     The objective is log-likelihood plus log prior; with hard assignment the likelihood is that of rows and their
@@ -455,7 +455,7 @@ def climb(
     stop = stop or Stop()
     seed = 0 if rng is None else int(rng.integers(2**62))
     rule = _rule_of(problem, stop, seed)
-    state = ClimbState(problem, stop, rule, watch)
+    state = EMState(problem, stop, rule, watch)
     with one_blas_thread():
         start, log = problem.held(params), problem.log
         saved = None if log is None else log.begin_run(start, (stop, seed))
@@ -478,7 +478,7 @@ def climb(
             log.interrupt()
         elif not state.ended:
             state.save(ended=True)
-    return state.climbed()
+    return state.result()
 
 
 def _rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
@@ -500,7 +500,7 @@ NEAR = 1e-6
 CORRECTIONS = 20
 
 
-class _OutOfMaps(Exception):
+class _OutOfPasses(Exception):
     """No pass is left."""
 
 
@@ -509,7 +509,7 @@ class Finished(Converging):
 
     remembers = False
 
-    def before(self, state: ClimbState) -> None:
+    def before(self, state: EMState) -> None:
         asked = state.stop
         state.stop = replace(asked, tol=max(asked.tol, NEAR))
         while not state.over:
@@ -517,10 +517,10 @@ class Finished(Converging):
         state.stop, self.calm, self.maps = asked, 0, Extrapolation(state.problem)
         if state.converged:
             state.converged = False
-            ascend(state)
+            run_lbfgs(state)
 
 
-def ascend(state: ClimbState) -> None:
+def run_lbfgs(state: EMState) -> None:
     """Run L-BFGS, with every pass in the trace; ends at the best parameters met."""
     from scipy.optimize import minimize
 
@@ -535,7 +535,7 @@ def ascend(state: ClimbState) -> None:
             params, (counts, height) = like, first.pop()
         else:
             if state.over:
-                raise _OutOfMaps
+                raise _OutOfPasses
             params = chart.params(vector, like, free=True)
             counts, height = state.seen(params)
             if height >= state.height:
@@ -548,5 +548,5 @@ def ascend(state: ClimbState) -> None:
 
     steep = 1e-3 * np.sqrt(state.stop.tol * max(1.0, abs(state.height)) / mass)
     rules = {"maxcor": CORRECTIONS, "ftol": 0.0, "gtol": steep, "maxiter": 15000, "maxfun": 15000}
-    with suppress(_OutOfMaps):
+    with suppress(_OutOfPasses):
         minimize(loss, chart.vector(like) * weights, jac=True, method="L-BFGS-B", options=rules)

@@ -16,7 +16,7 @@ from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
 from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
-from softcount.learn.initialise import NEAREST_SHARE, Sketch, drawn_memberships, entropy, pinned, sketch
+from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known, sketch
 from softcount.learn.mixture import search_notes
 from softcount.learn.prepare import (
     MIXTURE_FLOOR,
@@ -37,8 +37,8 @@ from softcount.learn.settings import (
     Plan,
     absent,
     cells_of,
-    climb_facts,
     degenerate_notes,
+    em_facts,
     given_params,
     plug,
     retyping,
@@ -87,7 +87,7 @@ def drawn_state_start(
         shown = np.where(labels < 0, -1, np.array(model.links.shown)[np.maximum(labels, 0)])
         rows = replace(sketch, chunk=replace(sketch.chunk, labels=shown.astype(np.int32)))
     way = "random" if init == "k-means++" and number % 2 and len(rows.weights) <= FEW_SYMBOLS else init
-    members = drawn_memberships(rows, model.groups, way, rng)
+    members = draw_memberships(rows, model.groups, way, rng)
     emitted = model.star.tally_members(model.star.prepare(rows.chunk, base=False), members)
     nexts = transitions(model.links.nexts, STAYING[number % len(STAYING)], rng) * sketch.mass / model.states
     counts = model.with_steps(emitted, np.full(model.states, 1.0 / model.states), nexts)
@@ -111,7 +111,7 @@ def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Genera
     for begin, end in zip(part.borders[:-1], part.borders[1:], strict=True):
         turn = np.searchsorted(cuts, (np.arange(end - begin) + 0.5) / (end - begin))
         members[np.arange(begin, end), np.array(line)[turn]] += NEAREST_SHARE
-    return pinned(members, part.labels)
+    return pin_known(members, part.labels)
 
 
 class GivenStart(Struct, frozen=True):
@@ -222,7 +222,7 @@ def fit_states(
         )
     task = StateTask(steps, plan, starts, runner, model)
     try:
-        found, imagined = task.searched(extra)
+        found, imagined = task.search(extra)
     except DeadEnd as end:
         raise end.at(steps.sequences.place(end.row)) from None
     best, params = found.best, found.best.params
@@ -244,7 +244,7 @@ def fit_states(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=[*steps.notes, *notes],  # type: ignore[arg-type]
         prior=plan.prior, estimate=plan.estimate, missing=absent(model, counts, steps.table),  # type: ignore[arg-type]
         agreed=(found.agreed, found.tried), named=steps.named, interrupted=found.interrupted,
-        **climb_facts(best, plan, counts),
+        **em_facts(best, plan, counts),
     )  # fmt: skip
 
 
@@ -257,7 +257,7 @@ class StateTask(Struct, frozen=True, eq=False):
     runner: Runner
     model: StateModel
 
-    def searched(self, extra: Sequence[Params]) -> tuple[SearchResult, Imagined]:
+    def search(self, extra: Sequence[Params]) -> tuple[SearchResult, Imagined]:
         imagined = self.imagined()
         if self.plan.log is not None:
             self.plan.log.check_rows(self.steps.whole)
@@ -266,7 +266,7 @@ class StateTask(Struct, frozen=True, eq=False):
         stop = self.plan.stop
         racing = len(makes) > 1 and stop.tol > 0
         ground = self._ground(problem) if racing else problem
-        search = Search(problem, ground, self.plan, partial(self.spoilt, imagined))
+        search = Search(problem, ground, self.plan, partial(self.degenerate, imagined))
         tries = [[make] for make in makes]
         rngs = [np.random.default_rng(0) for _ in tries]
         found = search.best_of(tries) if racing else search.each_of(tries, rngs)
@@ -306,7 +306,7 @@ class StateTask(Struct, frozen=True, eq=False):
         factor = problem.n_rows / sum(part.n_rows for part in some)
         return Problem(self.model, problem.imagined, [part.heavier(factor) for part in some], self.runner, False)
 
-    def spoilt(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
+    def degenerate(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
         """Whether some state is narrower than the resolution of its columns, or has too few steps."""
         model: Any = self.model
         rows = as_rows(model.occupied(model.nodes.unstacked(counts)), self.steps.sequences.n_steps)

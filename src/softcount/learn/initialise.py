@@ -380,10 +380,10 @@ def seeds(
     return chosen.T, np.array(far)
 
 
-def drawn_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+def draw_members_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
     """(groups x starts x rows) initial memberships; rows of known class belong to it."""
     if init not in ("k-means++", "k-means"):
-        one_by_one = [drawn_memberships(sketch, groups, init, rng) for rng in rngs]
+        one_by_one = [draw_memberships(sketch, groups, init, rng) for rng in rngs]
         return np.ascontiguousarray(np.stack(one_by_one).transpose(2, 0, 1))
     far = seeds(sketch, groups, rngs)[1]
     members = nearest_members(far if init == "k-means++" else moved_centres(sketch, far))
@@ -400,7 +400,7 @@ def nearest_members(far: np.ndarray) -> np.ndarray:
     return np.asarray(NEAREST_SHARE * nearest / nearest.sum(axis=0) + (1 - NEAREST_SHARE) / len(far))
 
 
-def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
+def draw_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
     """(rows x groups) initial memberships; rows of known class belong to it."""
     if init not in INITS:
         words = ", ".join(repr(name) for name in INITS)
@@ -408,15 +408,15 @@ def drawn_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Gen
     if init == "random":
         members = rng.dirichlet(np.ones(groups), len(sketch.weights))
     elif init == "agglomerative":
-        members = mostly(linked(sketch, groups, rng), groups)
+        members = near_label_members(link_rows(sketch, groups, rng), groups)
     elif init == "k-means":
         members = nearest_members(moved_centres(sketch, seeds(sketch, groups, [rng])[1])[:, 0]).T
     else:
         members = nearest_members(seeds(sketch, groups, [rng])[1][:, 0]).T
-    return pinned(members, sketch.chunk.labels)
+    return pin_known(members, sketch.chunk.labels)
 
 
-def mostly(labels: np.ndarray, groups: int) -> np.ndarray:
+def near_label_members(labels: np.ndarray, groups: int) -> np.ndarray:
     """Mostly the labelled group, and a little of every other; rows labelled -1 equally in all."""
     members = np.full((len(labels), groups), (1 - NEAREST_SHARE) / groups)
     members[np.flatnonzero(labels >= 0), labels[labels >= 0]] += NEAREST_SHARE
@@ -424,7 +424,7 @@ def mostly(labels: np.ndarray, groups: int) -> np.ndarray:
     return members
 
 
-def pinned(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+def pin_known(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
     """Set the memberships of rows of known class, in place."""
     if labels is not None:
         members[labels >= 0] = np.eye(members.shape[1])[labels[labels >= 0]]
@@ -456,7 +456,7 @@ def _far(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.asarray((centres * centres).sum(axis=1) - 2.0 * points @ centres.T)
 
 
-def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
+def link_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
     """Each row's cluster by Ward's method on a sample.
 
     Other rows go to the nearest cluster mean; clusters take the numbers of the known classes they hold.
@@ -483,14 +483,14 @@ def linked(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.argsort(linear_sum_assignment(-overlap.T)[1])[nearest])
 
 
-def mended_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def repair_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Memberships without the `bad` groups, each replaced by half of the largest other group.
 
     `joint` are (rows x groups) logs of share times density of the sketched rows.
     """
     groups = joint.shape[1]
     if bad.all():
-        return drawn_memberships(sketch, groups, "random", rng)
+        return draw_memberships(sketch, groups, "random", rng)
     joint = np.where(bad, -np.inf, joint)
     joint[np.isneginf(joint).all(axis=1)] = np.where(bad, -np.inf, 0.0)
     members = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -503,7 +503,7 @@ def mended_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: 
         leaving = far_from(sketch, np.array([far]))[0] < far_from(sketch, np.array([near]))[0]
         members[:, group] = members[:, largest] * leaving
         members[:, largest] *= ~leaving
-    return pinned(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / groups, sketch.chunk.labels)
+    return pin_known(NEAREST_SHARE * members + (1 - NEAREST_SHARE) / groups, sketch.chunk.labels)
 
 
 def start_params(model: ClassModel, imagined: Imagined, sketch: Sketch, memberships: np.ndarray) -> Params:
@@ -543,7 +543,7 @@ def entropy(seed: Any, log: Checkpoint | None = None) -> Any:
     return int(seed)
 
 
-def twins(model: ClassModel, params: Params) -> np.ndarray:
+def find_twins(model: ClassModel, params: Params) -> np.ndarray:
     """Which groups are copies of an earlier one in every column: EM never separates them (a saddle)."""
     rows = model.by_group(params)[:, 1:]  # whatever their shares
     found = np.zeros(len(rows), dtype=bool)

@@ -16,7 +16,7 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import How, Hyper
 from softcount.families import Params as Own
-from softcount.learn.em import Climb, climb
+from softcount.learn.em import EMRun, run_em
 from softcount.learn.initialise import open_counts
 from softcount.learn.prepare import (
     LABELLED_FLOOR,
@@ -31,9 +31,9 @@ from softcount.learn.settings import (
     Plan,
     absent,
     cells_of,
-    climb_facts,
-    climb_note,
     degenerate_notes,
+    em_facts,
+    em_note,
     holding,
     plug,
     retyping,
@@ -99,7 +99,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = with_older(model, counts, imagined, plan, names)
     notes = [*table.told, *settled.notes, *auto_prior_notes(model, counts, plan)]
-    params = estimated(model, counts, imagined.using(plug(plan.how)))
+    params = estimate_params(model, counts, imagined.using(plug(plan.how)))
     hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
@@ -118,19 +118,19 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
             notes += [note for note in swamped if note is not None]
         kept = recoded_chunks(table, settled, runner) if found.chunks is None else found.chunks
         check_reach(table, kept)
-        reached, imagined = climb_labelled(model, kept, plan, runner)
+        reached, imagined = run_labelled_em(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        notes.append(climb_note(hidden, reached))
+        notes.append(em_note(hidden, reached))
     if table.unknown_labels:
         notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
     if plan.estimate == "predictive" or plan.how != plug(plan.how):
-        params = estimated(model, counts, imagined)
+        params = estimate_params(model, counts, imagined)
     notes += state_notes(model, params, imagined, names)
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
         missing=absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
-        **climb_facts(reached, plan, counts),
+        **em_facts(reached, plan, counts),
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def _unlabelled_notes(
     ]
 
 
-def estimated(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
+def estimate_params(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
 
 
@@ -170,7 +170,7 @@ def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     return ""
 
 
-def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -> tuple[Climb, Imagined]:
+def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -> tuple[EMRun, Imagined]:
     """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block.
 
     It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
@@ -190,7 +190,7 @@ def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) ->
     needing = [leaf for leaf in model.leaves if leaf.family.needs_classes]
     decided = {leaf.key: node_hyper(leaf, own[leaf.key], told.arrays[leaf.key]) for leaf in needing}
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
-    params = estimated(model, told, first)
+    params = estimate_params(model, told, first)
     everything = expected(model, params, ready, runner)
     if np.isneginf(everything.log_likelihood):
         # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.
@@ -201,7 +201,7 @@ def climb_labelled(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) ->
     weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
     problem = Problem(model, imagined.using(plug(plan.how)), ready, runner)
-    reached = climb(problem, params, stop, plan.watching())
+    reached = run_em(problem, params, stop, plan.watching())
     if lift != 1.0:
         trace = [height / lift for height in reached.trace]
         reached = replace(reached, counts=reached.counts * (1.0 / lift), trace=trace)
@@ -283,7 +283,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
         refuse_overdrawn(model, mine, counts)
     imagined = imagine_classes(model, counts, plan)
     missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
-    estimates = estimated(model, counts, imagined)
+    estimates = estimate_params(model, counts, imagined)
     before = state_notes(left.model, left.estimates, left.imagined, left.classes or [])
     before += outgrown(left.notes, model.leaves)
     notes = [note for note in left.notes if note not in before]
@@ -303,7 +303,7 @@ def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
     counts = aligned(fitted, model, names)
     imagined = imagine_classes(model, counts, plan)
-    estimates = estimated(model, counts, imagined)
+    estimates = estimate_params(model, counts, imagined)
     return replace(
         fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates, record=None
     )
@@ -361,7 +361,7 @@ class Batch(Struct, frozen=True, eq=False):
         )
 
 
-def stepped(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
+def step_batch(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
     """The mixture after one more batch."""
     model, counts, problem = _at(learned, batch, plan, runner)
     found = model.nodes.unstacked(problem.expected(problem.estimate(model.nodes.stacked(counts))))
@@ -382,13 +382,13 @@ def stepped(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner:
     )  # fmt: skip
 
 
-def finished(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> Learned:
+def finish_batch(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> Learned:
     """The mixture that batch EM climbs to on these rows, from where the stream has come to."""
     model, counts, problem = _at(learned, batch, plan, runner)
     start = problem.estimate(model.nodes.stacked(counts))
     whole = model.nodes.unstacked(problem.expected(start))
     problem = replace(problem, imagined=_imagined(model, whole, plan))
-    reached = climb(problem, start, plan.stop)
+    reached = run_em(problem, start, plan.stop)
     counts, imagined = model.nodes.unstacked(reached.counts), problem.imagined.using(plan.how)
     last = plan.estimate == "predictive"
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined) if last else reached.params
@@ -396,7 +396,7 @@ def finished(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> Lear
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=batch.missing, agreed=None,
         undecided=None, record=None, interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
-        notes=[*_lasting(learned), *more], **climb_facts(reached, plan, counts),
+        notes=[*_lasting(learned), *more], **em_facts(reached, plan, counts),
     )  # fmt: skip
 
 

@@ -14,16 +14,16 @@ from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
-from softcount.learn.em import Climb, climb
+from softcount.learn.em import EMRun, run_em
 from softcount.learn.initialise import (
-    drawn_memberships,
-    drawn_together,
+    draw_members_together,
+    draw_memberships,
     entropy,
+    find_twins,
     members_counts,
-    mended_memberships,
     nudged,
+    repair_memberships,
     start_params,
-    twins,
 )
 from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
 from softcount.learn.race import Race, RaceSearch
@@ -33,8 +33,8 @@ from softcount.learn.settings import (
     Plan,
     absent,
     checked_memberships,
-    climb_facts,
     degenerate_notes,
+    em_facts,
     given_params,
     holding,
     plug,
@@ -100,7 +100,7 @@ def fit_prepared(
         )
     model = prepared.model(starts.groups)
     task = Task(prepared, plan, starts, runner, model, rough)
-    found, imagined, notes = task.searched(extra)
+    found, imagined, notes = task.search(extra)
     best = found.best
     priors = plan.prior.values() if isinstance(plan.prior, Mapping) else [plan.prior]
     by_group = any(isinstance(one, Distribution) and one.by_group for one in priors)  # each keeps its place
@@ -124,7 +124,7 @@ def fit_prepared(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=None, target=None,
         notes=[*prepared.notes, *notes], prior=plan.prior, class_prior=None, estimate=plan.estimate,
         missing=absent(model, counts, prepared.table), agreed=(found.agreed, found.tried), named=prepared.named,
-        interrupted=found.interrupted, half_steps=plan.stop.half_steps, **climb_facts(best, plan, counts),
+        interrupted=found.interrupted, half_steps=plan.stop.half_steps, **em_facts(best, plan, counts),
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
     notes = []
     if found.interrupted:
         notes.append(f"interrupted: this is the best of what {_counted(found.tried, 'start')} had come to.")
-    if found.spoilt and plan.how == "ml" and not rounded:
+    if found.degenerate and plan.how == "ml" and not rounded:
         notes.append(
             "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
             "its value here means nothing. Ask for fewer classes, or let a prior imagine rows "
@@ -152,7 +152,7 @@ def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
         )
     for note in notes:
         warn(note)
-    if found.spiked and not found.spoilt:
+    if found.spiked and not found.degenerate:
         notes.append(
             f"{found.spiked} of {found.tried} starts ended in a class narrower than its columns can tell apart, "
             "or with too few rows, and were set aside."
@@ -182,7 +182,7 @@ class Task(Struct, frozen=True, eq=False):
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
         return as_rows(sizes, self.prepared.n_rows)
 
-    def searched(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
+    def search(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
         """Run the search. Priors are estimated from the whole table, to which any memberships add up.
 
         An `"auto"` prior needs classes: fit with one prior row first, then take the prior with the best marginal
@@ -202,9 +202,12 @@ class Task(Struct, frozen=True, eq=False):
             priors |= {leaf.key: best_evidence(leaf, arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
             imagined = self.imagine(counts, priors)
             watch = self.plan.watching(1, 1)
-            again = climb(self.problem(imagined), found.best.params, self.plan.stop, watch)
-            spoilt, stopped = self.spoilt(imagined, again.params, again.counts), found.interrupted or again.interrupted
-            found = replace(found, best=again, spoilt=spoilt, interrupted=stopped)
+            again = run_em(self.problem(imagined), found.best.params, self.plan.stop, watch)
+            degenerate, stopped = (
+                self.degenerate(imagined, again.params, again.counts),
+                found.interrupted or again.interrupted,
+            )
+            found = replace(found, best=again, degenerate=degenerate, interrupted=stopped)
             notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
         return found, imagined.using(plan.how), notes
 
@@ -235,7 +238,7 @@ class Task(Struct, frozen=True, eq=False):
             seeds = self._seeds(SCOUTS if racing and ground.work <= SMALL else 1, notes)
             tries = [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
         tries += [[partial(make, self.model, imagined)] for make in extra]
-        search = Search(table, ground, self.plan, partial(self.spoilt, imagined), partial(self.mended, imagined))
+        search = Search(table, ground, self.plan, partial(self.degenerate, imagined), partial(self.repair, imagined))
         if racing:
             return search.best_of(tries)
         children = np.random.SeedSequence(self._entropy).spawn(2 * len(tries))[len(tries) :]
@@ -260,23 +263,23 @@ class Task(Struct, frozen=True, eq=False):
         init = self.starts.init
         alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.spread_parameters]
         moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
-        members = drawn_together(rows, self.model.groups, "k-means" if moved else init, rngs)
+        members = draw_members_together(rows, self.model.groups, "k-means" if moved else init, rngs)
         params = many.estimate(many.counted(members))
         owners = np.repeat(np.arange(len(seeds)), [len(own) for own in seeds])
         if extra:
             params = many.joined(params, many.together([make(self.model, imagined) for make in extra]))
             owners = np.append(owners, len(seeds) + np.arange(len(extra)))
-        judge, mend = partial(self.spoilt, imagined), partial(self.mended, imagined)
-        bad, mend_sets = partial(self.spoilt_sets, imagined), partial(self.mended_sets, imagined, many)
+        judge, repair = partial(self.degenerate, imagined), partial(self.repair, imagined)
+        bad, repair_sets = partial(self.degenerate_sets, imagined), partial(self.repair_sets, imagined, many)
         search = RaceSearch(
-            table, ground, self.plan, judge, mend,
-            spoilt_sets=bad, mend_sets=mend_sets, rough=self.rough, one_each=one_each,
+            table, ground, self.plan, judge, repair,
+            degenerate_sets=bad, repair_sets=repair_sets, rough=self.rough, one_each=one_each,
         )  # fmt: skip
         found = search.best(many, params, owners)
         notes += said if found is not None else []
         return found
 
-    def spoilt_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
+    def degenerate_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
         """Which sets of parameters have a degenerate group.
 
         If all of them are as narrow as rounding allows, the table is so: pixels that are always dark.
@@ -311,7 +314,7 @@ class Task(Struct, frozen=True, eq=False):
         ready = [self.model.prepare(rows.as_heavy_as_the_table())]
         return Problem(self.model, imagined, ready, self.runner, rows.whole)
 
-    def spoilt(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
+    def degenerate(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
         return bool(self.bad(imagined, params, counts).any())
 
     def bad(self, imagined: Imagined, params: Params, counts: Counts) -> np.ndarray:
@@ -320,25 +323,25 @@ class Task(Struct, frozen=True, eq=False):
         hungry = starved(self.model, rows, imagined.how)
         return np.asarray(spikes(self.model, params, imagined, counts) | hungry | dead(rows))
 
-    def mended(self, imagined: Imagined, reached: Climb) -> Params:
+    def repair(self, imagined: Imagined, reached: EMRun) -> Params:
         """Initial parameters in which other groups take the rows of degenerate ones, which get half of the largest."""
         model, rows = self.model, self.prepared.sketch
         ready = model.prepare(rows.chunk, base=False)
         joint = model.score(ready, model.compile(reached.params), slice(0, ready.n_rows))
-        return start_params(model, imagined, rows, self._mended_members(imagined, reached, joint, 0))
+        return start_params(model, imagined, rows, self._repair_members(imagined, reached, joint, 0))
 
-    def mended_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[Climb]) -> Params:
+    def repair_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[EMRun]) -> Params:
         joint = many.scores(many.together([reached.params for reached in ends]))
-        each = [self._mended_members(imagined, reached, joint[:, place].T, place) for place, reached in enumerate(ends)]
+        each = [self._repair_members(imagined, reached, joint[:, place].T, place) for place, reached in enumerate(ends)]
         return many.estimate(many.counted(np.stack(each).transpose(2, 0, 1)))
 
-    def _mended_members(self, imagined: Imagined, reached: Climb, joint: np.ndarray, place: int) -> np.ndarray:
+    def _repair_members(self, imagined: Imagined, reached: EMRun, joint: np.ndarray, place: int) -> np.ndarray:
         bad = self.bad(imagined, reached.params, reached.counts)
         if bad.all():  # a width that groups share: the small ones made it narrow
             rows = sizes(reached.counts)
             bad = rows <= max(rows.min(), A_SMALL_SHARE * rows.mean())
         rng = np.random.default_rng((len(reached.trace), place))
-        return mended_memberships(self.prepared.sketch, joint, bad, rng)
+        return repair_memberships(self.prepared.sketch, joint, bad, rng)
 
     @property
     def _entropy(self) -> Any:
@@ -354,13 +357,13 @@ class Task(Struct, frozen=True, eq=False):
 
     def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
         rows = self.prepared.sketch
-        members = drawn_memberships(rows, self.model.groups, self.starts.init, np.random.default_rng(seed))
+        members = draw_memberships(rows, self.model.groups, self.starts.init, np.random.default_rng(seed))
         return start_params(self.model, imagined, rows, members)
 
     def _given(self, imagined: Imagined, notes: list[str]) -> Params:
         """The user's initial parameters; groups that are copies of others are moved a little."""
         params = self._said(imagined)
-        same = twins(self.model, params)
+        same = find_twins(self.model, params)
         if not same.any() or self.prepared.named is not None or self.plan.stop.tol == 0:
             return params
         which = ", ".join(str(g) for g in np.flatnonzero(same))

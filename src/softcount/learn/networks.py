@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
-from softcount.learn.em import climb
+from softcount.learn.em import run_em
 from softcount.learn.initialise import entropy
 from softcount.learn.prepare import check_reach, read_all
 from softcount.learn.record import Learned
 from softcount.learn.search import Search, SearchResult
-from softcount.learn.settings import Plan, climb_facts, climb_note, or_empty, plug, retyping, stopped_notes
+from softcount.learn.settings import Plan, em_facts, em_note, or_empty, plug, retyping, stopped_notes
 from softcount.models.base import GraphModel, Problem
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import Runner, one_blas_thread
@@ -69,10 +69,10 @@ def learned(
     reached, found, agreed = None, list(notes), None
     if holes:
         with one_blas_thread():
-            result = _climbed(problem, plan, starts)
+            result = _search(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        found += [climb_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
+        found += [em_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
         found += model.guessed_notes(ready)
     else:
         stacked = model.nodes.stacked(seen)
@@ -83,7 +83,7 @@ def learned(
     imagined = imagined.using(plan.how)
     if plan.how != plug(plan.how):
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    facts = climb_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
+    facts = em_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=found, prior=plan.prior,  # type: ignore[arg-type]
         estimate=plan.estimate, interrupted=reached is not None and reached.interrupted, agreed=agreed, **facts,
@@ -97,7 +97,7 @@ def sum_of(parts: Any) -> Counts | None:
     return total
 
 
-def _climbed(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
+def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
     """The best of all starts: short runs first where there are several."""
     model: GraphModel = problem.model  # type: ignore[assignment]
     if starts.given is not None:
@@ -110,5 +110,5 @@ def _climbed(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
     search = Search(problem, problem, plan)
     if len(makes) > 1 and plan.stop.tol > 0:
         return search.best_of([[make] for make in makes])
-    reached = climb(problem, makes[0](), plan.stop, plan.watching(1, 1))
+    reached = run_em(problem, makes[0](), plan.stop, plan.watching(1, 1))
     return SearchResult(reached, 1, 1, 0, False, reached.interrupted)

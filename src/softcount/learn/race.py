@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, Climb, Stop
+from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, EMRun, Stop
 from softcount.learn.search import FEW, Search, SearchResult, StartRun, alike, as_near, owners_of
 from softcount.models.batched import SideBySide, Statistics
 from softcount.models.nodes import Params
@@ -231,13 +231,13 @@ class RaceSearch(Search, frozen=False, eq=False):
     few passes.
     """
 
-    spoilt_sets: Callable[[Race], np.ndarray] = lambda race: np.zeros(race.sets, dtype=bool)
-    mend_sets: Callable[[Sequence[Climb]], Params] | None = None
+    degenerate_sets: Callable[[Race], np.ndarray] = lambda race: np.zeros(race.sets, dtype=bool)
+    repair_sets: Callable[[Sequence[EMRun]], Params] | None = None
     rough: bool = False
     one_each: bool = False
     given_up: set[int] = field(default_factory=set)
-    mended: set[int] = field(default_factory=set)
-    spoilt_runs: list[StartRun] = field(default_factory=list)
+    repaired: set[int] = field(default_factory=set)
+    degenerate_runs: list[StartRun] = field(default_factory=list)
     astray: bool = False
 
     def best(self, many: SideBySide, params: Params, owners: np.ndarray) -> SearchResult | None:
@@ -264,7 +264,7 @@ class RaceSearch(Search, frozen=False, eq=False):
 
     @property
     def spiked(self) -> int:
-        return self.tried - len(owners_of(run for run in self.runs if not run.spoilt) | self.given_up)
+        return self.tried - len(owners_of(run for run in self.runs if not run.degenerate) | self.given_up)
 
     def _race_all(self, many: SideBySide, params: Params, owners: np.ndarray) -> None:
         """Race until all have converged or are given up; sound sets come first among the runs."""
@@ -285,11 +285,11 @@ class RaceSearch(Search, frozen=False, eq=False):
             if race.passes:
                 ends = np.flatnonzero(np.isfinite(race.heights)).tolist()
                 self.runs += [self._run_of(race, place, False) for place in ends]
-            self.runs += self.spoilt_runs
+            self.runs += self.degenerate_runs
 
     def _sort_out(self, race: Race) -> None:
         """Remove sets that are degenerate, equal to another, or too far behind."""
-        bad = self.spoilt_sets(race)
+        bad = self.degenerate_sets(race)
         left, near = np.ones(race.sets, dtype=bool), as_near(race.mass)
         order = np.argsort(-race.heights, kind="stable").tolist()
         groups = cache(partial(race.many.by_group, race.here))
@@ -307,22 +307,22 @@ class RaceSearch(Search, frozen=False, eq=False):
             >= race.heights[sound].max(initial=-np.inf)
         )
         self.given_up |= {owner for place in np.flatnonzero(sound & ~going) for owner in race.met[place]}
-        spoilt = [self._run_of(race, place, True) for place in np.flatnonzero(on & bad).tolist()]
+        degenerate = [self._run_of(race, place, True) for place in np.flatnonzero(on & bad).tolist()]
         race.keep(np.flatnonzero(going))
-        self.spoilt_runs += spoilt
-        saved = self.given_up.union(self.mended, *race.met)
-        hopeless = [run for run in spoilt if not run.owners <= saved]
-        if hopeless and self.mend_sets is not None and race.passes <= self.plan.stop.max_iter:
-            race.join(self.mend_sets([run.reached for run in hopeless]), np.array([run.number for run in hopeless]))
-            self.mended |= owners_of(hopeless)
+        self.degenerate_runs += degenerate
+        saved = self.given_up.union(self.repaired, *race.met)
+        hopeless = [run for run in degenerate if not run.owners <= saved]
+        if hopeless and self.repair_sets is not None and race.passes <= self.plan.stop.max_iter:
+            race.join(self.repair_sets([run.reached for run in hopeless]), np.array([run.number for run in hopeless]))
+            self.repaired |= owners_of(hopeless)
 
-    def _run_of(self, race: Race, place: int, spoilt: bool) -> StartRun:
+    def _run_of(self, race: Race, place: int, degenerate: bool) -> StartRun:
         params, height = race.many.some(race.here, place), float(race.heights[place])
         counts = race.many.counts(race.statistics, place, height - self.ground.log_prior(params))
         trace = [float(heights[place]) for heights in race.traces if np.isfinite(heights[place])]
-        reached = Climb(params, counts, trace, converged=False, units=race.units)
+        reached = EMRun(params, counts, trace, converged=False, units=race.units)
         met = race.met[place]
-        return StartRun(reached, self.ground, min(met), len(trace) - 1, met, spoilt)
+        return StartRun(reached, self.ground, min(met), len(trace) - 1, met, degenerate)
 
     def _tell(self, race: Race) -> None:
         for place in np.argsort(race.heights, kind="stable") if self.plan.watch is not None else ():
@@ -330,7 +330,7 @@ class RaceSearch(Search, frozen=False, eq=False):
             assert watch is not None
             watch(race.passes - 1, float(race.heights[place]))
 
-    def _ended(self, best: StartRun, interrupted: bool) -> Climb:
+    def _ended(self, best: StartRun, interrupted: bool) -> EMRun:
         """The exact objective must confirm that of the race; it does not if groups are far apart and narrow."""
         reached, rough = best.reached, self.rough and best.problem.exact
         end = Search._ended(self, best, interrupted or rough)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core.counts import Counts
-from softcount.learn.em import Climb, climb
+from softcount.learn.em import EMRun, run_em
 from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.nodes import Params
@@ -40,25 +40,25 @@ ALIKE = 5e-3
 Make = Callable[[], Params]
 Judge = Callable[[Params, Counts], bool]
 """Whether parameters and their counts have a degenerate group."""
-Mend = Callable[[Climb], Params]
+Mend = Callable[[EMRun], Params]
 """New initial parameters from a run that has one."""
 
 
 class StartRun(Struct, frozen=True, eq=False):
     """An EM run on some rows, the initialisations that led to it, and whether it has a degenerate group."""
 
-    reached: Climb
+    reached: EMRun
     problem: Problem
     number: int
     maps: int
     owners: frozenset[int] = frozenset()
-    spoilt: bool = False
-    mended: bool = False
+    degenerate: bool = False
+    repaired: bool = False
 
     @property
     def rank(self) -> tuple[bool, float]:
         """A run that met a floor loses to any that did not."""
-        return not self.spoilt, self.reached.objective
+        return not self.degenerate, self.reached.objective
 
     @property
     def hope(self) -> float:
@@ -70,11 +70,11 @@ class StartRun(Struct, frozen=True, eq=False):
 class SearchResult(Struct, frozen=True, eq=False):
     """The best run, how many of the `tried` initialisations agreed with it, and how many degenerated."""
 
-    best: Climb
+    best: EMRun
     agreed: int
     tried: int
     spiked: int
-    spoilt: bool
+    degenerate: bool
     interrupted: bool = False
 
 
@@ -89,7 +89,7 @@ class Search(Struct, eq=False):
     ground: Problem
     plan: Plan
     judge: Judge = lambda params, counts: False
-    mend: Mend | None = None
+    repair: Mend | None = None
     runs: list[StartRun] = field(default_factory=list)
     spare: StartRun | None = None
     of: int = 0
@@ -120,14 +120,16 @@ class Search(Struct, eq=False):
     @property
     def spiked(self) -> int:
         """How many initialisations led to degenerate runs only."""
-        return self.tried - len(owners_of(run for run in self.runs if not run.spoilt))
+        return self.tried - len(owners_of(run for run in self.runs if not run.degenerate))
 
     def _result(self, interrupted: bool) -> SearchResult:
         best = best_run(self.runs)
         # A run that was interrupted stands beside what it was before.
         agreed = len(owners_of(run for run in self.runs if as_high(run, best)))
         reached = self._ended(best, interrupted)
-        return SearchResult(reached, agreed, self.tried, self.spiked, best.spoilt, interrupted or reached.interrupted)
+        return SearchResult(
+            reached, agreed, self.tried, self.spiked, best.degenerate, interrupted or reached.interrupted
+        )
 
     def each_of(self, starts: Sequence[Sequence[Make]], rngs: Sequence[np.random.Generator]) -> SearchResult:
         """The best of these initialisations, every one run to its end."""
@@ -143,14 +145,14 @@ class Search(Struct, eq=False):
                 raise
             interrupted = True
         best = best_run(self.runs)
-        agreed, spiked = sum(as_high(run, best) for run in self.runs), sum(run.spoilt for run in self.runs)
-        return SearchResult(best.reached, agreed, self.tried, spiked, best.spoilt, interrupted)
+        agreed, spiked = sum(as_high(run, best) for run in self.runs), sum(run.degenerate for run in self.runs)
+        return SearchResult(best.reached, agreed, self.tried, spiked, best.degenerate, interrupted)
 
     def _whole(self, params: Params, number: int, rng: np.random.Generator) -> None:
         stop = self.plan.stop
-        reached = climb(self.table, params, stop, self.plan.watching(number + 1, self.of), rng)
+        reached = run_em(self.table, params, stop, self.plan.watching(number + 1, self.of), rng)
         self.runs.append(
-            StartRun(reached, self.table, number, stop.max_iter, spoilt=self.judge(reached.params, reached.counts))
+            StartRun(reached, self.table, number, stop.max_iter, degenerate=self.judge(reached.params, reached.counts))
         )
         if reached.interrupted:
             raise KeyboardInterrupt
@@ -158,21 +160,21 @@ class Search(Struct, eq=False):
     def _short(self, tries: Sequence[Make], number: int) -> StartRun:
         """The first steps: of several tries, only the best makes more than a few."""
         if len(tries) == 1:
-            return self._climbed(tries[0](), number, SHORT)
-        run = best_run([self._climbed(make(), number, FEW) for make in tries])
-        return run if run.reached.converged else self._climbed(run.reached.params, number, SHORT - run.maps, run)
+            return self._run_further(tries[0](), number, SHORT)
+        run = best_run([self._run_further(make(), number, FEW) for make in tries])
+        return run if run.reached.converged else self._run_further(run.reached.params, number, SHORT - run.maps, run)
 
-    def _climbed(self, params: Params, number: int, maps: int, before: StartRun | None = None) -> StartRun:
+    def _run_further(self, params: Params, number: int, maps: int, before: StartRun | None = None) -> StartRun:
         """A run of `maps` further steps, joined to the one before."""
         ground, done = self.ground, 0 if before is None else before.maps
         most = min(done + maps, self.plan.stop.max_iter)
         stop = replace(self.plan.stop, max_iter=most - done, finish=None)
         watch = self.plan.watching(number + 1, self.of)
-        reached = climb(ground, params, stop, watch)
+        reached = run_em(ground, params, stop, watch)
         if before is not None:
             reached = replace(reached, trace=before.reached.trace + reached.trace[1:])
-        spoilt = self.judge(reached.params, reached.counts)
-        run = StartRun(reached, ground, number, most, frozenset({number}), spoilt)
+        degenerate = self.judge(reached.params, reached.counts)
+        run = StartRun(reached, ground, number, most, frozenset({number}), degenerate)
         if reached.interrupted:
             self.runs.append(run)
             raise KeyboardInterrupt
@@ -180,14 +182,14 @@ class Search(Struct, eq=False):
 
     def _enter(self, run: StartRun) -> None:
         """Add a run, or merge it with one that has the same parameters up to the order of groups."""
-        if run.spoilt and not run.mended and self.mend is not None:
-            repaired = self._climbed(self.mend(run.reached), run.number, LONGER)
-            run = replace(run if repaired.spoilt else repaired, owners=run.owners, mended=True)
+        if run.degenerate and not run.repaired and self.repair is not None:
+            repaired = self._run_further(self.repair(run.reached), run.number, LONGER)
+            run = replace(run if repaired.degenerate else repaired, owners=run.owners, repaired=True)
         by_group = self.ground.model.by_group
         for place, other in enumerate(self.runs):
             one, two = other.reached, run.reached
             near = abs(one.objective - two.objective) <= as_near(one.counts.rows)
-            if other.spoilt == run.spoilt and near and alike(by_group(one.params), by_group(two.params)):
+            if other.degenerate == run.degenerate and near and alike(by_group(one.params), by_group(two.params)):
                 self.runs[place] = replace(best_run([run, other]), owners=run.owners | other.owners)
                 return
         self.runs.append(run)
@@ -196,12 +198,12 @@ class Search(Struct, eq=False):
         """Continue, the best first, until every promising run has made `limit` steps."""
         limit = min(limit, self.plan.stop.max_iter)
         while (run := self._next(limit)) is not None:
-            further = self._climbed(run.reached.params, run.number, limit - run.maps, run)
+            further = self._run_further(run.reached.params, run.number, limit - run.maps, run)
             self.runs.remove(run)
-            self._enter(replace(further, owners=run.owners, mended=run.mended))
+            self._enter(replace(further, owners=run.owners, repaired=run.repaired))
 
     def _next(self, limit: int) -> StartRun | None:
-        sound = [run for run in self.runs if not run.spoilt] or self.runs
+        sound = [run for run in self.runs if not run.degenerate] or self.runs
         best = max(run.reached.objective for run in sound)
         small = self.ground.work <= SMALL
         ready = [
@@ -216,18 +218,18 @@ class Search(Struct, eq=False):
         sampled = sorted(self.runs, key=lambda run: run.rank, reverse=True)
         self.runs, self.spare, self.ground = [], sampled[0], self.table
         for run in sampled[:FINALISTS]:
-            final = self._climbed(run.reached.params, run.number, SHORT)
-            self._enter(replace(final, owners=run.owners, mended=run.mended))
+            final = self._run_further(run.reached.params, run.number, SHORT)
+            self._enter(replace(final, owners=run.owners, repaired=run.repaired))
             self._go_on(self.plan.stop.max_iter)
 
-    def _ended(self, best: StartRun, interrupted: bool) -> Climb:
+    def _ended(self, best: StartRun, interrupted: bool) -> EMRun:
         """The end of the best run on the whole table, finished by L-BFGS if asked for."""
         stop, table, reached = self.plan.stop, self.table, best.reached
         if best.problem is table and (stop.finish is None or interrupted):
             return reached
         last = replace(stop, max_iter=0 if interrupted else stop.max_iter - best.maps)
         watch = self.plan.watching(best.number + 1, self.of)
-        end = climb(table, reached.params, last, watch)
+        end = run_em(table, reached.params, last, watch)
         if not best.problem.exact:
             return end
         trace = [*(min(height, end.trace[0]) for height in reached.trace[:-1]), *end.trace]
@@ -242,7 +244,7 @@ def best_run(runs: Sequence[StartRun]) -> StartRun:
     """The best run; of those equal up to rounding the first, so that the order of rows does not matter."""
     top = max(runs, key=lambda run: run.rank)
     least = top.reached.objective - 1e-10 * top.reached.size
-    equal = [run for run in runs if run.spoilt == top.spoilt and run.reached.objective >= least]
+    equal = [run for run in runs if run.degenerate == top.degenerate and run.reached.objective >= least]
     return min(equal, key=lambda run: run.number)
 
 
@@ -265,6 +267,6 @@ def alike(first: np.ndarray, second: np.ndarray) -> bool:
 
 def as_high(run: StartRun, best: StartRun) -> bool:
     """Whether a run has reached the objective of the best."""
-    if run.problem is not best.problem or run.spoilt != best.spoilt:
+    if run.problem is not best.problem or run.degenerate != best.degenerate:
         return False
     return best.reached.objective - run.reached.objective <= 1e-3 + 1e-7 * best.reached.size

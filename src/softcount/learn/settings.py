@@ -16,7 +16,7 @@ from softcount.families import Params as Own
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.families.setting import fixed_numbers
 from softcount.learn.checkpoints import Checkpoint
-from softcount.learn.em import Climb, Stop, Watch
+from softcount.learn.em import EMRun, Stop, Watch
 from softcount.models.base import ClassModel
 from softcount.models.declare import Declared
 from softcount.models.nodes import Imagined, Node, Params
@@ -103,7 +103,7 @@ def plug(how: How) -> How:
     return "mean" if how == "predictive" else how
 
 
-def climb_facts(reached: Climb | None, plan: Plan, counts: Counts) -> dict[str, Any]:
+def em_facts(reached: EMRun | None, plan: Plan, counts: Counts) -> dict[str, Any]:
     if reached is None:
         return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
     how = plug(plan.how)
@@ -120,12 +120,12 @@ def climb_facts(reached: Climb | None, plan: Plan, counts: Counts) -> dict[str, 
     }
 
 
-def climb_note(hidden: str, reached: Climb) -> str:
+def em_note(hidden: str, reached: EMRun) -> str:
     state = "converged" if reached.converged else "stopped"
     return f"{hidden}: EM {state} after {reached.n_iter} iterations."
 
 
-def stopped_notes(reached: Climb, plan: Plan) -> list[str]:
+def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
     """Why EM stopped, where it was not for want of anything to gain."""
     if reached.fell > 0:
         why = f"EM stopped after {reached.n_iter} iterations, because the next would have lowered its objective."

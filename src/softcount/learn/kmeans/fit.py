@@ -80,7 +80,7 @@ EXCHANGED = 2
 """Different ends of starts whose rows are exchanged."""
 
 
-def exchanged(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd:
+def exchange_rows(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd:
     """The end after single rows went where that lowers the cost although their nearest centre is their own.
 
     Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Where no row gains any more, every row's
@@ -153,7 +153,7 @@ def one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
     return labels
 
 
-def moved_elsewhere(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> SmallEnd:
+def move_centres(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> SmallEnd:
     """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
     work = len(best.centres) * few.work
     if work > TOO_MUCH:
@@ -162,10 +162,10 @@ def moved_elsewhere(few: FewRows, best: SmallEnd, rng: np.random.Generator, most
     while failed < failures and len(best.centres) > 1 and best.cost > 0:
         moves = in_parts(few, promising(few, best, rng, failures * TRIED))
         ends = [end for part in moves for end in ended(StartStack.near(few, best, part), most, best.cost, ALONE_AFTER)]
-        again = exchanged(few, min(ends, key=lambda end: end.cost)) if ends else best
+        again = exchange_rows(few, min(ends, key=lambda end: end.cost)) if ends else best
         failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
         best = best if failed else again
-    return exchanged(few, best, LAST_SWEEPS)
+    return exchange_rows(few, best, LAST_SWEEPS)
 
 
 def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> np.ndarray:
@@ -287,7 +287,7 @@ def fit_kmeans(
             weights = weights / heavy
         kernel = kernels_for(X, distances_of(wish))
         placed = frame.place_here(X) if owned else frame.place(X)
-        found, labels = walked(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
+        found, labels = fit_centres(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
         assert labels is not None
         return replace(in_units(found, heavy), sizes=None if found.sizes is None else found.sizes * heavy), labels
 
@@ -297,10 +297,12 @@ def distances_of(wish: Wish) -> int:
     return wish.clusters * (wish.n_init if isinstance(wish.init, str) else 1)
 
 
-def walked(engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None) -> tuple[Centres, np.ndarray | None]:
+def fit_centres(
+    engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None
+) -> tuple[Centres, np.ndarray | None]:
     """Centres of the best start, costs as the kernels see them, and labels where the rows are here."""
     if isinstance(wish.init, str):
-        best, agreed, notes = best_drawn(engine, wish)
+        best, agreed, notes = best_of_draws(engine, wish)
         order = np.lexsort([*best.centres.T[::-1], -best.sizes])
         if (order[1:] < order[:-1]).any():
             places = np.empty(len(order), np.int64)
@@ -349,10 +351,10 @@ def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
     return centres
 
 
-def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
+def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
     """The best of several drawn starts, how many reached it, and what is to be said."""
     sample, whole = engine.sample(wish.clusters)
-    few, starts, rng = drawn_starts(FewRows.of(sample, wish.unit), wish)
+    few, starts, rng = draw_starts(FewRows.of(sample, wish.unit), wish)
     if wish.n_init == 1:
         return descend(engine, starts[0], wish.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
@@ -369,9 +371,9 @@ def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], li
         is_new = not ended or end.cost > before * (1 + SAME)
         different += is_new
         before = end.cost
-        ended.append(ended[-1] if not is_new else exchanged(few, end) if different <= EXCHANGED else end)
+        ended.append(ended[-1] if not is_new else exchange_rows(few, end) if different <= EXCHANGED else end)
     best = min(ended, key=lambda end: end.cost)
-    better = moved_elsewhere(few, best, rng, most)
+    better = move_centres(few, best, rng, most)
     agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
     notes = [f"{agreed[0]} of {agreed[1]} starts reached the best."]
     if better is not best:
@@ -388,11 +390,11 @@ def best_drawn(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], li
     return best_end, agreed, notes
 
 
-def drawn_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
+def draw_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
     """Centres of all starts, drawn again by differences where products cannot tell the rows apart."""
     rng = np.random.default_rng(wish.seed)
     starts = Draws(few, rng).starts(wish.init, wish.clusters, wish.n_init)
-    return (few, starts, rng) if few.is_clear(starts[0]) else drawn_starts(replace(few, norms=None), wish)
+    return (few, starts, rng) if few.is_clear(starts[0]) else draw_starts(replace(few, norms=None), wish)
 
 
 def settled(
@@ -454,7 +456,7 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
         notes = without_direction(ends.n_rows - kept, kept)
         kernel = kernels_for(np.empty((kept, 0)), distances_of(wish))
         placed = rows.made(partial(place_rows, list(places), frame))
-        found, _ = walked(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
+        found, _ = fit_centres(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
         found.notes.extend(notes)
         return in_units(found, 1.0)
 
