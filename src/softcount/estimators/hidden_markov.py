@@ -31,7 +31,7 @@ from softcount.learn.em import Stop
 from softcount.learn.hidden_states import GivenStart, StateStarts, fit_auto_states, fit_states, read_steps
 from softcount.learn.record import bic
 from softcount.learn.settings import Plan, start_levels
-from softcount.models.base import ClassModel, DeadEnd, StateModel
+from softcount.models.base import ClassModel, DeadEnd
 from softcount.models.declare import read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links
 from softcount.run.local import Threads
@@ -183,7 +183,7 @@ class HiddenMarkov(SequencePages, Estimator):
         self._library = sequences_library(X)
         return self
 
-    def _build(self, one: ClassModel, states: int) -> StateModel:
+    def _build(self, one: ClassModel, states: int) -> HiddenChain:
         links = links_of(states, self.transitions, self.first, self.tied)
         return HiddenChain(one.schema, one.leaves, links, one.kernels)
 

@@ -14,7 +14,6 @@ from softcount.errors import DataError
 from softcount.families import Family
 from softcount.fit import prior_levels
 from softcount.fitted.network import FittedNet
-from softcount.models.base import GraphModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.network import Graph, Network
@@ -108,7 +107,7 @@ def _believed(fitted: FittedNet, key: Key) -> np.ndarray:
     return np.asarray(counts + np.broadcast_to(fitted.imagined.hypers[key]["alpha"], counts.shape))
 
 
-def network_priors(model: GraphModel, prior: Any, sample_size: float) -> dict[Key, Any]:
+def network_priors(model: Net, prior: Any, sample_size: float) -> dict[Key, Any]:
     """The prior of every node.
 
     A number or word is for all nodes ("bdeu" shares `sample_size` imagined rows over the table of each); a mapping has
@@ -151,7 +150,7 @@ def _one(node: Node, prior: Any, sample_size: float) -> Any:
     return prior
 
 
-def start_of(init: Any) -> Callable[[GraphModel, Imagined], Params] | None:
+def start_of(init: Any) -> Callable[[Net, Imagined], Params] | None:
     """What makes the parameters that EM starts from; None where they are drawn."""
     if init is None or (isinstance(init, str) and init in ("random", "k-means++")):
         return None
@@ -163,7 +162,7 @@ def start_of(init: Any) -> Callable[[GraphModel, Imagined], Params] | None:
     return lambda model, imagined: _started(model, imagined, _start_from(model, other))
 
 
-def _start_from(model: GraphModel, other: OtherNetwork) -> dict[Key, Any]:
+def _start_from(model: Net, other: OtherNetwork) -> dict[Key, Any]:
     """What another network says of the nodes that both have, by parameter."""
     assert isinstance(model, Net)
     found: dict[Key, Any] = {}
@@ -178,7 +177,7 @@ def _start_from(model: GraphModel, other: OtherNetwork) -> dict[Key, Any]:
     return found
 
 
-def _started(model: GraphModel, imagined: Imagined, init: Mapping[Key, Any]) -> Params:
+def _started(model: Net, imagined: Imagined, init: Mapping[Key, Any]) -> Params:
     """Given tables where there are some; the others even."""
     assert isinstance(model, Net)
     for key in init:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from math import lgamma
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -44,12 +44,15 @@ from softcount.learn.settings import (
     retyping,
     stopped_notes,
 )
-from softcount.models.base import ClassModel, DeadEnd, Problem, StateModel, tally_equally
+from softcount.models.base import ClassModel, DeadEnd, Problem, tally_equally
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
 from softcount.run.local import Runner
 from softcount.sequences import Sequences
 from softcount.table import Chunk, Settled, Table
+
+if TYPE_CHECKING:
+    from softcount.models.hidden_chain import HiddenChain  # seam: for annotations
 
 STAYING = (0.0, 0.8)
 """Shares of steps that stay in their state, for every other initialisation: no assumption, or slow to move."""
@@ -68,7 +71,7 @@ class StateStarts(Struct, frozen=True):
 
 
 def drawn_state_start(
-    model: StateModel,
+    model: HiddenChain,
     imagined: Imagined,
     sketch: Sketch,
     ready: Sequence[Any],
@@ -119,7 +122,7 @@ class GivenStart(Struct, frozen=True):
 
     said: Mapping[Any, Any]
 
-    def __call__(self, model: StateModel, imagined: Imagined) -> Params:
+    def __call__(self, model: HiddenChain, imagined: Imagined) -> Params:
         columns = {key: own for key, own in self.said.items() if isinstance(own, Mapping)}
         names = [key for key in self.said if key not in columns]
         odd = [key for key in names if key not in (FIRST_NAME, NEXT_NAME)]
@@ -153,7 +156,7 @@ def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
 
 # Fitting hidden states: the best of several EM runs.
 
-Build = Callable[[ClassModel, int], StateModel]
+Build = Callable[[ClassModel, int], "HiddenChain"]
 """Makes a model of this many states; the given model describes the columns of one step."""
 MANY_PASSES = 64
 """Passes over all steps, about, which decides on compiled kernels: paths have no sketch."""
@@ -173,7 +176,7 @@ class StepRows(Struct, frozen=True, eq=False):
     named: list[Any] | None
     kept: dict[str, Any] = field(default_factory=dict)
 
-    def ready(self, model: StateModel) -> list[Any]:
+    def ready(self, model: HiddenChain) -> list[Any]:
         if "ready" not in self.kept:
             self.kept["ready"] = model.arranged([model.prepare(chunk) for chunk in self.chunks])
         found: list[Any] = self.kept["ready"]
@@ -255,7 +258,7 @@ class StateTask(Struct, frozen=True, eq=False):
     plan: Plan
     starts: StateStarts
     runner: Runner
-    model: StateModel
+    model: HiddenChain
 
     def search(self, extra: Sequence[Params]) -> tuple[SearchResult, Imagined]:
         imagined = self.imagined()
@@ -371,7 +374,7 @@ class StateSearch(GroupSearch, kw_only=True):
 
 
 def weighed(fitted: Learned) -> Trial:
-    model: StateModel = fitted.model  # type: ignore[assignment]
+    model: HiddenChain = fitted.model  # type: ignore[assignment]
     counts = model.nodes.stacked(fitted.counts)
     height, size = counts.log_likelihood, model.nodes.n_parameters()
     enough = model.occupied(fitted.counts) >= LEAST_ROWS

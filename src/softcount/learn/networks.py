@@ -17,15 +17,16 @@ from softcount.learn.prepare import check_reach, read_all
 from softcount.learn.record import Learned
 from softcount.learn.search import Search, SearchResult
 from softcount.learn.settings import Plan, em_facts, em_note, or_empty, plug, retyping, stopped_notes
-from softcount.models.base import GraphModel, Problem
+from softcount.models.base import Problem
+from softcount.models.network import Net
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
 
-Build = Callable[[Settled, Sequence[Chunk]], tuple[GraphModel, list[str]]]
+Build = Callable[[Settled, Sequence[Chunk]], tuple[Net, list[str]]]
 """From a settled table to a model of it, and what is to be said of how it came to be."""
-PriorsOf = Callable[[GraphModel], Mapping[Any, Any]]
+PriorsOf = Callable[[Net], Mapping[Any, Any]]
 
 
 class GraphStarts(Struct, frozen=True):
@@ -33,7 +34,7 @@ class GraphStarts(Struct, frozen=True):
 
     n_init: int = 10
     seed: Any = None
-    given: Callable[[GraphModel, Imagined], Params] | None = None
+    given: Callable[[Net, Imagined], Params] | None = None
 
 
 def fit_network(
@@ -53,7 +54,7 @@ def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: Gr
 
 
 def learned(
-    model: GraphModel,
+    model: Net,
     ready: Sequence[Any],
     priors: Mapping[Any, Any],
     plan: Plan,
@@ -77,7 +78,7 @@ def learned(
     else:
         stacked = model.nodes.stacked(seen)
         params = model.nodes.estimate(stacked, imagined)
-        told = model.likelihood_told(stacked, params)
+        told = model.likelihood_of(stacked, params)
         counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood if told is None else told)
     found += model.unseen_notes(counts)
     imagined = imagined.using(plan.how)
@@ -99,7 +100,7 @@ def sum_of(parts: Any) -> Counts | None:
 
 def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
     """The best of all starts: short runs first where there are several."""
-    model: GraphModel = problem.model  # type: ignore[assignment]
+    model: Net = problem.model  # type: ignore[assignment]
     if starts.given is not None:
         makes = [partial(starts.given, model, problem.imagined)]
     else:

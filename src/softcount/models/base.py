@@ -218,45 +218,6 @@ class ClassModel(Model):
         """The values of one leaf in a chunk: codes, numbers, a block of numbers, or sparse counts."""
 
 
-class GraphModel(Model):
-    """A model whose nodes depend on each other, some of them hidden or not seen in every row."""
-
-    schema: Schema
-
-    @property
-    @abstractmethod
-    def has_hidden(self) -> bool:
-        """Whether some node is never seen, so that EM may come to several tops."""
-
-    @abstractmethod
-    def seen(self, ready: Any) -> Counts:
-        """Counts by node of the cells that rows show, without any expectation."""
-
-    def likelihood_told(self, counts: Counts, params: Params) -> float | None:
-        """The log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
-        return None
-
-    @abstractmethod
-    def shown(self, ready: Any) -> Counts:
-        """As `seen`, with numbers of unknown group counted in the first group, so that priors see all of them."""
-
-    @abstractmethod
-    def holes_in(self, ready: Any) -> bool:
-        """Whether EM has missing values to fill in these rows."""
-
-    def unseen_notes(self, counts: Counts) -> list[str]:
-        """Notes about groups without rows."""
-        return []
-
-    def guessed_notes(self, ready: Sequence[Any]) -> list[str]:
-        """Notes about approximations that EM used in these rows."""
-        return []
-
-    @abstractmethod
-    def drawn_start(self, ready: Any, imagined: Imagined, rng: np.random.Generator) -> Params:
-        """Initial parameters for EM in which the levels of hidden nodes differ and no row is impossible."""
-
-
 class DeadEnd(DataError):
     """No path of states can have made a sequence; `row` is the step, counted over all sequences, at which it shows."""
 
@@ -270,57 +231,6 @@ class DeadEnd(DataError):
     def at(self, place: str) -> DeadEnd:
         """The same error with the place in words."""
         return DeadEnd(self.row, place)
-
-
-class StateModel(Model):
-    """A model of sequences with a hidden state at every step."""
-
-    schema: Schema
-    leaves: tuple[Node, ...]
-    kernels: Any
-    links: Any
-    """Which states may be first, which may follow each, and which share an emission."""
-    star: ClassModel
-    """The emissions, as a model of single steps."""
-
-    @property
-    @abstractmethod
-    def states(self) -> int:
-        """How many states there are."""
-
-    @property
-    @abstractmethod
-    def groups(self) -> int:
-        """How many different things states show."""
-
-    @property
-    @abstractmethod
-    def sharing(self) -> np.ndarray:
-        """(states x groups): 1 if the state has that emission."""
-
-    @abstractmethod
-    def counts_under(self, ready: Any, members: np.ndarray) -> Counts:
-        """Counts under given (steps x states) memberships, a step's state being independent of the one before."""
-
-    @abstractmethod
-    def with_steps(self, shown: Counts, firsts: np.ndarray, nexts: np.ndarray) -> Counts:
-        """Counts of emissions, by stack, together with those of first states and of transitions."""
-
-    @abstractmethod
-    def step_params(self, first: np.ndarray, following: np.ndarray) -> dict[Key, Own]:
-        """Probabilities of first states and transitions as the parameters of their nodes."""
-
-    @abstractmethod
-    def occupied(self, counts: Counts) -> np.ndarray:
-        """How many steps each state has, by counts under the names of the nodes."""
-
-    @abstractmethod
-    def reordered(self, params: Params, order: np.ndarray) -> Params:
-        """The same parameters with the states in this order; only if states are exchangeable."""
-
-    @abstractmethod
-    def reordered_counts(self, counts: Counts, order: np.ndarray) -> Counts:
-        """Counts by node with the states in this order."""
 
 
 class Problem(Struct, frozen=True, eq=False, dict=True):

@@ -18,7 +18,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.families import Categorical, Setting
 from softcount.families import Params as Own
 from softcount.families.base import whole
-from softcount.models.base import Assign, DeadEnd, StateModel, register_model
+from softcount.models.base import Assign, DeadEnd, Model, register_model
 from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star, scratch
@@ -94,7 +94,7 @@ class CompiledChain(Struct, frozen=True):
 
 
 @register_model
-class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
+class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     """Structure only: the emissions of each state, and which state may follow which."""
 
     schema: Schema
@@ -108,7 +108,8 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         force_setattr(self, "leaves", self.star.leaves)
 
     @cached_property
-    def star(self) -> Star:  # type: ignore[override]
+    def star(self) -> Star:
+        """The emissions, as a model of single steps."""
         return Star(self.schema, self.leaves, self.links.emissions, self.kernels)
 
     @cached_property
@@ -214,6 +215,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def sharing(self) -> np.ndarray:
+        """(states x groups): 1 if the state has that emission."""
         return np.eye(self.groups)[list(self.links.shown)]
 
     def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:
@@ -236,6 +238,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         return {key: {"probability": shares[None, list(levels)], "unseen": np.zeros(1)} for key, shares, levels in said}
 
     def counts_under(self, ready: PathRows, members: np.ndarray) -> Counts:
+        """Counts under (steps x states) memberships, a step's state being independent of the one before."""
         if ready.rows.weights is not None:
             members = members * ready.rows.weights[:, None]
         inside = np.ones(ready.n_rows, dtype=bool)
@@ -270,6 +273,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
     # -- states
 
     def occupied(self, counts: Counts) -> np.ndarray:
+        """How many steps each state has, by counts under the names of the nodes."""
         total = np.zeros(self.states)
         total[list(self.links.firsts)] += counts[FIRST][0]
         for state, levels in enumerate(self.links.nexts):
@@ -298,6 +302,7 @@ class HiddenChain(StateModel, Struct, frozen=True, eq=False, dict=True):
         return max(1, len(self.schema.used)) * self.groups + self.states**2
 
     def reordered(self, params: Params, order: np.ndarray) -> Params:
+        """The same parameters with the states in this order; only if states are exchangeable."""
         assert self.links.is_free
         own: dict[Key, Own] = {FIRST: _reorder(params[FIRST], order)}
         own |= {after(new): _reorder(params[after(int(old))], order) for new, old in enumerate(order)}

@@ -17,7 +17,7 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE, number, whole
-from softcount.models.base import Assign, GraphModel, register_model
+from softcount.models.base import Assign, Model, register_model
 from softcount.models.nodes import Imagined, Node, Nodes, Params
 from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.stacks import Kernels, Stack
@@ -86,7 +86,7 @@ class NetRows(Struct, frozen=True, dict=True):
 
 
 @register_model
-class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
+class Net(Model, Struct, frozen=True, eq=False, dict=True):
     """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
 
     `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node of the rows' labels. A
@@ -322,9 +322,11 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def seen(self, ready: NetRows) -> Counts:
+        """Counts by node of the cells that rows show, without any expectation."""
         return self._count_seen(ready, {key: ready.known(scope) for key, scope in self.levels_above.items()})
 
     def shown(self, ready: NetRows) -> Counts:
+        """As `seen`, with numbers of unknown group counted in the first group, so that priors see all of them."""
         return self._count_seen(ready, {key: np.maximum(ready.known(own), 0) for key, own in self.levels_above.items()})
 
     def _count_seen(self, ready: NetRows, groups: Mapping[Key, np.ndarray]) -> Counts:
@@ -364,7 +366,8 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
         return [f"{said} too little for exact sums: what EM adds for them, and their likelihood, is by Gibbs sampling."]
 
-    def likelihood_told(self, counts: Counts, params: Params) -> float | None:
+    def likelihood_of(self, counts: Counts, params: Params) -> float | None:
+        """The log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
         return None if self.stacks else self.nodes.completed(counts, params)
 
     @property
@@ -372,6 +375,7 @@ class Net(GraphModel, Struct, frozen=True, eq=False, dict=True):
         return bool(self.hidden)
 
     def holes_in(self, ready: NetRows) -> bool:
+        """Whether EM has missing values to fill in these rows."""
         guessed = (own.unsettled(data) for own, data in zip(self.stacks, ready.leaves, strict=True))
         return self._speaks_through_holes(ready) or any(np.any(rows) for rows in guessed)
 
