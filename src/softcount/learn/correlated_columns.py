@@ -65,7 +65,7 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
 
 
 def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Derived:
-    """How a column follows from another: level by level, or along the line through the two numbers farthest apart."""
+    """How a column follows from another: level by level, or a line through the two numbers farthest apart."""
     own, other = (column_of(schema, schema[name], chunks) for name in (key, lead))
     if not schema[key].kind.numeric:
         both = (own > 0) & (other > 0)
@@ -79,7 +79,7 @@ def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Deriv
 
 
 def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
-    """By column that is a copy or a function of another, that other; where each is one of the other's, the first."""
+    """Columns that are a copy or a function of another, with that other; of mutual copies the first stays."""
     if plan.declared.everything is not None or chunks.n_rows * len(schema.used) > MOST_CELLS:
         return {}
     if not isinstance(chunks, HeldRows):
@@ -117,7 +117,7 @@ def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]
 
 
 def is_free(spec: Field, plan: Plan) -> bool:
-    """Whether nobody said what a column is."""
+    """Whether the user did not declare the column."""
     declared = plan.declared
     return not spec.declared and spec.key not in declared.families and not any(spec.key in x for x in declared.blocks)
 
@@ -128,7 +128,7 @@ def column_of(schema: Schema, spec: Field, chunks: Sequence[Chunk]) -> np.ndarra
 
 
 def _follows(both: np.ndarray) -> bool:
-    """Whether the column of a table follows from its row, by more than chance."""
+    """Whether the columns of a table follow from its rows, by more than chance."""
     seen = both > 0
     often = np.count_nonzero(both.sum(axis=0) >= ENOUGH) >= 2
     enough = both.sum() >= ENOUGH * np.count_nonzero(seen.any(axis=1))
@@ -136,7 +136,7 @@ def _follows(both: np.ndarray) -> bool:
 
 
 def correlations(block: np.ndarray) -> np.ndarray:
-    """Correlations of the columns of complete rows; 0 with one that does not vary."""
+    """Correlations of complete rows; 0 with a constant column."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         off = block - block.mean(axis=0)
         off = off / np.abs(off).max(axis=0)
@@ -166,7 +166,7 @@ NAMED = 3
 
 
 class CorrelatedBlocks(Struct, frozen=True):
-    """Columns to be modelled together, by the kind of block, and how much the most dependent pairs are, in words."""
+    """Blocks of dependent columns with their families, and the most dependent pairs in words."""
 
     blocks: Mapping[tuple[Key, ...], str]
     pairs: tuple[str, ...]
@@ -176,12 +176,12 @@ class CorrelatedBlocks(Struct, frozen=True):
         return sum(map(len, self.blocks))
 
     def prior_scales(self, plan: Plan) -> tuple[PriorScale, ...]:
-        """The scales to try: with the table's correlations only if there are numbers and a prior."""
+        """Prior scales to try: the table's correlations only if there are numbers and a prior."""
         correlated = plan.estimate != "ml" and Multinormal.name in self.blocks.values()
         return ("table", "columns") if correlated else ("columns",)
 
     def prepared(self, before: Prepared, plan: Plan, runner: Runner, scale: PriorScale) -> tuple[Prepared, Plan]:
-        """The same table, ready for these blocks; `scale` is the prior's for the covariances of numbers."""
+        """The table prepared for these blocks; `scale` is that of the prior on covariances."""
         families = {
             block: Multinormal(prior_scale=scale) if kind == Multinormal.name else FAMILIES[kind]().for_key(block)
             for block, kind in self.blocks.items()
@@ -195,7 +195,7 @@ class CorrelatedBlocks(Struct, frozen=True):
 
 
 def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:
-    """Blocks of columns that depend on each other within the classes of a fit; None where there are none."""
+    """Blocks of columns that are dependent within the classes of a fit, or None."""
     if plan.declared.everything is not None or prepared.table.bag_width is not None:
         return None
     if not isinstance(prepared.chunks, HeldRows):
@@ -214,9 +214,9 @@ def blocks_with_missing(prepared: Prepared) -> list[Node]:
 
 
 def complete_in_blocks(prepared: Prepared) -> Sketch | None:
-    """The sketched rows without missing cells in blocks of numbers; None if no cell is missing or few are complete.
+    """The sketched rows without missing cells in blocks of numbers.
 
-    Few are less than half of the rows, or more patterns of missing cells than there is time for.
+    None if no cell is missing, fewer than half of the rows are complete, or there are too many patterns.
     """
     blocks = blocks_with_missing(prepared)
     if not blocks:
@@ -245,7 +245,7 @@ def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
 
 
 def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
-    """Plain numbers that are correlated within classes, and their pairs, most correlated first."""
+    """Blocks of numbers that are correlated within classes, and their pairs, most correlated first."""
     schema = prepared.settled.schema
     specs = [spec for spec in schema.used if spec.kind is Kind.REAL and is_free(spec, plan)]
     if len(specs) < 2:
@@ -287,7 +287,7 @@ def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
-    """Columns of few levels, without holes, that say enough of each other within classes; and their pairs."""
+    """Blocks of columns with few levels that are dependent within classes, and their pairs."""
     schema, chunks = prepared.settled.schema, prepared.chunks.here
     specs = [spec for spec in schema.stored("codes") if is_free(spec, plan) and 2 <= len(spec.levels) <= MOST_COMBINED]
     codes = [column_of(schema, spec, chunks).astype(np.int64) - 1 for spec in specs]
@@ -307,7 +307,7 @@ def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[lis
 
 
 def _combined(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: int) -> list[list[Field]]:
-    """Blocks that pairs join, the most dependent first, as long as combinations of levels have rows enough."""
+    """Blocks joined by pairs, the most dependent first, as long as combinations have enough rows."""
     most = min(MOST_COMBINED, rows // ROWS_EACH)
     blocks = [[spec] for spec in specs]
     for a, b in pairs:
@@ -328,11 +328,11 @@ MOST_FORCING_COLUMNS = 40
 MOST_FORCING_LEVELS = 32
 """Columns and levels up to which pairs are looked at."""
 WORTH_SAYING = 0.03
-"""Nats beyond what chance shows that two columns must say of each other."""
+"""Nats beyond chance from which on a pair is named."""
 
 
 def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
-    """Pairs that say most of each other within the classes of a fit, in words; numbers in four intervals each."""
+    """The most dependent pairs within the classes of a fit, in words; numbers in four intervals each."""
     if not isinstance(prepared.chunks, HeldRows):
         return []
     schema, chunks = prepared.settled.schema, prepared.chunks.here
@@ -349,7 +349,7 @@ def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
 
 
 def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The level of every row, or the part of its class's numbers that its number is in; -1 where there is none."""
+    """The level of every row, or the quartile of its number within its class; -1 if missing."""
     if not spec.kind.numeric:
         return np.where(column <= len(spec.levels), column.astype(np.int64) - 1, -1)
     codes = np.full(len(column), -1)
@@ -362,7 +362,7 @@ def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def _nats(classes: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """What two columns say of each other within classes, less what chance would have them say."""
+    """Conditional mutual information of two columns given the class, less its expectation by chance."""
     both = (a >= 0) & (b >= 0)
     if not both.any():
         return 0.0

@@ -24,15 +24,15 @@ from softcount.table.schema import ColumnPlan, CountedPoints, Key, Schema
 
 FOLDS = 5
 STEPS, FOLD_STEPS = 12, 6
-"""EM steps of a family with hidden values, on all rows and from there without those of a fold: enough to choose."""
+"""EM steps of a family with hidden values, on all rows and then without a fold: enough to choose."""
 SURE = 2.0
-"""Standard errors that the first fold must be worse by for the others not to be tried."""
+"""Standard errors by which the first fold must be worse for the other folds to be skipped."""
 
 
 class Numbers(Struct, frozen=True, eq=False, dict=True):
-    """A column's numbers, or a block's, with classes and weights.
+    """Numbers of a column or block, with classes and weights. `told`: every row of the table has a class.
 
-    `told`: every row of the table has a class. `part` says which share of the rows they are. `seed` draws the folds.
+    `part` says which share of the rows they are. `seed` draws the folds.
     """
 
     values: np.ndarray
@@ -64,9 +64,9 @@ class Numbers(Struct, frozen=True, eq=False, dict=True):
 
 
 class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
-    """A family learned from a column's rows, and from those of all folds but one.
+    """A family fitted to all rows of a column, and without each fold.
 
-    Where something is hidden, folds start from what all rows came to, and from what a prior makes of all of them.
+    With hidden values, folds start from the parameters of all rows.
     """
 
     family_node: Node
@@ -77,7 +77,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def node(self) -> Node:
-        """The node with what its family needs to begin with something hidden."""
+        """The node with the values that stand for hidden ones in the first pass."""
         node, numbers = self.family_node, self.numbers
         if node.family.exact:
             return node
@@ -86,7 +86,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def by_fold(self) -> Twofold:
-        """Statistics of every class in every fold: group (class, fold) is number class * folds + fold."""
+        """Statistics by class and fold: group class * folds + fold."""
         numbers, folds = self.numbers, self.numbers.n_folds
         own = _one_hot(numbers.labels * folds + numbers.folds, numbers.weights, numbers.groups * folds)
         return self.node.family.count(numbers.values, own, None, self.node.setting)
@@ -112,9 +112,9 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         return float(np.average(self._scores(self.whole, np.arange(len(values))), weights=weights)) - free / len(values)
 
     def held_out(self, best: np.ndarray | None = None) -> np.ndarray | None:
-        """The log-density of every row in its class, learned from the rows of the other folds.
+        """The cross-validated log-density of every row in its class.
 
-        None where the first fold is clearly worse than under the `best` family so far.
+        None if the first fold is clearly worse than under the `best` family so far.
         """
         scores = np.zeros(len(self.numbers.values))
         for fold, params in enumerate(self._without_own()):
@@ -159,7 +159,7 @@ def _one_hot(labels: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarray
 
 
 def _apart(stats: Twofold, folds: int) -> Twofold:
-    """Statistics of (class, fold) groups with an axis for the folds."""
+    """Statistics by (class, fold) with an axis for the folds."""
     shape = (stats.shape[0] // folds, folds, *stats.shape[1:])
     return Twofold(stats.hi.reshape(shape), stats.lo.reshape(shape))
 
@@ -170,18 +170,18 @@ def _apart(stats: Twofold, folds: int) -> Twofold:
 SAMPLE = 10_000
 """Rows that choose; of more, evenly spaced ones."""
 TIE = 0.005
-"""Nats a row by which a simpler family may be worse and still win, if chance could make as much."""
+"""Nats per row by which a simpler family may be worse and still win, if that is within chance."""
 LEAK = 1e-9
-"""The probability of a number below zero up to which a density of numbers that are not is no worse for it."""
+"""Probability below zero that a density of non-negative numbers may have."""
 SIMPLE = 3
-"""Parameters up to which a family is tried where classes are looked for: humps are then theirs to find."""
+"""Parameters up to which a family is tried if classes are to be found, which explain several modes."""
 
 
 @interrupts_end()
 def choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool = True) -> tuple[Table, Plan]:
-    """The same with a family for every column whose density was left open; its schema says why.
+    """Choose a family for every undecided column; the schema gives the reason.
 
-    Where classes are looked for, all rows choose together, among simple families.
+    If classes are to be found, all rows choose together, among simple families.
     """
     if not plan.declared.leaves_open:
         return table, plan
@@ -213,7 +213,7 @@ def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bo
 
 
 class SampledRows(Struct, frozen=True, eq=False):
-    """Some rows of a table, how many it has, and the least of every number and whether all are whole in all of them."""
+    """Some rows, the number of all, and of all rows the least number of every column and whether all are whole."""
 
     reals: np.ndarray
     labels: np.ndarray | None
@@ -237,7 +237,7 @@ class SampledRows(Struct, frozen=True, eq=False):
 
 
 def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
-    """Evenly spaced rows of all chunks, between one and four times `SAMPLE` where there are more; None without any."""
+    """Evenly spaced rows, between one and four times `SAMPLE` if there are more; None without any."""
     parts: list[tuple[np.ndarray, ...]] = []
     every, rows, kept = 1, 0, 0
     least, whole = np.zeros(0), np.zeros(0, dtype=bool)
@@ -265,7 +265,7 @@ def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
 
 
 class Choice(Struct, frozen=True):
-    """The family that a column gets, the least variance it may have as a share of the column's, and why."""
+    """The family of a column, its least variance as a share of the column's, and the reason."""
 
     family: Family
     floor: float
@@ -274,7 +274,7 @@ class Choice(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True, eq=False):
-    """A family that was tried: its trial, and the log-density of every row when it was held out."""
+    """A family that was tried: its trial, and the held-out log-density of every row."""
 
     trial: FamilyTrial
     floor: float
@@ -291,9 +291,9 @@ class Entry(Struct, frozen=True, eq=False):
 
 
 class Contest(Struct, frozen=True, eq=False):
-    """A column, or a block of columns, whose density is to be chosen.
+    """A column or block whose family is to be chosen.
 
-    `strict`: no density of numbers of 0 or more may reach below 0. `steps` are those of EM, as in `FamilyTrial`.
+    `strict`: densities of non-negative numbers may not reach below 0. `steps` as in `FamilyTrial`.
     """
 
     key: Key
@@ -305,7 +305,7 @@ class Contest(Struct, frozen=True, eq=False):
     steps: tuple[int, int] = (STEPS, FOLD_STEPS)
 
     def choice(self, families: Sequence[Family], known_classes: bool) -> Choice:
-        """The family with the best held-out likelihood, the simplest of those that are as good."""
+        """The family with the best held-out likelihood, the simplest of those within chance."""
         kinds = [families] if families else [kind.candidates(self.numbers.facts) for kind in FAMILIES.values()]
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
         found: list[Entry] = []
@@ -328,10 +328,10 @@ class Contest(Struct, frozen=True, eq=False):
         return Choice(won.trial.node.family, won.floor, won.plan, self._why(won, found) + self.numbers.part)
 
     def _may_be(self, family: Family, known_classes: bool) -> bool:
-        """Whether a family is for these rows: of known class, of known class in part, or of classes to be found.
+        """Whether a family suits these rows: of known class, partly known class, or classes to be found.
 
-        Starts of a mixture are raced side by side only if all families allow it: with gamma columns, whose starts are
-        climbed one by one, crabs (200 x 5) took 24 s instead of 1.
+        A mixture is raced side by side only if all families allow it: with gamma columns, run one by one, crabs (200 x
+        5) took 24 s instead of 1.
         """
         if not known_classes:
             return family.exact and family.races and not family.counts_points and family.free(Setting(), 1) <= SIMPLE
@@ -359,9 +359,9 @@ class Contest(Struct, frozen=True, eq=False):
         return f"{title}: {gain:.3g} nats a row better than {other.title} on rows held out"
 
     def enter(self, family: Family, best: Entry | None = None) -> Entry | None:
-        """The family's scores of held-out rows; None if it leaks, or is hardly better than the `best` so far.
+        """The family's held-out scores; None if it leaks below zero or cannot beat the `best` so far.
 
-        A family that cannot hold the numbers raises a `DataError`.
+        Raises a `DataError` if the family cannot hold the numbers.
         """
         plan: ColumnPlan | None = None
         if isinstance(self.key, tuple):
@@ -391,7 +391,6 @@ class Contest(Struct, frozen=True, eq=False):
         return Entry(trial, floor, plan, np.where(np.isnan(scores), -np.inf, scores))
 
     def _leaks(self, trial: FamilyTrial) -> bool:
-        """Whether a density of numbers none of which is below zero has some there."""
         if not self.strict or isinstance(self.key, tuple) or self.numbers.least < 0:
             return False
         family, setting = trial.node.family, trial.node.setting
@@ -399,7 +398,7 @@ class Contest(Struct, frozen=True, eq=False):
 
 
 def _floor(family: Family, numbers: Numbers) -> float:
-    """The least variance of a group as a share of the column's: no density is narrower than the rounding."""
+    """The least variance of a group as a share of the column's: not below the rounding."""
     if numbers.values.ndim > 1:
         return 0.0
     if family.logged and numbers.least <= 0:

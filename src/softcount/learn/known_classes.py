@@ -137,7 +137,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
 def _unlabelled_notes(
     table: Table, weight: float, names: Sequence[Any], labelled: np.ndarray, counted: np.ndarray
 ) -> list[str]:
-    """What became of rows without a label: that they are not used, or the class that grew most by them."""
+    """That unlabelled rows are not used, or which class grew most by them."""
     if not weight:
         use = remedies.setting("unlabelled_weight", 1)
         rows = f"{table.unknown_labels:,} rows" if table.unknown_labels > 1 else "1 row"
@@ -158,7 +158,7 @@ def estimate_params(model: ClassModel, counts: Counts, imagined: Imagined) -> Pa
 
 
 def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
-    """What is hidden that one pass cannot count, in words, or nothing: labels, or the first such column or block."""
+    """What one pass cannot count, in words, or "": labels, or the first such column or block."""
     if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
         return f"{table.unknown_labels:,} rows without a label used as unlabelled"
     for leaf in model.leaves:
@@ -233,7 +233,7 @@ def auto_prior_notes(model: ClassModel, counts: Counts, plan: Plan) -> list[str]
 
 
 def _class_prior(class_prior: Any, groups: int) -> tuple[float, How, dict[Any, Own]]:
-    """Counts imagined of every class, how they are used, and the shares where they are given."""
+    """Prior counts of every class, how they are used, and the shares if they are given."""
     if class_prior is None:
         return 0.0, "ml", {}
     if isinstance(class_prior, str) and class_prior == "uniform":
@@ -258,7 +258,7 @@ def _own_prior(prior: Any) -> Any:
 def with_older(
     model: ClassModel, counts: Counts, imagined: Imagined, plan: Plan, names: Sequence[Any]
 ) -> tuple[Counts, Imagined]:
-    """The older model's counts, times its weight, added to what was observed."""
+    """Add the older model's counts, times its weight."""
     if not isinstance(plan.prior, Older):
         return counts, imagined
     both = counts + aligned(plan.prior.model, model, names) * plan.prior.weight
@@ -272,7 +272,7 @@ FADED = "older rows count for less"
 
 
 def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
-    """The model of both tables, or of the left one without the rows of the right; `grow` as `united` has it."""
+    """The model of both tables, or of the left one without the rows of the right; `grow` as in `united`."""
     model, classes = united(left, right, grow)
     mine, theirs = aligned(left, model, classes), aligned(right, model, classes)
     if isinstance(right.prior, Older):
@@ -298,7 +298,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
 
 
 def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
-    """The same model with room for classes that may come."""
+    """The same model with room for further classes."""
     names = sorted_levels(classes)
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
     counts = aligned(fitted, model, names)
@@ -310,7 +310,7 @@ def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
 
 
 def faded(learned: Fit, rows: float, half_life: float | None) -> Fit:
-    """What was learned with its counts faded, as so many more rows come; as it was without a half-life."""
+    """Discount the counts as `rows` more rows come; no change without a half-life."""
     if half_life is None:
         return learned
     kept = 0.5 ** (rows / half_life)
@@ -346,7 +346,7 @@ class StepSize(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Rows under a schema that has room for all of their levels, and how many cells of each column are missing."""
+    """Rows under a schema with room for all of their levels, and missing cells per column."""
 
     chunks: Sequence[Chunk]
     schema: Schema
@@ -354,7 +354,7 @@ class Batch(Struct, frozen=True, eq=False):
 
     @property
     def empty(self) -> bool:
-        """Whether no row says anything."""
+        """Whether no row has a value."""
         return all(
             np.isnan(x.reals).all() and not x.codes.any() and not x.wide.any() and all(bag.nnz == 0 for bag in x.bags)
             for x in self.chunks
@@ -362,7 +362,7 @@ class Batch(Struct, frozen=True, eq=False):
 
 
 def step_batch(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
-    """The mixture after one more batch."""
+    """The mixture after one more batch (stepwise EM)."""
     model, counts, problem = _at(learned, batch, plan, runner)
     found = model.nodes.unstacked(problem.expected(problem.estimate(model.nodes.stacked(counts))))
     old, new = steps.weigh(counts.rows, found.rows)
@@ -383,7 +383,7 @@ def step_batch(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runn
 
 
 def finish_batch(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> Learned:
-    """The mixture that batch EM climbs to on these rows, from where the stream has come to."""
+    """The mixture after EM on these rows, starting from the stream's parameters."""
     model, counts, problem = _at(learned, batch, plan, runner)
     start = problem.estimate(model.nodes.stacked(counts))
     whole = model.nodes.unstacked(problem.expected(start))
@@ -401,14 +401,14 @@ def finish_batch(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> 
 
 
 def _at(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
-    """The model with room for the batch, its counts, and the batch as a problem under it."""
+    """The model with room for the batch, its counts, and the batch as a problem."""
     model, counts = widened(learned.model, learned.counts, batch.schema)
     ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
     return model, counts, Problem(model, _imagined(model, counts, plan), ready, runner)
 
 
 def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
-    """What priors imagine, given the counts of all groups together: any memberships add up to those."""
+    """Prior parameters from the counts of all groups together."""
     priors = priors_of(plan.prior, model.leaves, "row")
     auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
     priors |= {leaf.key: best_evidence(leaf, counts.arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}

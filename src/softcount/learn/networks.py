@@ -25,12 +25,12 @@ from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
 
 Build = Callable[[Settled, Sequence[Chunk]], tuple[Net, list[str]]]
-"""From a settled table to a model of it, and what is to be said of how it came to be."""
+"""From a settled table to a model of it, and notes."""
 PriorsOf = Callable[[Net], Mapping[Any, Any]]
 
 
 class GraphStarts(Struct, frozen=True):
-    """Where EM starts: given parameters, or so many drawn ones."""
+    """How EM is initialised: given parameters, or `n_init` random ones."""
 
     n_init: int = 10
     seed: Any = None
@@ -99,7 +99,7 @@ def sum_of(parts: Any) -> Counts | None:
 
 
 def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
-    """The best of all starts: short runs first where there are several."""
+    """The best of all initialisations: short runs first if there are several."""
     model: Net = problem.model  # type: ignore[assignment]
     if starts.given is not None:
         makes = [partial(starts.given, model, problem.imagined)]

@@ -28,12 +28,12 @@ from softcount.table.chunk import reach_of
 from softcount.table.schema import Kind, Schema
 
 NOBODY = 1e-6
-"""Rows that a group must hold not to be dead."""
+"""Rows below which a group counts as empty."""
 SLACK = 1e-6
 
 
 def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
-    """The leaves with the least variance of every column of numbers told by how it spreads and how it is rounded."""
+    """The leaves with the least variance of every column of numbers, by its spread and its rounding."""
     logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
     floors = {}
     for place, spec in enumerate(schema.stored("reals")):
@@ -54,9 +54,9 @@ def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tup
 def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
     """Which groups are at the floor of some column, though the column as a whole is not; counts are by bundle.
 
-    Where the floor is how a column is rounded, rows may well be alike in it: no density grows for ever. A group is a
-    spike there only if its rows are alike in every such column. Of handwritten digits nearly every class has pixels
-    that are always empty, so that all starts met a floor, and one that sat on a single row won.
+    If the floor is the rounding of a column, rows may well be equal in it, and no density grows without bound: a group
+    is a spike there only if its rows are equal in every such column. Of handwritten digits nearly every class has
+    pixels that are always empty, so that all runs met a floor, and one that sat on a single row won.
     """
     found, alike, rounded = np.zeros(model.groups, dtype=bool), np.ones(model.groups, dtype=bool), False
     for bundle in model.nodes.bundles:
@@ -75,7 +75,7 @@ def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts
 
 
 def starved(model: ClassModel, rows: np.ndarray, how: str) -> np.ndarray:
-    """Which groups, of so many rows each, have fewer than their widths need; a prior feeds them."""
+    """Which groups have fewer rows than their widths need under `ml`; with a prior, none."""
     if how != "ml":
         return np.zeros(rows.shape, dtype=bool)
     return np.asarray(rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK)
@@ -86,13 +86,15 @@ def sizes(counts: Counts) -> np.ndarray:
 
 
 def dead(rows: np.ndarray) -> np.ndarray:
-    """Which groups, of so many rows each, hold next to nothing of any."""
     return np.asarray(rows < NOBODY)
 
 
 def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
-    """How many rows each group holds. Weights that add up to less than the number of rows are taken as shares of them:
-    a hundred rows of 0.01 each are not one row."""
+    """Rows of each group.
+
+    Weights that sum to less than the number of rows are taken as shares of it: a hundred rows of weight 0.01 are not
+    one row.
+    """
     whole = sizes.sum(axis=0)
     return sizes * np.where((whole > 0) & (whole < n_rows), n_rows / np.where(whole > 0, whole, 1.0), 1.0)
 
@@ -102,11 +104,11 @@ def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
 
 MIXTURE_FLOOR = 1e-6
 LABELLED_FLOOR = 1e-24
-"""Of the column's variance, so a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
+"""Of the column's variance, a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 EXACT_PASSES = 8
-"""Passes over the table that a mixture makes once its starts have been raced, about."""
+"""Passes over the table, about, that a mixture makes once its initialisations have been raced."""
 SHARED_END, SHARED_ROWS = 0.02, 5
-"""The share of the rows, and the rows, that must have the least or the greatest number for the range to end there."""
+"""The share and the number of rows that must have the least or greatest number for the range to end there."""
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Result = TypeVar("Result")
 
@@ -120,7 +122,7 @@ def count_labelled(model: ClassModel, chunk: Chunk) -> Counts:
 
 
 def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> tuple[Rows, Settled]:
-    """Every row encoded and kept for further passes, its levels and classes in their final order."""
+    """All rows encoded and kept for further passes, their levels and classes in final order."""
     raw = runner.encoded(table)
     if classes is None and table.sides.labels is not None:
         classes = range(1 + int(table.sides.labels.max(initial=-1)))
@@ -130,9 +132,9 @@ def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | 
 
 
 class Tallied(Struct, Generic[Result], frozen=True):
-    """What rows add up to, the schema they came to, and the chunks if they had to be kept.
+    """Sums over the rows, the settled schema, and the chunks if they had to be kept.
 
-    `in_order` says whether levels were settled before they were counted: otherwise counts are still to be put in order.
+    `in_order`: levels were settled before counting; otherwise the counts are still to be reordered.
     """
 
     total: Result
@@ -156,7 +158,7 @@ def tallied(
     classes: Sequence[Any] | None,
     counting: Callable[[ClassModel, Chunk], Result],
 ) -> Tallied[Result]:
-    """Rows of known class added up in one pass; where a family needs all levels beforehand, they are settled first."""
+    """Rows of known class counted in one pass; levels are settled first if a family needs them."""
     cells = cells_of(table)
     chunks, settled, schema, groups = None, None, table.schema, 1 if classes is None else len(classes)
     if plan.declared.needs_levels or not runner.shares_memory:
@@ -174,23 +176,22 @@ def tallied(
 
 
 class Beside(Generic[Result]):
-    """Something else to count in the pass that learns, so that rows are read once for both; `of` is it, of a table."""
+    """Something else that is counted in the same pass, so that rows are read once for both."""
 
     def __init__(self, counting: Callable[[ClassModel, Chunk], Result]) -> None:
         self.counting = counting
         self._found: tuple[Table, Tallied[Result]] | None = None
 
     def keep(self, table: Table, found: Tallied[Result]) -> None:
-        """What was found of a table; what was found of an earlier one is of no use."""
         self._found = table, found
 
     def of(self, table: Table) -> Tallied[Result] | None:
-        """What was found, if it was of this very table."""
+        """The result, if it is of this very table."""
         return self._found[1] if self._found is not None and self._found[0] is table else None
 
 
 class _Both(NamedTuple):
-    """Two results of a chunk, each added to its own."""
+    """Two results of a chunk that add separately."""
 
     one: Any
     other: Any
@@ -200,7 +201,7 @@ class _Both(NamedTuple):
 
 
 def count_classes(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
-    """Counts of rows of known class; in the same pass what `plan.beside` counts, which it is given to keep."""
+    """Counts of rows of known class; in the same pass also what `plan.beside` counts."""
     beside = plan.beside
     if beside is None or not runner.shares_memory:
         return tallied(table, plan, runner, classes, count_labelled)
@@ -226,7 +227,7 @@ class Prepared(Struct, frozen=True, eq=False):
     kept: dict[str, Any] = field(default_factory=dict)
 
     def model(self, groups: int) -> ClassModel:
-        """The model with so many groups; the ready chunks are for all of them."""
+        """The model with this many groups; the prepared chunks serve all of them."""
         if "leaves" not in self.kept:
             self.kept["leaves"] = with_floors(self.one.leaves, self.settled.schema, self.sketch)
         leaves: tuple[Node, ...] = self.kept["leaves"]
@@ -234,14 +235,14 @@ class Prepared(Struct, frozen=True, eq=False):
 
     @property
     def sketch(self) -> Sketch:
-        """The table's distinct rows, or a sample of them; made when first asked for."""
+        """The table's distinct rows, or a sample of them; made on first use."""
         if "sketch" not in self.kept:
             self.kept["sketch"] = _sketch(self.chunks, self.one, self.table)
         found: Sketch = self.kept["sketch"]
         return found
 
     def side_by_side(self, model: ClassModel, imagined: Imagined) -> SideBySide | None:
-        """The sketched rows for many sets of parameters at once; None where some score is no product."""
+        """The sketched rows for many sets of parameters at once; None if some score is not a product."""
         return SideBySide(model, imagined, self.products) if self.races and not imagined.fixed else None
 
     @property
@@ -268,7 +269,7 @@ def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:
 
 
 def measures_of(model: ClassModel, schema: Schema) -> Measures:
-    """Columns whose logarithms are modelled, and lots of columns that share a width and so a unit."""
+    """Columns whose logarithms are modelled, and lists of columns that share a width and so a unit."""
     place = {spec.key: number for number, spec in enumerate(schema.stored("reals"))}
     logged = [place[leaf.key] for leaf in model.leaves if leaf.family.logged and leaf.key in place]
     lots: dict[Any, list[int]] = {}
@@ -279,7 +280,7 @@ def measures_of(model: ClassModel, schema: Schema) -> Measures:
 
 
 def prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
-    """The table read, settled and encoded: what fits with any number of groups share."""
+    """Read, settle and encode a table, for fits with any number of groups."""
     if isinstance(plan.prior, Older):
         raise DataError(
             "prior: an older model's counts are for known classes (NaiveBayes): a mixture's groups have no names. "
@@ -311,15 +312,15 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
 
 
 def check_reach(table: Table, chunks: Rows) -> None:
-    """Raise where numbers of these rows, which are the table's, lie too far from the first ones to square."""
+    """Raise if numbers lie too far from the first ones to be squared."""
     table.refuse_far(chunks.total(partial(reach_of, table.schema)))
 
 
 def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
     """The schema with the range of every numeric column whose kind is not declared.
 
-    A column that is never negative begins at 0. An end that many rows share is an end of the range, as the 72 months
-    of the longest contracts are.
+    A column that is never negative begins at 0. An end that many rows share ends the range, as the 72 months of the
+    longest contracts do.
     """
     numbers = schema.stored("reals")
     declared = {key for named in plan.declared.families for key in (named if isinstance(named, tuple) else (named,))}
@@ -334,7 +335,7 @@ def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
 
 
 class ColumnEnds(NamedTuple):
-    """The least and the greatest number of every column, how many rows have each, and how many have any."""
+    """The least and greatest number of every column, the weight of rows that have each, and of rows that have any."""
 
     least: np.ndarray
     greatest: np.ndarray
@@ -350,7 +351,7 @@ class ColumnEnds(NamedTuple):
         return ColumnEnds(least, greatest, np.asarray(at_least), np.asarray(at_greatest), self.rows + other.rows)
 
     def bounds(self) -> list[tuple[float, float] | None]:
-        """The range of every column; None if it has no end."""
+        """The range of every column; None if it is open at both ends."""
         many = np.maximum(SHARED_END * self.rows, SHARED_ROWS)
         low = np.where(self.at_least >= many, self.least, np.where(self.least >= 0, 0.0, -np.inf))
         high = np.where(self.at_greatest >= many, self.greatest, np.inf)
@@ -368,7 +369,7 @@ def column_ends(chunk: Chunk) -> ColumnEnds:
 
 
 def empty_notes(schema: Schema, chunks: Rows) -> list[str]:
-    """Columns of numbers without a number: somebody said what they are, so they are kept."""
+    """Notes on declared columns of numbers without any number."""
     numbers = schema.stored("reals")
     there = chunks.total(count_numbers) if numbers else ()
     empty = [spec.key for spec, count in zip(numbers, there, strict=True) if not count]
@@ -380,10 +381,10 @@ def count_numbers(chunk: Chunk) -> np.ndarray:
 
 
 def weight_lift(chunks: Rows, how: How) -> float:
-    """What weights below one on average are multiplied by, a power of two, so that they are about one.
+    """A power of two that brings weights below one to about one on average.
 
-    Maximum likelihood does not depend on it, but a tolerance does: with weights of 1e-10 nothing was left to gain at
-    any start. With a prior, weights say how much the rows count beside it, and stay.
+    Maximum likelihood does not depend on it, but tolerances do: with weights of 1e-10 no run gained anything. With a
+    prior, weights are relative to it and stay.
     """
     if how != "ml":
         return 1.0
@@ -392,7 +393,7 @@ def weight_lift(chunks: Rows, how: How) -> float:
 
 
 def with_blanks(model: ClassModel, chunks: Sequence[Chunk]) -> ClassModel:
-    """The model with what a hole is taken for before anything is known of its group, where a family needs that."""
+    """The model with the values that stand for missing cells in the first pass, for families that need them."""
     weights = [np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights for chunk in chunks]
     labels = [chunk.labels for chunk in chunks if chunk.labels is not None]
     leaves = list(model.leaves)

@@ -22,12 +22,9 @@ from softcount.table.schema import Key, Schema
 
 
 def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, counts: Counts, known: int = 0) -> float:
-    """Log marginal likelihood of the table, approximated at parameters just scored and their expected counts.
-
-    The rows completed as expected have one in closed form; what completing them changed is taken back at the
-    parameters: log P(D'|K) + log P(D|theta) - log P(D'|theta). With one class and no holes it is exact. Classes nobody
-    named can be numbered in K! ways, and all but the first `known` are such: each way is an optimum of its own.
-    """
+    """Log marginal likelihood of the table by Cheeseman and Stutz, at parameters just scored. log P(D'|K) + log
+    P(D|theta) - log P(D'|theta), where D' are the expected counts; exact for one class without missing values. All but
+    the first `known` classes can be numbered in K! ways, each of which is an optimum."""
     whole = complete_evidence(model, imagined, params, counts)
     return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(model.groups - known + 1)
 
@@ -35,13 +32,13 @@ def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, count
 def complete_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
     """Log marginal likelihood of complete rows with these counts by bundle, in counting units and without `base`.
 
-    Nodes that share a parameter are taken at once; one with fixed parameters by a penalty for the rest.
+    Nodes with fixed parameters get a BIC penalty for the free ones.
     """
     return sum(_evidence(bundle, imagined, params, counts) for bundle in model.nodes.bundles)
 
 
 def leaves_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
-    """The columns' part of it, whatever the number of groups."""
+    """As `complete_evidence`, without the class."""
     leaves = [bundle for bundle in model.nodes.bundles if bundle.name != ROOT]
     return sum(_evidence(bundle, imagined, params, counts) for bundle in leaves)
 
@@ -66,7 +63,7 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
 
 
 def memberships_entropy(model: ClassModel, params: Params, ready: Rows | Sequence[Any], runner: Runner) -> float:
-    """How undecided the rows are between the classes, in nats, summed by weight; 0 where each is in one for sure."""
+    """The weighted sum of the entropies of the memberships, in nats."""
     return float(rows_here(ready, runner).total(MembershipEntropy(model, params)))
 
 
@@ -92,14 +89,14 @@ def _sum_entropies(model: ClassModel, compiled: Any, ready: Any) -> float:
 
 
 def bic(log_likelihood: float, n_parameters: int, rows: float) -> float:
-    """Twice the misfit plus what the parameters cost: smaller is better."""
+    """-2 log-likelihood + parameters x log(rows): smaller is better."""
     return n_parameters * log(max(rows, 1.0)) - 2 * log_likelihood
 
 
 def description_length(criterion: float) -> float:
-    """Bits to write down the parameters, then the rows by their help: half of a BIC, in bits; smaller is better.
+    """Half of a BIC, in bits: the length of parameters and rows; smaller is better.
 
-    Of numbers, bits count from the unit that they are in, so that only differences mean something.
+    For numbers, bits count from the unit of the column, so that only differences have a meaning.
     """
     return criterion / (2 * log(2.0))
 
@@ -108,16 +105,15 @@ def description_length(criterion: float) -> float:
 
 WatchStarts = Callable[[int, int, int, float], None]
 MOST_STARTS, MOST_STEPS = 20, 150
-"""Starts, and steps of each, that are kept."""
+"""Runs, and steps of each, that are kept."""
 
 Traces = tuple[tuple[float, ...], ...]
 
 
 class StartTraces(Struct):
-    """A watch over a search that remembers what it is told, and tells it on.
+    """A watch that records the traces of all runs and passes them on.
 
-    Numbers of classes are searched one after another: each search is a list of its own, of which `nearest` gives the
-    one that came to an objective.
+    Each number of classes has its own list; `nearest` finds the one that reached an objective.
     """
 
     told_on: WatchStarts
@@ -165,11 +161,11 @@ class Provenance(Struct, frozen=True):
 
 
 class FitRecord(Struct, frozen=True):
-    """All that is kept. `evaluation` is an `evaluate.scores.Evaluation`, or None where the model was not tried.
+    """What is kept of a fit. `evaluation` is an `evaluate.scores.Evaluation` or None.
 
-    `criterion` is what the number of classes was chosen by, where it was looked for; `starts` are the objectives of the
-    search's starts, step by step. `gains` are the nats per held-out row by which each column lowers the log-loss of the
-    classes: numbers first, then levels, then texts; empty if they are not known.
+    `criterion` chose the number of classes, if it was searched; `starts` are the traces of all runs. `gains` are the
+    nats per held-out row by which each column lowers the log-loss: numbers first, then levels, then texts; empty if not
+    known.
     """
 
     evaluation: Any = None
@@ -184,11 +180,10 @@ class FitRecord(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """A number of classes and what speaks for it: `bic`, `mdl` and `icl` are better when smaller, others when larger.
+    """A number of classes and its criteria: `bic`, `mdl` and `icl` are better when smaller, others when larger.
 
-    `cv` is the log-likelihood per row of rows held out, None where it was not asked for. `reached` is how many classes
-    were some in the end: where it is less than `classes`, the others died, hold a single row or narrowed down on one
-    value, and the number does not stand for election.
+    `cv` is the cross-validated log-likelihood per row or None. `reached` is how many classes are not degenerate: if it
+    is less than `classes`, the number cannot be chosen.
     """
 
     classes: int
@@ -206,7 +201,7 @@ class Trial(Struct, frozen=True):
 
     @property
     def figures(self) -> dict[str, Any]:
-        """All that is known of it, by name, the description length beside BIC."""
+        """All criteria by name."""
         kept = asdict(self)
         before = [*kept][: [*kept].index("bic") + 1]
         return {**{name: kept[name] for name in before}, "mdl": self.mdl, **kept}
@@ -221,11 +216,9 @@ class Trial(Struct, frozen=True):
 class Learned(Struct, frozen=True, eq=False):
     """A model with its parameters, and the counts by node that they come from.
 
-    `classes` names the groups of a model of known classes and is None for a mixture, whose groups are numbered;
-    `named` are the classes of a mixture that some labels told, its first groups in this order. `selection` is the
-    table of what was tried where the number of groups was looked for; `undecided` the entropy of the rows'
-    memberships, in nats; with `half_steps` the trace has two entries for each iteration. `record` is what reports
-    need to know of the fit, where it was kept.
+    `classes` names the groups of a model of known classes and is None for a mixture; `named` are the labelled classes
+    of a mixture, its first groups. `selection` has the trials of a search for the number of groups; `undecided` is the
+    entropy of the memberships in nats; with `half_steps` the trace has two entries per iteration.
     """
 
     model: ClassModel

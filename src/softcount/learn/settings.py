@@ -25,18 +25,18 @@ from softcount.table import Contradiction, Table, wording
 
 Result = TypeVar("Result")
 WatchStarts = Callable[[int, int, int, float], None]
-"""Told the number of a start, how many there are, its iteration and its objective."""
+"""Called with the number of a run, how many there are, its iteration and its objective."""
 WORD_CELLS = 4
-"""Cells that a word of a document counts for: sparse products take so many times as long as looking a code up."""
+"""Cells that a word of a document counts for: sparse products take this many times as long as a lookup."""
 MANY_CELLS = 1 << 40
-"""What a stream of unknown length is taken to hold."""
+"""Assumed size of a stream of unknown length."""
 MANY_NAMES = 8
 """Columns of a block from which on they are not named one by one."""
 HARD = "log-likelihood of rows and their groups"
 
 
 class Plan(Struct, frozen=True):
-    """How to fit: what the user declared of columns, priors and estimates, and when to stop."""
+    """How to fit: declared columns, priors, estimates, and when to stop."""
 
     declared: Declared = field(default_factory=Declared)
     prior: Any = 1.0
@@ -58,15 +58,15 @@ class Plan(Struct, frozen=True):
     def for_labels(self, table: Table) -> Plan:
         """The plan with a weight for rows without a label: 1 in a table of text, else 0, unless the user set one.
 
-        Unlabelled documents help where few are labelled. In other tables labels are rarely missing at random: of
-        3,023 squirrels, 55 without a colour turned 103 black ones into 148.
+        Unlabelled documents help if few are labelled. In other tables labels are rarely missing at random: of 3,023
+        squirrels, 55 without a colour turned 103 black ones into 148.
         """
         if self.unlabelled_weight is not None:
             return self
         return replace(self, unlabelled_weight=float(table.has_texts or table.bag_width is not None))
 
     def watching(self, start: int = 1, of: int = 1) -> Watch | None:
-        """What one climb tells of itself: the watch of all starts, told which this is."""
+        """The watch of one EM run."""
         watch = self.watch
         return None if watch is None else lambda iteration, objective: watch(start, of, iteration, objective)
 
@@ -79,10 +79,10 @@ class Plan(Struct, frozen=True):
 
 
 def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
-    """Try to read or fit; where later rows contradict what the first ones suggested, start again with wider kinds.
+    """Try to read or fit; if later rows contradict the types guessed from the first, start again with wider ones.
 
-    Of text, the words of labelled rows are kept where classes are known: others say nothing of them, and 50,000 words
-    of 10,000 unlabelled documents made the groups of 300 labelled ones alike.
+    With known classes only the words of labelled documents are kept: 50,000 words of 10,000 unlabelled documents made
+    the groups of 300 labelled ones alike.
     """
     while True:
         try:
@@ -99,7 +99,7 @@ def or_empty(counts: Counts | None) -> Counts:
 
 
 def plug(how: How) -> How:
-    """EM plugs estimates in: predictive densities are for the end."""
+    """The estimate used during EM: predictive densities are computed at the end."""
     return "mean" if how == "predictive" else how
 
 
@@ -126,7 +126,7 @@ def em_note(hidden: str, reached: EMRun) -> str:
 
 
 def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
-    """Why EM stopped, where it was not for want of anything to gain."""
+    """Why EM stopped before convergence."""
     if reached.fell > 0:
         why = f"EM stopped after {reached.n_iter} iterations, because the next would have lowered its objective."
         return [*reached.notes, why]
@@ -139,7 +139,7 @@ def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
 
 
 def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
-    """What was decided, and what is odd, about a model of known classes as it stands."""
+    """Notes on choices and degenerate columns of a model of known classes."""
     said = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
     notes = [f"{wording.column(key)}: {what}." for key, what in said if what is not None] + degenerate_notes(
         model, params, imagined
@@ -165,7 +165,7 @@ def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> l
 
 
 def absent(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
-    """Missing cells of each column: the rows' weight less what the column's own counts hold."""
+    """Missing cells of each column: the rows' weight less what the column's counts hold."""
     found: dict[Any, float] = {}
     for leaf in model.leaves:
         observed = leaf.family.observed(counts.arrays[leaf.key].hi)
@@ -177,7 +177,7 @@ def absent(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
 
 
 def cells_of(table: Table) -> int:
-    """How much there is to count: decides between plain NumPy and compiled kernels."""
+    """How much there is to count: decides between NumPy and compiled kernels."""
     if table.n_rows is None:
         return MANY_CELLS
     return table.n_rows * max(1, len(table.schema.used)) + WORD_CELLS * table.n_words
@@ -187,10 +187,10 @@ def cells_of(table: Table) -> int:
 
 
 def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | None) -> Imagined:
-    """The same priors with some parameters fixed.
+    """The priors with some parameters fixed.
 
-    `fixed` has "weights" for the groups' shares, and under the name of a column some of its parameters by name. What is
-    given for one group, or as one number, is for all groups.
+    `fixed` has "weights" for the groups' shares, and for a column some of its parameters by name. One number, or that
+    of one group, is for all groups.
     """
     if not fixed:
         return imagined
@@ -219,7 +219,7 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
 
 
 def shares_name(given: Mapping[Any, Any]) -> Any:
-    """Under which name parameters by column hold the shares: "weights" or, where that is a column's, "(weights)"."""
+    """The key of the shares in parameters by column: "weights", or "(weights)" if that is a column."""
     name = "weights"
     while isinstance(given.get(name), Mapping):
         name = f"({name})"
@@ -227,12 +227,12 @@ def shares_name(given: Mapping[Any, Any]) -> Any:
 
 
 def _sharing(model: ClassModel, leaf: Node) -> list[Node]:
-    """The columns that share a parameter with this one, itself among them."""
+    """The columns that share a parameter with this one, itself included."""
     return [x for x in model.leaves if x.family == leaf.family] if leaf.family.shared_by_columns else [leaf]
 
 
 def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
-    """Parameters as the user wrote them: in the shape of `params_`, levels by name or in order."""
+    """Parameters given by the user in the shape of `params_`, levels by name or in order."""
     groups, name = model.groups, shares_name(given)
     try:
         shares = np.asarray(given.get(name, np.full(groups, 1 / groups)), dtype=float)
@@ -255,7 +255,7 @@ def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
 
 
 def around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], Params]:
-    """Makes parameters around given means and shares (`ROOT`): what `given` leaves out is held or the whole table's."""
+    """Makes parameters from given means and shares (`ROOT`); all others are fixed ones or those of the whole table."""
 
     def make(model: ClassModel, imagined: Imagined) -> Params:
         said = {ROOT: given[ROOT]}
@@ -281,7 +281,7 @@ def start_levels(init: Any) -> dict[Any, list[Any]]:
 
 
 def checked_memberships(init: np.ndarray, ready: Sequence[Any], groups: int) -> np.ndarray:
-    """Memberships as they were given, or those that a label for each row implies."""
+    """The given memberships, or those of given labels."""
     rows = sum(part.n_rows for part in ready)
     if init.ndim == 1:
         if len(init) != rows:

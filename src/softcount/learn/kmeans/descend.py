@@ -30,13 +30,13 @@ from softcount.run.rows import Rows
 from softcount.table import Chunk
 
 REFRESH = 16
-"""Updates after which the sums are counted anew from the labels: adding and taking away rows rounds each time."""
+"""Updates after which sums are counted afresh: adding and removing rows accumulates rounding."""
 
 CALM = 0.005
-"""Share of rows that change below which bounds pay: before, most rows are looked at anyway, and bounds cost as much."""
+"""Share of changing rows below which bounds pay off."""
 
 ROUNDING = 1e-12
-"""A rise of the cost by less than this, relative to the first and to the squares it is a difference of, is rounding."""
+"""Relative rise of the cost that is rounding."""
 
 
 class FarRows(NamedTuple):
@@ -49,7 +49,7 @@ class FarRows(NamedTuple):
 
 
 class KMeansStop(Struct, frozen=True):
-    """When to end: after so many updates, or once centres move less than `tol` times the mean variance of a column."""
+    """Stop after `max_iter` updates, or once centres move less than `tol` times the mean variance of a column."""
 
     max_iter: int
     tol: float
@@ -101,7 +101,7 @@ class Engine(Struct, frozen=True):
         return float(apart.sum() if self.points.weights is None else self.points.weights @ apart)
 
     def _map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterable[Any]:
-        """Results in order; a single chunk is done at once: telling BLAS each time took longer than 150 rows."""
+        """Results in order; a single chunk without threads: limiting BLAS took longer than 150 rows."""
         return map(work, tasks) if len(self.points.parts) == 1 else self.threads.map(work, tasks)
 
     def _total(self, work: Callable[[Any, State], MovedCentres], state: State) -> MovedCentres:
@@ -267,10 +267,9 @@ class Walk(LloydSteps):
 
 
 class Descent(Struct, frozen=True):
-    """Where a start ended: J after every assignment and update, in turn, and how it went.
+    """The end of a descent: J after every assignment and update in turn.
 
-    `ordered` says that the clusters were put in another order since, so that ties may fall otherwise. Rows on other
-    machines have no labels here.
+    `ordered`: the clusters were reordered since, so ties may fall differently. Rows on workers have no labels here.
     """
 
     centres: np.ndarray
@@ -297,7 +296,7 @@ class Descent(Struct, frozen=True):
 
 
 def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
-    """Assign and update in turn until no row changes, or as `stop` says; the last step is always an assignment."""
+    """Assign and update in turn until no row changes or `stop` applies; the last step is an assignment."""
     if engine.unit:
         centres = unit_rows(centres)  # a float32 row is of length one to seven digits only
     walk = engine.walk(centres)
@@ -327,7 +326,7 @@ def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
 
 
 def finished(walk: LloydSteps, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
-    """The end of a walk: its cost from the labels, and the costs before by adding up what each step gained."""
+    """The result: the cost from the labels, and earlier costs by adding up the gains of the steps."""
     cost = walk.cost()
     steps = np.array(falls)
     rounding = ROUNDING * (first + mass * float(np.einsum("kj,kj->k", walk.centres, walk.centres).max()))

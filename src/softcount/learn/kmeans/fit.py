@@ -53,38 +53,37 @@ SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""
 
 PLACES = 2
-"""Rows that are drawn as new places for each centre."""
+"""Rows drawn as new places for each centre."""
 
 TRIED = 3
-"""Moves tried at once for each failure allowed: those after which the cost is least before anything else moves."""
+"""Moves tried at once per failure allowed: those with the least cost before other centres move."""
 
 ALONE_AFTER = 4
-"""Updates after which it is seen which of the moves is worth following."""
+"""Updates after which only the best of the moves is followed."""
 
 FAILURES = 2, 6
-"""How often in a row no move may help before the search ends: at least, on larger tables, and at most."""
+"""Failed moves in a row before the search ends: on larger tables, and at most."""
 
 AFFORDED = 1_100_000
-"""The work of one assignment that decides between the two: iris in ten clusters is 54,000, digits 1,725,000."""
+"""Work of one assignment that decides between the two: iris in ten clusters is 54,000, digits 1,725,000."""
 
 TOO_MUCH = 10_000_000
-"""The work of one assignment beyond which no centre is moved: a descent of all starts takes half a second there."""
+"""Work of one assignment beyond which no centre is moved: all descents take half a second there."""
 
 ALONE = 1e-12
-"""What is left of a cluster without a row, relative to the row, that is nothing."""
+"""Relative weight of a cluster without a row that counts as nothing."""
 
 SWEEPS, LAST_SWEEPS = 4, 100
-"""Times that rows may be exchanged after one descent, and at the end: in noise the first four bring most of it."""
+"""Sweeps of exchanging rows after a descent, and at the end: the first four bring most of the gain."""
 
 EXCHANGED = 2
-"""Different ends of starts whose rows are exchanged."""
+"""Different local optima whose rows are exchanged."""
 
 
 def exchange_rows(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd:
-    """The end after single rows went where that lowers the cost although their nearest centre is their own.
+    """Move single rows where that lowers the cost although their own centre is the nearest (Hartigan).
 
-    Moving a row moves both centres; Lloyd's steps do not see that (Hartigan). Where no row gains any more, every row's
-    own centre is its nearest too.
+    Moving a row moves both centres, which Lloyd's steps ignore.
     """
     if few.unit or not end.converged or not few.has_room(len(end.centres)):
         return end
@@ -105,7 +104,7 @@ def exchange_rows(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd
 
 
 class Moves(NamedTuple):
-    """Clusters, their cost, and for each row how far it would fall by moving the row to where that is most."""
+    """Clusters, their cost, and for each row the gain of its best move."""
 
     labels: np.ndarray
     centres: np.ndarray
@@ -116,7 +115,7 @@ class Moves(NamedTuple):
 
 
 def weigh_moves(few: FewRows, labels: np.ndarray, before: np.ndarray) -> Moves:
-    """The centres of such clusters, and what moving single rows would bring."""
+    """The centres of these clusters, and the gains of moving single rows."""
     rows, weights = np.arange(len(few)), few.weights
     own = labels == np.arange(len(before))[:, None]
     mass = own @ weights
@@ -132,7 +131,7 @@ def weigh_moves(few: FewRows, labels: np.ndarray, before: np.ndarray) -> Moves:
 
 
 def one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
-    """Labels after each of some rows, the most gaining first, went where it costs least, the centres following."""
+    """Labels after moving rows one by one, the largest gain first, with centres updated."""
     rows = gaining[np.argsort(-now.gain[gaining], kind="stable")]
     labels, centres, mass = now.labels.copy(), now.centres.copy(), now.mass.copy()
     for row, weight, cells in zip(rows.tolist(), few.weights[rows].tolist(), few.cells(rows), strict=True):
@@ -154,7 +153,7 @@ def one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
 
 
 def move_centres(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> SmallEnd:
-    """The best after moving one of its centres to a row far from all, until that failed often enough in a row."""
+    """Move one centre to a row far from all, until that failed often enough in a row."""
     work = len(best.centres) * few.work
     if work > TOO_MUCH:
         return best
@@ -169,9 +168,9 @@ def move_centres(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: i
 
 
 def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> np.ndarray:
-    """(moves x clusters x columns) centres, one of each set put on a row drawn by weight times squared distance.
+    """(moves x clusters x columns) centres with one of each set moved to a row drawn by weight times squared distance.
 
-    Of the places drawn for each centre the best ones come first, and of these the best moves.
+    The best places of each centre come first, and of these the best moves.
     """
     clusters, rows = np.arange(len(best.centres)), np.arange(len(few))
     squares = few.squares(best.centres)
@@ -195,17 +194,17 @@ def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int)
 # k-means of rows in this process.
 
 WORTH_COMPILING = 1_000_000
-"""Distances per round of assignments, over all starts, from which compiled kernels repay the second of their import."""
+"""Distances per round of assignments, over all runs, from which compiled kernels repay their import."""
 
 ROUNDS = 16
-"""Assignments that a fit takes at least, where a prediction takes one."""
+"""Assignments that a fit takes at least; a prediction takes one."""
 
 FINALISTS = 2
-"""Starts of a large table that go on from the sample to all rows."""
+"""Runs on the sample of a large table that continue with all rows."""
 
 
 class Wish(Struct, frozen=True):
-    """What is asked for: how many clusters, from where, how often, and when to stop."""
+    """The options of a fit."""
 
     clusters: int
     init: Any = "k-means++"
@@ -216,9 +215,9 @@ class Wish(Struct, frozen=True):
 
 
 class Centres(Struct, frozen=True):
-    """Centres in the table's units, the frame that distances are taken in, and how they were found.
+    """Centres in the table's units, the frame of distances, and how they were found.
 
-    `sizes` are the weights of the rows nearest to each, if they are known.
+    `sizes` are the weights of the clusters, if known.
     """
 
     centres: np.ndarray
@@ -262,7 +261,7 @@ class Centres(Struct, frozen=True):
 
 
 def kernels_for(X: PointRows, distances: int) -> ModuleType:
-    """The compiled kernels where there are many distances to take; by the size alone."""
+    """Compiled kernels for many distances; decided by the size alone."""
     compiled = not sparse.issparse(X) and X.shape[0] * distances >= WORTH_COMPILING
     return import_module("softcount.kernels.bounded" if compiled else "softcount.kernels.nearest")
 
@@ -276,7 +275,7 @@ def fit_kmeans(
     *,
     owned: bool = False,
 ) -> tuple[Centres, np.ndarray]:
-    """Centres and labels of the best start; rows that are `owned` may be changed."""
+    """Centres and labels of the best run; rows that are `owned` may be changed."""
     with one_blas_thread():
         frame = frame_of(X, names, wish.unit, threads)
         heavy = 1.0
@@ -293,14 +292,14 @@ def fit_kmeans(
 
 
 def distances_of(wish: Wish) -> int:
-    """Distances per row in a round of assignments, over all starts."""
+    """Distances per row in a round of assignments, over all runs."""
     return wish.clusters * (wish.n_init if isinstance(wish.init, str) else 1)
 
 
 def fit_centres(
     engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None
 ) -> tuple[Centres, np.ndarray | None]:
-    """Centres of the best start, costs as the kernels see them, and labels where the rows are here."""
+    """Centres of the best run, costs in kernel units, and labels if the rows are here."""
     if isinstance(wish.init, str):
         best, agreed, notes = best_of_draws(engine, wish)
         order = np.lexsort([*best.centres.T[::-1], -best.sizes])
@@ -322,7 +321,7 @@ def fit_centres(
 
 
 def in_units(found: Centres, heavy: float) -> Centres:
-    """The costs in the table's units and weights; where they are more than float64 holds, a word on that."""
+    """The costs in the table's units and weights, with a note if they overflow."""
     with np.errstate(over="ignore"):
         trace = [float(value) for value in np.array(found.trace) / found.frame.ruler * heavy / found.frame.ruler]
     said = [] if np.isfinite(trace[0]) else ["The cost is more than 1.8e308: in smaller units it would be a number."]
@@ -352,7 +351,7 @@ def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
 
 
 def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
-    """The best of several drawn starts, how many reached it, and what is to be said."""
+    """The best of several initialisations, how many reached it, and notes."""
     sample, whole = engine.sample(wish.clusters)
     few, starts, rng = draw_starts(FewRows.of(sample, wish.unit), wish)
     if wish.n_init == 1:
@@ -391,7 +390,7 @@ def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int],
 
 
 def draw_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
-    """Centres of all starts, drawn again by differences where products cannot tell the rows apart."""
+    """Initial centres of all runs, by differences if products lose too many digits."""
     rng = np.random.default_rng(wish.seed)
     starts = Draws(few, rng).starts(wish.init, wish.clusters, wish.n_init)
     return (few, starts, rng) if few.is_clear(starts[0]) else draw_starts(replace(few, norms=None), wish)
@@ -400,7 +399,7 @@ def draw_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.rando
 def settled(
     engine: Walker, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
 ) -> tuple[Centres, np.ndarray | None]:
-    """Centres in the table's units, costs in the frame's; labels are those of the centres as they are handed out."""
+    """Centres in the table's units, costs in the frame's, labels of the rounded centres."""
     centres = frame.outside(end.centres)
     inner = frame.inside(centres)
     if end.ordered or not np.array_equal(inner, end.centres):
@@ -439,7 +438,7 @@ def lloyd(
 
 
 def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, names: Sequence[Any]) -> Centres:
-    """Centres of the columns at these places of a table's chunks, which are read where they are."""
+    """Centres of columns of a table whose rows are on workers."""
     with one_blas_thread():
         if not rows.n_rows:
             raise DataError("the table has no rows.")
@@ -462,7 +461,7 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
 
 
 def without_direction(zeros: int, others: int) -> list[str]:
-    """What is said of rows of zeros; an error where there are no others."""
+    """A note on rows of zeros; an error if there are no others."""
     if not others:
         raise DataError("every row is all zeros, so none has a direction. Use KMeans for rows compared by distance.")
     return [f"{zeros:,} rows of zeros have no direction: they were left out of the fit."] if zeros else []

@@ -16,16 +16,16 @@ from softcount.run.local import Threads
 from softcount.sources.wording import column as named
 
 LOOKED_AT = 1_024
-"""Rows, evenly spaced, whose median is the anchor."""
+"""Evenly spaced rows whose median is the anchor."""
 
 FAR = 16.0
-"""Typical deviations from zero beyond which a column is moved: nearer, products lose less than three digits."""
+"""Typical deviations from zero beyond which a column is shifted: nearer, products lose less than three digits."""
 
 COMFORTABLE = {4: 20, 8: 200}
-"""Powers of two within which the squares of numbers of so many bytes neither overflow nor vanish."""
+"""Powers of two, by bytes per number, within which squares neither overflow nor vanish."""
 
 BEYOND = 2.0**480
-"""Distance at which every centre is equally far in float64, and squares come near to overflow."""
+"""Distance at which all centres are equally far in float64, and squares are close to overflow."""
 
 
 class Frame(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Frame(Struct, frozen=True):
 
     @property
     def ruler(self) -> float:
-        """A distance as the kernels see it, over the same in the table's own units."""
+        """A distance in kernel units over the same distance in the table's units."""
         return 1.0 if self.unit else self.scale
 
     def inside(self, centres: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ class Frame(Struct, frozen=True):
         return (centres + self.anchor * self.ruler) / self.ruler
 
     def place(self, X: PointRows) -> PointRows:
-        """Rows as the kernels see them; the same memory where nothing has to be done to them."""
+        """Rows in kernel units; the same memory if nothing changes."""
         if sparse.issparse(X):
             rows = X if self.scale == 1.0 else sparse.csr_matrix((X.data * self.scale, X.indices, X.indptr), X.shape)
             return unit_rows(rows) if self.unit else rows
@@ -57,7 +57,7 @@ class Frame(Struct, frozen=True):
         return np.ascontiguousarray(unit_rows(X) if self.unit else X)
 
     def place_here(self, X: np.ndarray) -> np.ndarray:
-        """As `place`, for rows that nobody else has: some at a time, in their own memory."""
+        """As `place`, in the rows' own memory, some at a time."""
         for span in spans(len(X)):
             placed = self.place(X[span])
             if not np.may_share_memory(placed, X):
@@ -65,7 +65,7 @@ class Frame(Struct, frozen=True):
         return X
 
     def bring(self, X: PointRows) -> PointRows:
-        """As `place`, for rows that the frame was not made for: in float64 where theirs would round or overflow."""
+        """As `place` for other rows than the frame was made for: in float64 if theirs would round or overflow."""
         if self.unit:
             return self.place(X)
         largest = self.scale * (_largest(X.min(axis=0), X.max(axis=0), self.anchor) if X.shape[0] else 0.0)
@@ -91,7 +91,7 @@ class Frame(Struct, frozen=True):
 
 
 def unit_rows(rows: PointRows) -> PointRows:
-    """Rows divided by their lengths; a row of zeros stays one."""
+    """Rows divided by their lengths; a row of zeros stays zero."""
     # Times powers of two of their own if the squares of some would overflow or vanish beside the others.
     largest = abs(rows).max(axis=1)
     largest = largest.toarray().ravel() if sparse.issparse(rows) else largest
@@ -108,7 +108,7 @@ def unit_rows(rows: PointRows) -> PointRows:
 
 
 def frame_of(X: PointRows, names: Sequence[Any] | None, unit: bool, threads: Threads) -> Frame:
-    """The frame that suits a table; a cell that is no finite number is an error with its place."""
+    """The frame of a table; a cell that is not finite raises an error with its place."""
     low, high = refuse_not_finite(X, names, threads)
     if unit:
         return Frame(np.zeros(X.shape[1]), 1.0, unit)
@@ -118,12 +118,12 @@ def frame_of(X: PointRows, names: Sequence[Any] | None, unit: bool, threads: Thr
 
 
 def spacing(rows: int) -> int:
-    """Of so many rows, one in this many is looked at for the anchor."""
+    """One in this many rows is looked at for the anchor."""
     return -(-rows // LOOKED_AT)
 
 
 def frame_within(low: np.ndarray, high: np.ndarray, looked_at: np.ndarray) -> Frame:
-    """The frame of rows between these ends, some of which, evenly spaced, were looked at."""
+    """The frame of rows between these ends, from some evenly spaced ones."""
     half = looked_at.T.astype(np.float64, order="C") / 2
     middle = np.median(half, axis=1)
     typical = np.median(np.abs(half - middle[:, None]), axis=1)
@@ -132,7 +132,7 @@ def frame_within(low: np.ndarray, high: np.ndarray, looked_at: np.ndarray) -> Fr
 
 
 def _largest(low: Any, high: Any, anchor: np.ndarray) -> float:
-    """The largest distance from the anchor along a column, given the columns' least and largest numbers."""
+    """The largest distance from the anchor along a column."""
     if sparse.issparse(low):
         low, high = low.toarray().ravel(), high.toarray().ravel()
     # Halved first: the range of numbers near 1e308 would overflow.
@@ -150,7 +150,7 @@ def _scale(largest: float, dtype: np.dtype) -> float:
 
 
 def refuse_not_finite(X: PointRows, names: Sequence[Any] | None, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-    """The least and largest number of each column; an error that names the first cell that is missing or infinite."""
+    """The least and largest number of each column; raises at the first cell that is not finite."""
     if sparse.issparse(X):
         if not np.isfinite(X.data).all():
             at = int(np.flatnonzero(~np.isfinite(X.data))[0])
@@ -180,7 +180,7 @@ def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -
 
 
 def spans(rows: int) -> list[slice]:
-    """Where chunks begin and end: by the number of rows alone, so that no number of threads changes a sum."""
+    """The borders of chunks depend on the number of rows only, so that threads do not change a sum."""
     step = 32_768 if rows > 131_072 else 8_192
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
@@ -201,7 +201,7 @@ class Points(Struct, frozen=True):
 
     @property
     def cells(self) -> float:
-        """How many cells a row has, or has stored, on average."""
+        """Cells, or stored cells, per row on average."""
         return self.rows.nnz / max(len(self), 1) if sparse.issparse(self.rows) else float(self.rows.shape[1])
 
     @property
@@ -212,26 +212,26 @@ class Points(Struct, frozen=True):
 # Many runs on a few rows in one pass: initialisations x centres are just more centres.
 
 TILE = 1 << 19
-"""Scores held at once, unless one start has more."""
+"""Scores held at once, unless one run has more."""
 
 ROOM = 1 << 22
-"""Scores of one start beyond which starts are not held in memory like this."""
+"""Scores of one run beyond which runs are not held in memory side by side."""
 
 FEW = 1 << 20
-"""Products up to which the sums of all clusters are counted anew: taking apart which rows changed costs as much."""
+"""Products up to which all sums are counted afresh: finding the changed rows costs as much."""
 
 LACKING = 20.0
-"""Times what the last update brought that a start may lack to the best: falls shrink by a tenth or more each time."""
+"""Times its last gain by which a run may be behind the best: gains shrink by a tenth or more each time."""
 
 EVEN = 1e6
-"""Weights within this factor can be added to and taken from sums without leaving but rounding behind."""
+"""Weights within this factor can be added to and removed from sums with only rounding left."""
 
 CLEAR = 1e-9
-"""Rounding of a squared distance by products, relative to the mean one to the nearest centre, that changes nothing."""
+"""Relative rounding of squared distances by products that changes nothing."""
 
 
 class SmallEnd(Struct, frozen=True):
-    """Where a start ended: its centres, the label of each row, and the cost."""
+    """The end of a run: centres, labels and cost."""
 
     centres: np.ndarray
     labels: np.ndarray
@@ -263,7 +263,7 @@ class FewRows(Struct, frozen=True):
 
     @property
     def work(self) -> int:
-        """What comparing all rows with a centre takes, in cells: comparing the scores takes as much as 32 cells."""
+        """Cost of comparing all rows with a centre, in cells; comparing the scores costs as much as 32 cells."""
         return 32 * len(self) + int(self.rows.nnz if sparse.issparse(self.rows) else self.rows.size)
 
     def has_room(self, clusters: int) -> bool:
@@ -285,7 +285,7 @@ class FewRows(Struct, frozen=True):
         return self.squares_of(self.scores(centres))
 
     def cells(self, which: np.ndarray) -> np.ndarray:
-        """Some of the rows, dense, in the shape they are asked for."""
+        """Some of the rows, dense, in the shape of `which`."""
         return densely(self.rows[which.ravel()]).reshape(*which.shape, -1)
 
     def sums(self, own: np.ndarray) -> np.ndarray:
@@ -294,13 +294,13 @@ class FewRows(Struct, frozen=True):
         return np.asarray((self.rows.T @ shares.T).T if self.lines is None else shares @ self.rows)
 
     def means(self, sums: np.ndarray, mass: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """The best centres of clusters with such sums; one that weighs nothing stays where it was."""
+        """The centres of clusters with these sums; one without weight stays."""
         there = mass[..., None] > 0
         best = unit_rows(sums) if self.unit else sums / np.where(there, mass[..., None], 1.0)
         return np.where(there, best, before)
 
     def is_clear(self, centres: np.ndarray) -> bool:
-        """Whether products tell the rows apart that belong to different centres."""
+        """Whether products separate rows of different centres in spite of rounding."""
         if self.norms is None or is_wide(self.rows) or not self.has_room(len(centres)):
             return True
         mean = float(self.squares(centres).min(axis=0) @ self.weights) / float(self.weights.sum())
@@ -308,7 +308,7 @@ class FewRows(Struct, frozen=True):
 
 
 class StartStack:
-    """Sets of centres over the same rows on their way down: starts x clusters x rows."""
+    """Several sets of centres over the same rows: starts x clusters x rows."""
 
     def __init__(self, few: FewRows, centres: np.ndarray) -> None:
         self.few, self.centres = few, centres.copy()
@@ -320,7 +320,7 @@ class StartStack:
 
     @classmethod
     def near(cls, few: FewRows, end: SmallEnd, centres: np.ndarray) -> StartStack:
-        """Sets that differ from an end in few centres: all else is known from there."""
+        """Sets that differ from an end in few centres; all else is taken from there."""
         stack = cls(few, centres)
         own = end.labels == np.arange(len(end.centres))[:, None]
         stack.scores[:], stack.own[:] = few.scores(end.centres), own
@@ -329,7 +329,7 @@ class StartStack:
         return stack
 
     def assign(self) -> np.ndarray:
-        """Every row to its nearest centre in every start: in which starts a row changed."""
+        """Every row to its nearest centre; which runs changed."""
         if self.moved.all():
             self.scores = self.few.scores(self.centres.reshape(-1, self.centres.shape[2])).reshape(self.scores.shape)
         else:
@@ -346,7 +346,7 @@ class StartStack:
         return np.asarray(self.moved.any(axis=1))
 
     def _count(self, places: np.ndarray) -> None:
-        """Bring the sums up to date, given where rows came or went."""
+        """Update the sums, given where rows came or went."""
         starts, clusters, rows = self.own.shape
         if self.sums.size * rows <= FEW or self.few.weights.max() > EVEN * self.few.weights.min():
             flat = self.own.reshape(-1, rows)
@@ -362,7 +362,7 @@ class StartStack:
         self.mass += np.bincount(clusters_of, signed, starts * clusters).reshape(starts, clusters)
 
     def update(self) -> None:
-        """Every centre whose rows changed to their mean; an empty cluster takes the row farthest from its centre."""
+        """Changed centres to the mean of their rows; an empty cluster takes the row farthest from its centre."""
         there = np.asarray(self.own.any(axis=2))
         if not there.all():
             for start in np.flatnonzero(~there.all(axis=1)).tolist():
@@ -414,13 +414,13 @@ def descend_together(few: FewRows, centres: np.ndarray, most: int) -> list[Small
 
 
 def in_parts(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
-    """Some starts at a time, so many that their scores and centres stay in the cache."""
+    """Some runs at a time, so that their scores and centres stay in the cache."""
     step = max(1, TILE // max(centres.shape[1] * len(few), centres[0].size))
     return (centres[at : at + step] for at in range(0, len(centres), step))
 
 
 def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -> list[SmallEnd]:
-    """Where the starts of a stack end that may still be better than `best`; after `alone` updates only one goes on."""
+    """The ends of those runs that may still beat `best`; after `alone` updates only the best one continues."""
     ends: list[SmallEnd] = []
     known, before = best, np.full(len(stack.centres), np.inf)
     for turn in range(most + 1):
@@ -475,9 +475,9 @@ def most_sampled(clusters: int) -> int:
 
 
 class LeastHashes(Struct, frozen=True):
-    """The distinct rows of least hash, with their weights: so many, and one more where there are more.
+    """Distinct rows of least hash with their weights: `most`, and one more if there are more.
 
-    Those of two parts of a table add up to those of both, so that every way through a table finds the same.
+    Those of two parts add up to those of both.
     """
 
     hashes: np.ndarray
@@ -493,12 +493,11 @@ class LeastHashes(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether these are all distinct rows of the table."""
         return len(self.hashes) <= self.most
 
     @property
     def last(self) -> Any:
-        """The hash from which on no row is wanted."""
+        """The hash beyond which rows are not wanted."""
         return np.inf if self.whole else self.hashes[-1]
 
     @property
@@ -514,7 +513,7 @@ class LeastHashes(Struct, frozen=True):
 def least_hashes(
     kernel: ModuleType, rows: PointRows, weights: np.ndarray, most: int, last: Any = np.inf
 ) -> LeastHashes:
-    """The distinct rows of least hash of a part of a table; those beyond `last` are not wanted."""
+    """The distinct rows of least hash of a part; those beyond `last` are not wanted."""
     hashes = kernel.row_hashes(rows)
     if np.isfinite(last):
         wanted = np.flatnonzero(hashes <= last)
@@ -564,7 +563,7 @@ class Draws:
         raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', or an array of centres.")
 
     def different(self, clusters: int) -> np.ndarray:
-        """Rows drawn by weight, no row twice while there are others."""
+        """Rows drawn by weight without repetition while there are others."""
         weights = self.few.weights
         some = min(clusters, len(weights))
         # Above zero: next to a weight of 1e300 others vanish, and numpy would find too few to draw.
@@ -590,7 +589,7 @@ class Draws:
 
 
 def drawn(share: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Rows drawn in proportion, by numbers between 0 and 1; where nothing is left to draw, any row."""
+    """Rows drawn in proportion to `share`, by numbers between 0 and 1; any row if all shares are zero."""
     if not share.any():
         return (at * len(share)).astype(np.int64)
     total = np.cumsum(share)
