@@ -18,11 +18,11 @@ from softcount.sources.source import Source
 
 EXTRA = 'pip install "softcount[dask]"'
 TRIES = 3
-"""Times that a pass is asked for again after workers were lost with it."""
+"""Repetitions of a pass after workers were lost."""
 
 
 class DaskEngine(WorkersEngine):
-    """Runs steps on the workers of a client of Dask's `distributed`."""
+    """Runs steps on the workers of a Dask `distributed` client."""
 
     name = "Dask"
 
@@ -59,7 +59,7 @@ class DaskEngine(WorkersEngine):
         return [found[number] for number in range(len(parts))]
 
     def _shares(self, parts: int) -> dict[str, list[int]]:
-        """The parts of every worker: a worker keeps its own from pass to pass, those of a lost one go to others."""
+        """The parts of every worker: they stay from pass to pass, and those of a lost worker go to others."""
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
             self.client.wait_for_workers(1, timeout="60s")
@@ -78,7 +78,7 @@ class DaskEngine(WorkersEngine):
 
 
 def run_share(job: bytes, parts: bytes) -> bytes:
-    """What runs on a worker: a job over its share of the parts, all of it bytes to Dask."""
+    """A job over a worker's share of the parts, as bytes."""
     return pickle.dumps(do_parts(job, pickle.loads(parts)))
 
 
@@ -86,7 +86,7 @@ def run_share(job: bytes, parts: bytes) -> bytes:
 
 
 class Partition(Struct, frozen=True):
-    """A partition of a collection by its own graph, computed where it is wanted."""
+    """A partition of a collection, computed from its own graph."""
 
     graph: bytes
 
@@ -99,7 +99,7 @@ class Partition(Struct, frozen=True):
 
 
 def collection_source(data: Any) -> PartsSource:
-    """The partitions of a frame of Dask's, as one table."""
+    """A Dask DataFrame as a table."""
     import cloudpickle
     from dask.optimization import cull
 
@@ -122,7 +122,7 @@ def collection_source(data: Any) -> PartsSource:
 
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[DaskEngine]:
-    """The engine at a scheduler's address, or of workers that are started here, one process each, and end with it."""
+    """The engine at a scheduler's address, or of a local cluster that ends with it."""
     library = _distributed()
     if address is None:
         quiet = {"dashboard_address": None, "silence_logs": logging.ERROR}  # a worker slow to end is none of a user's
@@ -148,7 +148,7 @@ def _distributed() -> Any:
 
 
 def client_of(engine: Any) -> Any:
-    """The client that was given; the one there is where nothing was said."""
+    """The given client, or the current one."""
     library = _distributed()
     if isinstance(engine, library.Client):
         return engine

@@ -29,9 +29,9 @@ class Runner(Protocol):
 
     n_jobs: int
     shares_memory: bool
-    """Whether what work changes is changed for all, as the levels that a table has met."""
+    """Whether changes made by the work are visible here, such as new levels of a table."""
     keeps_rows: bool
-    """Whether it keeps rows in this process, and not where workers are."""
+    """Whether rows are kept in this process rather than on workers."""
     spill: Spill
     """Where rows are kept between passes."""
 
@@ -53,7 +53,7 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
 
 
 class InThisProcess:
-    """What runners have in common that keep rows in this process."""
+    """The part that runners share which keep rows in this process."""
 
     keeps_rows = True
 
@@ -66,7 +66,7 @@ class InThisProcess:
 
 
 class AtOnce(InThisProcess):
-    """Runs work where it is called, one task after another."""
+    """Runs tasks one after another in the calling thread."""
 
     n_jobs = 1
     shares_memory = True
@@ -79,7 +79,7 @@ class AtOnce(InThisProcess):
 
 
 class PoolRunner(InThisProcess):
-    """Runs work over tasks in a pool of `n_jobs` workers, made when it is first needed."""
+    """Runs tasks in a pool of `n_jobs` workers, made on first use."""
 
     shares_memory = True
 
@@ -121,7 +121,7 @@ class PoolRunner(InThisProcess):
 
 
 def _libraries() -> Any:
-    """The libraries of matrix products that are loaded; SciPy brings one of its own, which is loaded late or never."""
+    """The BLAS libraries that are loaded; SciPy brings its own, which is loaded late or never."""
     return _controller("scipy.linalg" in sys.modules)
 
 
@@ -133,7 +133,7 @@ def _controller(with_scipy: bool) -> Any:
 
 
 def limit_blas() -> Any:
-    """Matrix products take one thread from now on, or until the end of a `with` of what comes back."""
+    """Limit BLAS to one thread, for good or until the end of a `with` block of the result."""
     return _libraries().limit(limits=1, user_api="blas")
 
 
@@ -142,9 +142,9 @@ _here = threading.local()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A block within which matrix products take one thread: ours are busy, and the bits must not depend on theirs.
+    """A block in which BLAS uses one thread: our threads are busy, and the bits must not depend on its threads.
 
-    Within such a block another costs nothing: asking the libraries takes 80 microseconds, as long as a small pass.
+    A nested block costs nothing; limiting takes 80 microseconds, as long as a small pass.
     """
     if getattr(_here, "limited", False):
         yield
@@ -189,7 +189,7 @@ class Threads(PoolRunner):
 # A pool of processes over chunks, results in the order of the chunks. Work and results are pickled.
 
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""What libraries of matrix products go by when they are loaded."""
+"""Environment variables that BLAS libraries read when they are loaded."""
 
 
 class Processes(PoolRunner):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Tell(Protocol):
-    """Called with what is being done, how much is done and how much there is, and a word on where it is."""
+    """Called with the kind of work, how much is done, how much there is, and a detail."""
 
     def __call__(self, what: str, done: float, of: float, detail: str = "") -> None: ...
 
@@ -22,12 +22,12 @@ def keep_quiet(what: str, done: float, of: float, detail: str = "") -> None:
 
 
 def on_terminal(stream: IO[str]) -> bool:
-    """Whether a person is looking at the stream and the terminal can do more than print."""
+    """Whether the stream is a terminal that can do more than print."""
     return stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
 def console_on(stream: IO[str]) -> Console:
-    """A console that obeys NO_COLOR and never reads markup, emoji codes or links in what it prints."""
+    """A console that obeys NO_COLOR and does not interpret markup, emoji codes or links."""
     from rich.console import Console
 
     return Console(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
@@ -48,7 +48,7 @@ def starts_told(tell: Tell, what: str = "starts") -> Callable[[int, int, int, fl
 
 @contextmanager
 def progress_on(stream: IO[str]) -> Iterator[Tell]:
-    """A function to call as work gets done; the bars it draws are gone when the work is."""
+    """A function to report progress with; its bars disappear at the end."""
     if not on_terminal(stream):
         yield keep_quiet
         return
@@ -93,6 +93,6 @@ def interrupts_end(end: bool = True) -> Iterator[None]:
 
 
 def best_so_far() -> None:
-    """Raise the interrupt being handled again if it ends the work; else the caller keeps its best model so far."""
+    """Re-raise the interrupt being handled if it ends the work; else the caller keeps its best model so far."""
     if _ending and _ending[-1]:
         raise

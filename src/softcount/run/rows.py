@@ -48,19 +48,19 @@ class Rows(ABC):
 
     @abstractmethod
     def each(self, step: Step) -> Iterator[Any]:
-        """What a step gives for every part, in their order: small results."""
+        """Results of a step for every part, in order; they should be small."""
 
     def total(self, step: Step) -> Any:
-        """The sum of what a step gives, in the order of the parts."""
+        """The sum of the results, in the order of the parts."""
         return reduce(add, self.each(step))
 
     @abstractmethod
     def made(self, step: Step) -> Rows:
-        """The same rows, each part as a step makes it, once."""
+        """The rows with each part replaced by the result of a step, computed once."""
 
     @abstractmethod
     def arranged(self, step: Step) -> Rows:
-        """The same rows in other parts: the step makes an iterable of parts from neighbouring ones, once."""
+        """The rows in other parts: the step makes an iterable of parts from neighbouring ones, once."""
 
     @property
     @abstractmethod
@@ -70,7 +70,7 @@ class Rows(ABC):
     @property
     @abstractmethod
     def here(self) -> Sequence[Any]:
-        """The parts themselves, for what cannot do without; an error where they are on other machines."""
+        """The parts themselves; raises an error if they are on other machines."""
 
     @abstractmethod
     def close(self) -> None:
@@ -80,22 +80,22 @@ class Rows(ABC):
 # The on-disk row cache: arrays in a temporary file, memory-mapped when needed.
 
 LINE = 64
-"""Bytes to a multiple of which arrays begin."""
+"""Alignment of arrays in the file, in bytes."""
 SMALL = 4096
-"""Bytes of an array that are not worth a place in the file."""
+"""Arrays of fewer bytes stay in memory."""
 FIRST_SEGMENT, LARGEST_SEGMENT = 1 << 24, 1 << 30
-"""Bytes of the file that are mapped at once: each map takes a descriptor of the process."""
+"""Bytes of the file that are mapped at once: each map takes a file descriptor."""
 ALWAYS = 1 << 26
-"""Bytes of rows that are held without asking how much memory is free."""
+"""Bytes of rows that are held without checking the free memory."""
 SHARE = 4
-"""Of the memory that is free, one part in so many may be taken by held rows: prepared they take as much again."""
+"""Held rows may take one part in this many of the free memory: prepared they take as much again."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Spill:
-    """Keeps parts of a table in memory as long as there is room, then in a file in `folder`.
+    """Keeps parts in memory while there is room, then in a file (the on-disk row cache).
 
-    With a folder given all of them go to the file; without one it is made where temporary files are.
+    With a `folder` all parts go to a file there; without one the file is in the folder of temporary files.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -110,13 +110,13 @@ class Spill:
         return self._file is not None
 
     def kept_elsewhere(self, part: Any) -> Any:
-        """The part as it is: somebody else has its arrays in memory anyway."""
+        """Register the arrays of a part that stay in memory anyway."""
         for array in arrays_in(part):
             self._known.add(array)
         return part
 
     def kept(self, part: Any) -> Any:
-        """The part as it is, or with its arrays in the file."""
+        """The part, or a copy with its arrays in the file."""
         new = sum(array.nbytes for array in arrays_in(part) if array not in self._known)
         if not new or self._has_room(self._held + new):
             self._held += new
@@ -126,7 +126,7 @@ class Spill:
         return self._file.kept(part)
 
     def takes(self, size: int) -> bool:
-        """Whether so many more bytes may be held in memory; if so they are."""
+        """Reserve this many bytes of memory, if there is room."""
         if not self._has_room(self._held + size):
             return False
         self._held += size
@@ -144,7 +144,7 @@ class Spill:
 
 
 class Memory:
-    """Stretches of memory that are spoken for, whoever has them."""
+    """Intervals of memory that are in use."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -171,7 +171,7 @@ def _address(array: np.ndarray) -> int:
 
 
 class SpillFile:
-    """A file that arrays are written to, one after another, and mapped from."""
+    """A file to which arrays are appended, and from which they are mapped."""
 
     def __init__(self, folder: str, known: Memory) -> None:
         self.folder, self._known = folder, known
@@ -187,7 +187,7 @@ class SpillFile:
         self._start = self._end = 0  # where the segment begins in the file, and where it is free
 
     def kept(self, part: Any) -> Any:
-        """The same part with its arrays in the file, those whose memory is spoken for as they are."""
+        """The part with its arrays in the file, except those whose memory is in use anyway."""
         buffers: list[pickle.PickleBuffer] = []
         # Only how the part is put together is pickled, and stays in memory; what is written are its arrays.
         form = pickle.dumps(part, protocol=5, buffer_callback=buffers.append)
@@ -211,7 +211,7 @@ class SpillFile:
             raise refused(self.folder, error) from error
 
     def _next_segment(self, least: int) -> mmap.mmap:
-        """A further part of the file, twice as long as the one before."""
+        """Map a further part of the file, twice as long as the one before."""
         before = 0 if self._segment is None else len(self._segment)
         page = mmap.ALLOCATIONGRANULARITY
         size = max(min(2 * before, LARGEST_SEGMENT), FIRST_SEGMENT, -(-least // page) * page)
@@ -230,7 +230,7 @@ class SpillFile:
 
 
 def refused(folder: str, error: OSError, another: str = "") -> DataError:
-    """The error of a folder that cannot take rows; `another` is how one says which else."""
+    """The error of a folder that cannot take rows; `another` is the remedy."""
     reason = (error.strerror or str(error)).lower()
     another = another or remedies.either("spill=FOLDER", "--spill DIR")
     remedy = f"Name another folder: {another}"
@@ -258,7 +258,7 @@ def arrays_in(part: Any) -> Iterator[np.ndarray]:
 
 
 def free_memory() -> int:
-    """Bytes that this process may still take: of the machine, of its container, or of what it was allowed."""
+    """Bytes that this process may still take, by the machine, the container and the limit of the process."""
     found = [1 << 62]
     with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
         found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
@@ -284,7 +284,7 @@ LONGEST_RUN = 8
 
 
 class KeepsRows(Protocol):
-    """What rows ask of who runs steps over them."""
+    """What rows need of a runner."""
 
     n_jobs: int
     spill: Spill
@@ -337,15 +337,14 @@ def _each(work: Callable[[Any], Any], run: Sequence[Any]) -> list[Any]:
 
 
 def rows_here(parts: Rows | Sequence[Any], runner: KeepsRows) -> Rows:
-    """Parts as rows: what are rows already as they are."""
     return parts if isinstance(parts, Rows) else HeldRows(parts, runner)
 
 
 def runs_of(ready: Sequence[Any], n_jobs: int) -> list[Sequence[Any]]:
-    """Neighbouring parts to be done in one go: two runs for every thread, but at most eight parts at a time.
+    """Neighbouring parts done in one go: two runs for every thread, but at most eight parts at a time.
 
-    Waking a thread for each small part took as long as the part: two threads were no faster than one. Counts are
-    still added part by part, so that the bits do not depend on the number of threads.
+    Waking a thread for each small part took as long as the part. Counts are still added part by part, so that the bits
+    do not depend on the number of threads.
     """
     runs = max(2 * n_jobs, -(-len(ready) // LONGEST_RUN))
     edges = [len(ready) * i // runs for i in range(runs + 1)]
@@ -356,9 +355,9 @@ def runs_of(ready: Sequence[Any], n_jobs: int) -> list[Sequence[Any]]:
 
 
 def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -> np.ndarray:
-    """All parts, each (rows, columns) float64, one after another, in memory that nobody else has.
+    """All parts, (rows, columns) float64, in one array of their own.
 
-    Where it is known how many rows there are, they are put in place as they come.
+    With a known number of `rows` they are put in place as they come.
     """
     parts, held = iter(parts), []
     for part in parts:

@@ -33,9 +33,9 @@ from softcount.table.encode import PartFacts
 
 EXTRA = 'pip install "softcount[spark]"'
 ANSWER = "number long, answer binary"
-"""What a task gives: the number of a part, and what the job gave for it; nothing where the host does not have it."""
+"""Columns of a task's result: the number of a part and its answer, null if the host does not have the part."""
 EVERYWHERE = 1_000
-"""Numbers that are enough for all tasks that run at once."""
+"""Enough numbers to reach every task that runs at once."""
 CHANGING = (
     "the rows of the Spark frame are not in the same partitions in every pass, as after repartitionByRange or a random "
     "function. Cache the frame, or write it to files and fit those."
@@ -81,7 +81,7 @@ class SparkEngine(WorkersEngine):
 
 
 class FileTable:
-    """Files that tasks read by themselves, also when a part was lost.
+    """Files that tasks read by themselves, also if a part was lost.
 
     The parts are on the disks of the hosts; the persisted rows `encoded` know where.
     """
@@ -105,7 +105,7 @@ class FileTable:
 
 
 class FrameTable:
-    """A frame, all of whose rows Spark hands over once; afterwards only those of partitions that a host has lost."""
+    """A DataFrame: Spark hands over all rows once, and later only those of lost partitions."""
 
     def __init__(self, job: PartJob, parts: FrameParts) -> None:
         _, wanted = pickle.loads(job.reading.coding)
@@ -135,7 +135,7 @@ class FrameTable:
         return [found.get(number, []) for number in range(len(self._parts))]
 
     def _checked(self, answers: Iterable[Any]) -> dict[int, Any]:
-        """What there is for each partition; an error where it is of other rows than before."""
+        """The answers by partition; raises an error if a partition has other rows than before."""
         found = {}
         for row in answers:
             number, (digest, found[number]) = row["number"], pickle.loads(bytes(row["answer"]))
@@ -165,7 +165,7 @@ def _at_once(session: Any) -> int:
 
 
 def _of_numbers(job: bytes, parts: Sequence[bytes] | None) -> Task:
-    """A task over numbers of parts: those it can read by itself, or else only those that its host has."""
+    """A task over numbers of parts: those it can read by itself, or else those that its host has."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -176,7 +176,7 @@ def _of_numbers(job: bytes, parts: Sequence[bytes] | None) -> Task:
 
 
 def _of_frame(job: bytes, only: frozenset[int] | None = None) -> Task:
-    """A task over a partition of the user's own frame, handed over by Spark in batches of rows; its number is last."""
+    """A task over a partition of the user's DataFrame, in batches; the last column is its number."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         first = next((batch for batch in batches if batch.num_rows), None)
@@ -217,11 +217,11 @@ NUMBER = "softcount partition"
 
 
 class NotHereError(Exception):
-    """A partition that this host has not, and cannot read by itself."""
+    """A partition that this host neither has nor can read."""
 
 
 class NotHere(Struct):
-    """A partition that is looked for on the disk."""
+    """A partition that can only be found on the disk."""
 
     number: int
     digest: str | None = None
@@ -251,7 +251,7 @@ class HandedOver:
 
 
 class HandedOverSource(BatchSource):
-    """Batches of rows that come once; their cells are summed up, column by column, on the way."""
+    """Batches of rows that come once, with a checksum per column."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         first, rows, size = [], 0, 0
@@ -279,7 +279,7 @@ class HandedOverSource(BatchSource):
 
 
 class FramePart(Struct):
-    """A partition of a frame, which only its own task can read."""
+    """A partition that only its own task can read."""
 
     name: str
     digest: str | None = None
@@ -289,7 +289,7 @@ class FramePart(Struct):
 
 
 class FrameParts(Sequence[Any]):
-    """The partitions of a frame: how many there are is known once they have been read."""
+    """The partitions of a DataFrame; their number is known once they have been read."""
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.length = frame, 0
@@ -304,7 +304,7 @@ class FrameParts(Sequence[Any]):
 
 
 class SparkFrameSource(PartsSource):
-    """The partitions of a Spark frame as one table: its first rows are looked at here, the others where they are."""
+    """A Spark DataFrame as a table: the first rows are read here, the others by tasks."""
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.owner = frame, frame.sparkSession
@@ -315,7 +315,7 @@ class SparkFrameSource(PartsSource):
         self.parts = FrameParts(frame)
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        """A few columns brought here, a partition at a time: a column that turned out otherwise is looked at again."""
+        """Some columns fetched into this process, a partition at a time."""
         names = [str(key) for key in wanted] or self.frame.columns[:1]
         some, start = self.frame.select(*map(_quoted, names)), 0
         with failing_in_a_line():
@@ -329,7 +329,7 @@ class SparkFrameSource(PartsSource):
 
 
 def spark_source(data: Any) -> SparkFrameSource:
-    """The partitions of a frame of Spark's, of a session here or of one that is connected to, as one table."""
+    """A Spark DataFrame, of a local session or of Spark Connect, as a table."""
     if not hasattr(data, "mapInArrow"):
         raise DataError("of Spark's collections, DataFrames are taken.")
     return SparkFrameSource(data)
@@ -340,12 +340,12 @@ def _quoted(name: str) -> str:
 
 
 def _with_numbers(frame: Any) -> Any:
-    """A frame with the number of its partition in every row: that of a task is another where it has several."""
+    """The DataFrame with the number of its partition in every row."""
     return frame.selectExpr("*", f"spark_partition_id() AS `{NUMBER}`")
 
 
 def _numbered(batches: Iterator[Any]) -> Iterator[Any]:
-    """A row for each partition, none of whose rows are asked for."""
+    """One row per partition."""
     import pyarrow as pa
 
     yield pa.RecordBatch.from_pydict({"number": pa.array([0], pa.int64())})
@@ -366,7 +366,7 @@ def _only(number: int) -> Task:
 
 @contextmanager
 def session_at(address: str | None, workers: int | None) -> Iterator[SparkEngine]:
-    """The engine of a session at a master's address, or of one that is started here and ends with it."""
+    """The engine of a session at a master's address, or of a session that is started here and ends with it."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -392,7 +392,7 @@ def session_at(address: str | None, workers: int | None) -> Iterator[SparkEngine
 
 @contextmanager
 def failing_in_a_line() -> Iterator[None]:
-    """What Spark says of a failure, on a hundred lines, in one."""
+    """Raise errors of Spark as a one-line `DataError`."""
     try:
         yield
     except Exception as error:
@@ -402,7 +402,7 @@ def failing_in_a_line() -> Iterator[None]:
 
 
 def said_by(error: Exception) -> str:
-    """The one line of a failure of Spark's that says what happened: the last of a Python trace, or its first."""
+    """The line of a Spark error that says what happened: the last of a Python trace, or the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Killed\w*): ", line) and "pyspark" not in line]
     return (ours or lines or [type(error).__name__])[-1 if ours else 0][:300]

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 _OURS = re.compile(r"softcount-parts-[0-9a-f]{32}")
 LEFT_BEHIND = 86_400
-"""Seconds after which a folder that nobody touched is a dead session's."""
+"""Seconds after which an untouched folder belongs to a dead session."""
 LENGTH = 8
-"""Bytes at the end of a file that say how long the description before them is."""
+"""Bytes at the end of a file that hold the length of the description before them."""
 
 
 class SharedFolder:
@@ -60,7 +60,7 @@ class SharedFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether the folder is still there; that somebody asked is written down."""
+        """Whether the folder is still there; also marks it as used."""
         try:
             os.utime(self.path)
         except OSError:
@@ -68,7 +68,7 @@ class SharedFolder:
         return True
 
     def keep(self, number: int, write: Callable[[Callable[[Any], None]], Any]) -> None:
-        """Write a part: `write` hands over its pieces one by one, and gives what is to be said of all of them."""
+        """Write a part: `write` hands over its pieces one by one, and returns facts about all of them."""
         path = os.path.join(self.path, f".{number}-{os.urandom(6).hex()}")
         try:
             with _refusing(self.path):
@@ -83,7 +83,7 @@ class SharedFolder:
             raise
 
     def found(self, number: int, mapped: bool) -> tuple[Any, list[Any]] | None:
-        """What was said of a part, and its pieces, mapped or in memory; None where this host does not have it."""
+        """The facts and pieces of a part, mapped or in memory; None if this host does not have it."""
         try:
             with open(self._path(number), "rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else bytearray(file.read())
@@ -103,7 +103,7 @@ class SharedFolder:
 
 
 def remove_shared(table: str) -> bool:
-    """Remove what this host has of a table, and whether there was any; what is mapped stays until nobody needs it."""
+    """Remove this host's parts of a table; returns whether there were any. Mapped parts stay until released."""
     path = _folder_of(table)
     found = os.path.isdir(path)
     shutil.rmtree(path, ignore_errors=True)
@@ -115,7 +115,7 @@ def _folder_of(table: str) -> str:
 
 
 class _Pieces:
-    """Pieces of a part, one after another in a file, and at its end how they are put together."""
+    """Pieces of a part in a file, followed by a description of how they fit together."""
 
     def __init__(self, file: BinaryIO, folder: str) -> None:
         self._file, self._folder = file, folder
@@ -152,14 +152,14 @@ def _refusing(folder: str) -> Iterator[None]:
 
 
 def _is_private(found: os.stat_result) -> bool:
-    """Whether a path is a folder of this user's which nobody else can enter."""
+    """Whether a path is a folder that only this user can enter."""
     if not hasattr(os, "geteuid"):  # a system without such rights
         return stat.S_ISDIR(found.st_mode)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
 
 def _remove_left_behind(folder: str) -> None:
-    """Remove the folders of ours that nobody has touched for a day."""
+    """Remove our folders that were not touched for a day."""
     with suppress(OSError), os.scandir(folder) as entries:
         for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
             with suppress(OSError):
@@ -173,42 +173,42 @@ def _remove_left_behind(folder: str) -> None:
 MOST_TABLES = 2
 """Tables whose parts a worker keeps."""
 MOST_MADE = 8
-"""Things made of a part that a worker keeps: encoded, settled, prepared, arranged, and what came of other settings."""
+"""Derived forms of a part that a worker keeps: encoded, settled, prepared, arranged."""
 MOST_MAPPED = 256
-"""Parts that a worker maps: each takes a descriptor of the process, of which there may be no more than 1,024."""
+"""Parts that a worker maps: each takes a file descriptor, of which there may be only 1,024."""
 
 Fold = Literal["facts", "each", "total"]
 
 
 class RowPart(Protocol):
-    """Some rows of a table, named, and small to send: whoever has it can read them."""
+    """Some rows of a table, small to send: any worker can read them."""
 
     @property
     def name(self) -> str:
-        """How it is called in messages."""
+        """The name in messages."""
         ...
 
     @property
     def digest(self) -> str | None:
-        """Of the rows that were read, where they may be others the next time."""
+        """A digest of the rows that were read, if a second reading may give others."""
         ...
 
     def open(self) -> Source | None:
-        """Its rows; None where there are none."""
+        """Its rows; None if there are none."""
         ...
 
 
 class PartReading(Struct, frozen=True):
-    """How parts are encoded: pickled, because every part learns levels in a copy of its own."""
+    """How parts are encoded; pickled, because every part learns levels in its own copy."""
 
     table: str
     coding: bytes
     shared: bool = False
-    """Whether the workers of a host share what they encode."""
+    """Whether the workers of a host share encoded parts."""
 
 
 class Made(Struct, frozen=True):
-    """Something made of the rows, once: settled codes, each part by a step, or all neighbours by one."""
+    """A derived form of the rows: settled codes, each part by a step, or all neighbours by one."""
 
     key: str
     how: Literal["settled", "each", "together"]
@@ -217,7 +217,7 @@ class Made(Struct, frozen=True):
 
 
 class PartJob(Struct, frozen=True):
-    """What is to be done in a pass."""
+    """The work of one pass."""
 
     reading: PartReading
     made: tuple[Made, ...]
@@ -226,13 +226,13 @@ class PartJob(Struct, frozen=True):
 
 
 class PartFailure(Struct, frozen=True):
-    """What went wrong with a part, in words or as a contradiction."""
+    """The error of a part."""
 
     error: Exception
 
 
 def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int, Any]]:
-    """What a job gives for each of some parts, by their numbers: the one function that runs on other machines."""
+    """The results of a job for some parts, by their numbers: the function that runs on other machines."""
     asked: PartJob = pickle.loads(job)
     with one_blas_thread(), _lock:
         work = None if asked.step is None else begin(asked.step)
@@ -260,9 +260,9 @@ def _done(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: Ro
 
 
 class KeptTable:
-    """What a worker has of one table: the parts it was asked for, in a file on its disk.
+    """A worker's parts of one table, in a file on its disk.
 
-    Where workers share a folder, a part is there as it was encoded, and only what was made of it is the worker's own.
+    If workers share a folder, encoded parts are there, and only derived forms are the worker's own.
     """
 
     def __init__(self, shared: SharedFolder | None = None) -> None:
@@ -271,7 +271,7 @@ class KeptTable:
         self._facts: dict[int, PartFacts] = {}
 
     def rows(self, job: PartJob, number: int, part: RowPart) -> tuple[list[Any], PartFacts]:
-        """A part as the job wants it, made of what is there already."""
+        """A part in the form of the job, made from the latest form that is kept."""
         have = next((i for i in range(len(job.made), 0, -1) if (number, job.made[i - 1].key) in self._made), 0)
         if have:
             found = self._made[number, job.made[have - 1].key]
@@ -284,7 +284,6 @@ class KeptTable:
         return found, self._facts[number]
 
     def digest(self, number: int) -> str | None:
-        """The digest of a part's rows; None where it has none."""
         return self._facts[number].digest if number in self._facts else None
 
     def _read(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
@@ -293,7 +292,7 @@ class KeptTable:
         return self._remember(number, "", chunks)
 
     def _shared(self, job: PartJob, number: int, part: RowPart) -> list[Any]:
-        """A part as any worker of this host has encoded it, or as this one does now."""
+        """A part as encoded by any worker of this host, or by this one now."""
         assert self.shared is not None
         mapped = len(self._facts) < MOST_MAPPED
         found = self.shared.found(number, mapped)
@@ -319,7 +318,7 @@ class KeptTable:
 
 
 def _encoded(reading: PartReading, part: RowPart, keep: Callable[[Any], None]) -> PartFacts:
-    """Read a part, hand its chunks over, and give what was seen of it."""
+    """Read a part, hand over its chunks, and return facts about it."""
     coding, wanted = pickle.loads(reading.coding)
     source = part.open()
     if source is None:
@@ -345,7 +344,7 @@ _tables: OrderedDict[str, KeptTable] = OrderedDict()
 
 
 def forget_table(name: str) -> bool:
-    """Give up what a worker has of a table, and what the workers of its host share; whether they had any."""
+    """Drop a worker's parts of a table and those its host shares; returns whether there were any."""
     with _lock:
         kept = _tables.pop(name, None)
         if kept is not None:
@@ -354,7 +353,7 @@ def forget_table(name: str) -> bool:
 
 
 def digest_of(reading: PartReading, number: int) -> str | None:
-    """The digest of a part that was asked for just now, of the rows that were counted; None where it has none."""
+    """The digest of the rows of a part that was counted just now; None if it has none."""
     with _lock:
         kept = _tables.get(reading.table)
         return None if kept is None else kept.digest(number)
@@ -366,14 +365,14 @@ def digest_of(reading: PartReading, number: int) -> str | None:
 class WorkersEngine(ABC):
     """A runner whose workers have the rows: each part is read by a worker, and steps run there.
 
-    What needs no rows runs here, in this thread.
+    All other work runs here, in this thread.
     """
 
     n_jobs = 1
     shares_memory = False
     keeps_rows = False
     shares_disk = False
-    """Whether the workers of a host share what they encode."""
+    """Whether the workers of a host share encoded parts."""
     name = "the engine"
 
     def __init__(self) -> None:
@@ -390,14 +389,14 @@ class WorkersEngine(ABC):
 
     @abstractmethod
     def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
-        """What `do_parts` gives for every part, in their order."""
+        """The results of `do_parts` for every part, in order."""
 
     @abstractmethod
     def forget(self, table: str) -> None:
-        """Tell the workers to give up what they have of a table."""
+        """Tell the workers to drop a table."""
 
     def encoded(self, table: Table) -> Rows:
-        """All rows of a table, encoded on the workers; the table learns what they met."""
+        """Encode all rows on the workers; the table learns the levels they met."""
         if table.sides.labels is not None or table.sides.weights is not None:
             raise DataError(f"on {self.name} labels and weights are columns of the table: give their names.")
         parts = self._parts(table)
@@ -413,7 +412,7 @@ class WorkersEngine(ABC):
         return rows
 
     def met(self, table: Table, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> list[PartFacts]:
-        """What every part has met when it was read by some coding; no row is kept."""
+        """Facts about every part when read by some coding; no row is kept."""
         reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
         rows = RemoteRows(self, self._parts(table), reading)
         try:
@@ -436,7 +435,7 @@ class WorkersEngine(ABC):
 
 
 class RemoteRows(Rows):
-    """The parts of a table on the workers of an engine, and what has been made of them."""
+    """The parts of a table on the workers of an engine, in some derived form."""
 
     def __init__(
         self, engine: WorkersEngine, parts: Sequence[RowPart], reading: PartReading, made: tuple[Made, ...] = ()
@@ -495,7 +494,7 @@ class RemoteRows(Rows):
 
 
 def _placed(error: Exception, name: str, start: int) -> Exception:
-    """What went wrong with a part, in the terms of the table: the first in the order of the parts is told."""
+    """The error of a part with rows numbered as in the table."""
     if isinstance(error, Contradiction):
         return Contradiction(error.key, error.row + start, error.reason, error.becomes)
     said = str(error)
