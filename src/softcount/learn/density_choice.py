@@ -324,7 +324,13 @@ class Contest(Struct, frozen=True, eq=False):
         whole = self.numbers.values.ndim == 1 and self.numbers.facts.countable
         found.sort(key=lambda x: (x.size, x.trial.node.family.whole_numbers != whole))
         top = max(found, key=self._mean)
-        won = next(x for x in found if self._as_good(x, top))
+        won = top
+        for entry in found:  # the simplest that is as good, within chance
+            less = top.scores - entry.scores
+            behind = float(np.average(less, weights=self.numbers.weights))
+            if entry is top or behind <= min(TIE, float(less.std() / np.sqrt(len(less)))):
+                won = entry
+                break
         return Choice(won.trial.node.family, won.floor, won.plan, self._why(won, found) + self.numbers.part)
 
     def _may_be(self, family: Family, known_classes: bool) -> bool:
@@ -339,13 +345,6 @@ class Contest(Struct, frozen=True, eq=False):
 
     def _mean(self, entry: Entry) -> float:
         return float(np.average(entry.scores, weights=self.numbers.weights))
-
-    def _as_good(self, entry: Entry, best: Entry) -> bool:
-        if entry is best:
-            return True
-        less = best.scores - entry.scores
-        behind = float(np.average(less, weights=self.numbers.weights))
-        return behind <= min(TIE, float(less.std() / np.sqrt(len(less))))
 
     def _why(self, won: Entry, found: list[Entry]) -> str:
         title, others = won.title, [x for x in found if x.title != won.title]

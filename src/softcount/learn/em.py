@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
 from math import isclose
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -197,22 +197,13 @@ class EMRun(Struct, frozen=True):
         return (len(self.trace) - 1) // (2 if self.half_steps else 1)
 
 
-class Assigning(Protocol):
-    """How rows are assigned in a pass, and what of the counts is the rows' part of the objective."""
-
-    def assign(self, turn: int) -> Assign | None: ...
-    def likelihood(self, counts: Counts) -> float: ...
-    def memory(self) -> Arrays: ...
-    def remember(self, arrays: Arrays) -> None: ...
-
-
 class EMState:
     """An EM run in progress."""
 
     params: Params
     counts: Counts
 
-    def __init__(self, problem: Problem, stop: Stop, rule: Assigning, watch: Watch | None = None) -> None:
+    def __init__(self, problem: Problem, stop: Stop, rule: Rule, watch: Watch | None = None) -> None:
         self.problem, self.stop, self.rule, self.watch = problem, stop, rule, watch
         self.trace: list[float] = []
         self.bounds: list[float] = []
@@ -278,15 +269,6 @@ class EMState:
         self.trace.append(height)
         if self.watch is not None:
             self.watch(len(self.trace) - 1, height)
-
-    def try_for(self, params: Params, least: float) -> bool:
-        """Move if the objective there is at least `least`; takes a pass in any case."""
-        counts, height = self.seen(params)
-        if height >= least:
-            self.arrive(params, counts, height)
-            return True
-        self.record(self.height)
-        return False
 
     def go_to(self, params: Params) -> None:
         """Move unless the objective is lower. The run stays if the fall is rounding, and ends if it is not."""
@@ -366,9 +348,13 @@ class Converging(Rule):
         if not (self.leaping and self.maps.ready):
             return False
         spare = NOTHING * max(1.0, abs(state.height))
-        if state.try_for(self.maps.leap(mapped), state.height + max(sure - spare, 0.0)):
+        params = self.maps.leap(mapped)
+        counts, height = state.seen(params)
+        if height >= state.height + max(sure - spare, 0.0):
+            state.arrive(params, counts, height)
             self.maps.taken()
             return True
+        state.record(state.height)
         self.maps.refused()
         return False
 

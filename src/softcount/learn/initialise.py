@@ -188,7 +188,14 @@ def _content_hash(chunk: Chunk) -> np.ndarray:
     marks = np.zeros(chunk.n_rows, dtype=np.uint64) if plain else _hash(_as_bytes(chunk))
     with np.errstate(over="ignore"):
         for bag in chunk.bags:
-            marks = (marks * np.uint64(11400714819323198485)) ^ _bag_hash(_clean(bag))
+            clean = _clean(bag)
+            cells = (clean.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
+            cells = (cells ^ clean.data.view(np.uint64)) * np.uint64(13787848793156543929)
+            cells ^= cells >> np.uint64(31)
+            cells *= np.uint64(10723151780598845931)
+            sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
+            own = sums[clean.indptr[1:]] - sums[clean.indptr[:-1]]
+            marks = (marks * np.uint64(11400714819323198485)) ^ own
     return marks
 
 
@@ -225,16 +232,6 @@ def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
     counts = bag[:, 1:] if marked else bag
     total = np.asarray(counts.sum(axis=1)).ravel()
     return (sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ counts).sqrt().tocsr()
-
-
-def _bag_hash(bag: sparse.csr_matrix) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
-        cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
-        cells ^= cells >> np.uint64(31)
-        cells *= np.uint64(10723151780598845931)
-        sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
-        return np.asarray(sums[bag.indptr[1:]] - sums[bag.indptr[:-1]])
 
 
 def _hash(rows: np.ndarray) -> np.ndarray:

@@ -98,7 +98,12 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     model, counts = grown(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = with_older(model, counts, imagined, plan, names)
-    notes = [*table.told, *settled.notes, *auto_prior_notes(model, counts, plan)]
+    notes = [*table.told, *settled.notes]
+    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    for leaf in model.leaves:
+        if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto":
+            chosen = best_evidence(leaf, counts.arrays[leaf.key])
+            notes.append(f"column {leaf.key!r}: a prior of {chosen:.4g} has the best evidence.")
     params = estimate_params(model, counts, imagined.using(plug(plan.how)))
     hidden = what_is_hidden(table, model, plan)
     reached = None
@@ -221,15 +226,6 @@ def imagine_classes(
     shares = "uniform" if plan.class_prior is None and alike else plan.class_prior
     root, how, fixed = _class_prior(shares, model.groups)
     return Imagined(model.nodes.hypers(counts, {ROOT: root, **priors}, known), plan.how, {ROOT: how}, fixed)
-
-
-def auto_prior_notes(model: ClassModel, counts: Counts, plan: Plan) -> list[str]:
-    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
-    auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
-    return [
-        f"column {leaf.key!r}: a prior of {best_evidence(leaf, counts.arrays[leaf.key]):.4g} has the best evidence."
-        for leaf in auto
-    ]
 
 
 def _class_prior(class_prior: Any, groups: int) -> tuple[float, How, dict[Any, Own]]:

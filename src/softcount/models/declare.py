@@ -251,7 +251,13 @@ class DeclaredNet(Struct, frozen=True):
         schema = settled.schema
         notes: list[str] = []
         columns = {x.key: _with_blank(x, schema, chunks) for x in nodes_of(schema, self.declared, 1, None, FLOOR)}
-        known = {**self._class_node(settled), **columns}
+        known = dict(columns)
+        if self.target is not None:
+            classes = settled.classes if self.classes is None else self.classes
+            names = [name.item() if isinstance(name, np.generic) else name for name in classes]
+            # Behind the others, whose places are the labels of rows.
+            names += [name for name in self.told_classes if name not in names]
+            known = {self.target: _level_node(self.target, tuple(names)), **columns}
         for key, levels in self.hidden.items():
             if key in columns or key == self.target:
                 raise DataError(f"{key!r} is a column of the table, so it is not hidden. Leave one of the two out.")
@@ -293,15 +299,6 @@ class DeclaredNet(Struct, frozen=True):
         ]
         target = self.target if self.target in graph.number else None
         return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, within), notes
-
-    def _class_node(self, settled: Settled) -> dict[Key, Node]:
-        if self.target is None:
-            return {}
-        classes = settled.classes if self.classes is None else self.classes
-        names = [name.item() if isinstance(name, np.generic) else name for name in classes]
-        # Behind the others, whose places are the labels of rows.
-        names += [name for name in self.told_classes if name not in names]
-        return {self.target: _level_node(self.target, tuple(names))}
 
     def _numbers_to_cut(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
         """The columns of numbers that the network needs as levels. Raises an error for names that are not columns."""

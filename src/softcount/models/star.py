@@ -165,26 +165,19 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return self.stacks[0].posterior(ready.data[0], compiled[1], compiled[0][0], out)
 
     def expect(self, compiled: list[Any], ready: Ready, assign: Assign | None = None) -> Counts:
-        alone = self._expect_alone(compiled, ready) if assign is None else None
-        if alone is not None:
-            return alone
+        stack = self.stacks[0] if len(self.stacks) == 1 else None
+        if assign is None and isinstance(stack, (Reals, Block)) and ready.labels is None:
+            # The whole chunk in one step, if the stack supports that for these rows and parameters.
+            found = stack.expect(ready.data[0], compiled[1], compiled[0][0], ready.weights)
+            if found is not None:
+                tally, sizes, likelihood = found
+                mass = ready.n_rows if ready.weights is None else ready.weights.sum()
+                return Counts({ROOT: sizes, stack.name: tally}, float(mass), likelihood)
         parts = [self._expect_tile(compiled, ready, rows, assign) for rows in ready.tiles()]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
         return total
-
-    def _expect_alone(self, compiled: list[Any], ready: Ready) -> Counts | None:
-        """The whole chunk in one step, if the model is a single stack that supports it."""
-        stack = self.stacks[0]
-        if len(self.stacks) > 1 or not isinstance(stack, (Reals, Block)) or ready.labels is not None:
-            return None
-        found = stack.expect(ready.data[0], compiled[1], compiled[0][0], ready.weights)
-        if found is None:
-            return None
-        tally, sizes, likelihood = found
-        mass = ready.n_rows if ready.weights is None else ready.weights.sum()
-        return Counts({ROOT: sizes, stack.name: tally}, float(mass), likelihood)
 
     def _expect_tile(self, compiled: list[Any], ready: Ready, rows: slice, assign: Assign | None) -> Counts:
         joint = self.score(ready, compiled, rows, scratch(rows.stop - rows.start, self.groups))
