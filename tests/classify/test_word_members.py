@@ -19,7 +19,7 @@ from softcount.classify.encode import EncodedRows
 from softcount.classify.members import Training
 from softcount.classify.recipes import WORD_RECIPES, temper
 from softcount.errors import DataError, ModelFileError
-from softcount.export.export_model import as_sql
+from softcount.export.sql_query import as_sql
 from softcount.files import archive
 
 WORDS = np.array(["call", "cash", "claim", "free", "home", "love", "lunch", "mum", "prize", "see", "the", "win"])

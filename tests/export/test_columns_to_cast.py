@@ -16,7 +16,8 @@ import pytest
 import softcount as sc
 from export.test_onnx import run as run_onnx
 from export.test_sql import CLOSE, Cells, agrees, fill, numbered, run_duckdb, run_postgres, run_sqlite
-from softcount.export.export_model import as_onnx, as_sql
+from softcount.export.onnx_graph import as_onnx
+from softcount.export.sql_query import as_sql
 from written_forms import FORMS
 
 

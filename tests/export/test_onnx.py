@@ -15,8 +15,7 @@ import pytest
 import softcount as sc
 from contract.examples import EXAMPLES, Example
 from export.test_sql import CLOSE, HOSTILE, fitted, iris, is_refused
-from softcount.export.export_model import as_onnx
-from softcount.export.onnx_graph import fed_column
+from softcount.export.onnx_graph import as_onnx, fed_column
 
 
 def run(model: Any, cells: dict[str, Any]) -> list[Any]:

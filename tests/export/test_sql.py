@@ -19,10 +19,9 @@ from sqlglot import exp
 import softcount as sc
 from contract.examples import EXAMPLES, Example
 from softcount.export import DIALECTS
-from softcount.export.export_model import as_sql
 from softcount.export.scoring_plan import scoring_plan
 from softcount.export.sql_formulas import number, operate
-from softcount.export.sql_query import scoring_query
+from softcount.export.sql_query import as_sql, scoring_query
 
 CLOSE = 1e-12
 REFUSED = {"markov", "mixed_block"}

@@ -136,7 +136,7 @@ class ExportableEstimator(Estimator):
         `dialect` is "duckdb", "postgres", "sqlite", "spark", "bigquery" or "snowflake"; `keep` names columns to copy
         into the result. Missing cells and unseen categories are treated as the model treats them.
         """
-        from softcount.export.export_model import as_sql
+        from softcount.export.sql_query import as_sql
 
         return as_sql(self, dialect, table, [keep] if isinstance(keep, str) else keep)[0]
 
@@ -146,7 +146,7 @@ class ExportableEstimator(Estimator):
         Numbers are doubles with NaN for missing, categories are texts. `onnx.save(model.to_onnx(), "model.onnx")`
         writes it.
         """
-        from softcount.export.export_model import as_onnx
+        from softcount.export.onnx_graph import as_onnx
 
         return as_onnx(self)[0]
 

@@ -440,7 +440,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
 
     def _export_plan(self) -> Any:
-        from softcount.export.export_model import plan_of
+        from softcount.export.scoring_plan import plan_of
 
         check_is_fitted(self, "fitted_")
         return plan_of(self.fitted_)

@@ -10,7 +10,7 @@ import numpy as np
 from softcount.classify.members import Aode, WordModel
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
-from softcount.export.model_plan import ensemble_terms
+from softcount.export.scoring_plan import ensemble_terms
 from softcount.families.text import WordFigures
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.fitted import Fitted

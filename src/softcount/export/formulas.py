@@ -174,22 +174,18 @@ def formula(value: Any) -> Formula:
 
 
 def log(of: Formula) -> Formula:
-    """The logarithm."""
     return Apply("log", (of,))
 
 
 def largest(parts: Sequence[Formula]) -> Formula:
-    """The largest of several."""
     return Apply("largest", tuple(parts)) if len(parts) > 1 else parts[0]
 
 
 def smallest(one: Formula, other: Any) -> Formula:
-    """The smaller of two."""
     return formula(0.0) - largest([formula(0.0) - one, formula(0.0) - other])
 
 
-def clipped(one: Formula, most: float) -> Formula:
-    """A number, bounded by `most` on either side."""
+def clip(one: Formula, most: float) -> Formula:
     return smallest(largest([one, formula(-most)]), formula(most))
 
 
@@ -216,7 +212,7 @@ def summands(of: Formula) -> Iterator[Formula]:
         yield of
 
 
-def gathered(terms: Sequence[Formula]) -> list[Formula]:
+def merge_terms(terms: Sequence[Formula]) -> list[Formula]:
     """Terms of the same sum, tables of the same code and numbers that are known being one each."""
     tables: dict[Hashable, list[LookUp]] = {}
     numbers: list[np.ndarray] = []
@@ -228,7 +224,7 @@ def gathered(terms: Sequence[Formula]) -> list[Formula]:
             numbers.append(term.values)
         else:
             others.append(term)
-    looked = [LookUp(own[0].code, clamped(np.sum([one.table for one in own], axis=0))) for own in tables.values()]
+    looked = [LookUp(own[0].code, clamp(np.sum([one.table for one in own], axis=0))) for own in tables.values()]
     return [formula(sum(numbers, np.zeros(1))), *looked, *others]
 
 
@@ -282,12 +278,11 @@ def log1p(of: Formula) -> Formula:
 
 
 def log_sum(parts: Sequence[Formula]) -> Formula:
-    """The logarithm of the sum of exponentials."""
     top = largest(parts)
     return top + log(total([Apply("exp", (part - top,)) for part in parts]))
 
 
-def clamped(table: np.ndarray) -> np.ndarray:
+def clamp(table: np.ndarray) -> np.ndarray:
     """A table without minus infinity."""
     return np.asarray(np.maximum(table, CLAMPED))
 
@@ -331,7 +326,6 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
         return Choose(there(self.keys), self.of_whole_rows(), self.of_others())
 
     def of_whole_rows(self) -> Formula:
-        """The density of rows without holes."""
         return _density(self.form, self.values, list(range(len(self.keys))))
 
     def of_others(self, most: int = MOST_KEPT) -> Formula:
@@ -347,7 +341,6 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
 
 
 def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    """Numbers made of these columns as one block."""
     return BlockDensity(form, keys, tuple(values))
 
 
@@ -366,7 +359,6 @@ def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
 
 
 def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) -> Formula:
-    """The density of some numbers that are all there."""
     mean, covariance = form["mean"][:, present], form["covariance"][:, present][:, :, present]
     unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     root = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
@@ -526,7 +518,7 @@ def _steps(form: ClosedForm, x: Formula) -> Formula | None:
     edges, heights = form["edges"], form["heights"]
     # The last cell holds its upper edge too.
     code = IntervalCode(x.key, np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
-    inside = LookUp(code, clamped(np.concatenate([np.zeros((1, len(heights))), heights.T])))
+    inside = LookUp(code, clamp(np.concatenate([np.zeros((1, len(heights))), heights.T])))
     below = log1p((formula(edges[0]) - x) / formula(form["reach"])) * 2.0
     above = log1p((x - formula(edges[-1])) / formula(form["reach"])) * 2.0
     outside = Choose((Compare("<", formula(edges[-1]), x),), inside - above, inside)
@@ -544,12 +536,12 @@ SINGLE: dict[str, Callable[[ClosedForm, Formula], Formula | None]] = {
 
 
 def _levels(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    return LookUp(LevelCode(keys[0], sizes[0]), clamped(form["table"].T))
+    return LookUp(LevelCode(keys[0], sizes[0]), clamp(form["table"].T))
 
 
 def _joint(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     codes: tuple[Code, ...] = tuple(LevelCode(key, size) for key, size in zip(keys, sizes, strict=True))
-    return LookUp(CombinedCode(codes, tuple(size + 1 for size in form["shape"])), clamped(form["table"].T))
+    return LookUp(CombinedCode(codes, tuple(size + 1 for size in form["shape"])), clamp(form["table"].T))
 
 
 def _sum(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
@@ -565,7 +557,7 @@ def _trials(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
 
 def _words(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
     start, table = form["weights"][:, 0], form["weights"][:, 1:].T
-    found = LookUp(WordsCode(keys[0], "once" if form["once"] else "times"), clamped(table)) + formula(start)
+    found = LookUp(WordsCode(keys[0], "once" if form["once"] else "times"), clamp(table)) + formula(start)
     return Choose((Missing(keys[0]),), formula(0.0), found)
 
 

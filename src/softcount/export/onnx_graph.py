@@ -11,35 +11,12 @@ from msgspec.structs import replace
 
 import softcount
 from softcount.errors import DataError
-from softcount.export.formulas import (  # fmt: skip
-    HALF_LOG_2PI,
-    Apply,
-    BlockDensity,
-    Cell,
-    Choose,
-    Code,
-    CombinedCode,
-    Compare,
-    Formula,
-    GroupNumbers,
-    IntervalCode,
-    LevelCode,
-    LookUp,
-    Missing,
-    Once,
-    Test,
-    Whole,
-    WordsCode,
-    code_key,
-    formula,
-    log1p,
-    student_tops,
-    total,
-)
-from softcount.export.model_plan import StarsMean
+from softcount.export import formulas as fm
 from softcount.export.scoring_plan import (
+    AodeMean,
     DrawnRows,
     ExportCheck,
+    Exported,
     InputColumn,
     ScoringPlan,
     compare,
@@ -55,8 +32,6 @@ from softcount.table.schema import Key, Kind, apart
 OPERATIONS = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "log": "Log", "exp": "Exp", "largest": "Max",
 }  # fmt: skip
-WriteWhole = Callable[["OnnxGraph", Whole], str]
-"""How a formula over all columns at once becomes a tensor."""
 
 
 def onnx_module() -> Any:
@@ -71,9 +46,8 @@ def onnx_module() -> Any:
 class OnnxGraph:
     """Collects nodes and numbers; the same formula is computed once. No name of ours is one of the columns'."""
 
-    def __init__(self, columns: Sequence[InputColumn], taken: Collection[str], whole: WriteWhole) -> None:
+    def __init__(self, columns: Sequence[InputColumn], taken: Collection[str]) -> None:
         self.onnx = onnx_module()
-        self.whole = whole
         self.columns = {column.key: column for column in columns}
         self.taken = set(taken)
         self.nodes: list[Any] = []
@@ -82,7 +56,6 @@ class OnnxGraph:
         self.kept: list[Any] = []
 
     def name(self) -> str:
-        """A name that nothing has yet."""
         found = f"softcount_{len(self.taken)}"
         while found in self.taken:
             found += "_"
@@ -90,13 +63,11 @@ class OnnxGraph:
         return found
 
     def node(self, operation: str, *inputs: str, **settings: Any) -> str:
-        """The output of one more node."""
         found = self.name()
         self.nodes.append(self.onnx.helper.make_node(operation, list(inputs), [found], **settings))
         return found
 
     def known(self, values: Any, kind: Any = np.float64) -> str:
-        """A tensor of numbers or texts."""
         array = np.asarray(values, dtype=kind)
         key = (
             "known",
@@ -151,57 +122,56 @@ class OnnxGraph:
 
     # -- formulas
 
-    def written(self, of: Formula) -> str:
-        """A formula's tensor."""
+    def write(self, of: fm.Formula) -> str:
         if id(of) not in self.made:
             self.kept.append(of)  # so that no other formula gets its number
-            self.made[id(of)] = self._written(of)
+            self.made[id(of)] = self._write(of)
         return self.made[id(of)]
 
-    def _written(self, of: Formula) -> str:
-        if isinstance(of, GroupNumbers):
+    def _write(self, of: fm.Formula) -> str:
+        if isinstance(of, fm.GroupNumbers):
             return self.known(of.values[None])
-        if isinstance(of, Cell):
+        if isinstance(of, fm.Cell):
             return self.cell(of.key)
-        if isinstance(of, Once):
-            return self.written(of.of)
-        if isinstance(of, Whole):
-            return self.whole(self, of)
-        if isinstance(of, LookUp):
+        if isinstance(of, fm.Once):
+            return self.write(of.of)
+        if isinstance(of, fm.Whole):
+            return _write_whole(self, of)
+        if isinstance(of, fm.LookUp):
             return self.node("Gather", self.known(of.table), self.flat(self.code(of.code)), axis=0)
-        if isinstance(of, Choose):
+        if isinstance(of, fm.Choose):
             tests = [self._test(test) for test in of.tests]
             both = tests[0]
             for test in tests[1:]:
                 both = self.node("And", both, test)
-            return self.node("Where", both, self.written(of.then), self.written(of.otherwise))
-        assert isinstance(of, Apply)
-        return self.node(OPERATIONS[of.operation], *(self.written(part) for part in of.parts))
+            return self.node("Where", both, self.write(of.then), self.write(of.otherwise))
+        assert isinstance(of, fm.Apply)
+        return self.node(OPERATIONS[of.operation], *(self.write(part) for part in of.parts))
 
-    def _test(self, test: Test) -> str:
-        if isinstance(test, Missing):
+    def _test(self, test: fm.Test) -> str:
+        if isinstance(test, fm.Missing):
             missing = self.node("IsNaN", self.cell(test.key))
             return missing if test.wanted else self.node("Not", missing)
-        assert isinstance(test, Compare)
-        return self.node("Less" if test.sign == "<" else "Equal", self.written(test.left), self.written(test.right))
+        assert isinstance(test, fm.Compare)
+        return self.node("Less" if test.sign == "<" else "Equal", self.write(test.left), self.write(test.right))
 
-    def code(self, code: Code) -> str:
+    def code(self, code: fm.Code) -> str:
         """A code's tensor of whole numbers, rows by one."""
-        key = ("code", code_key(code))
+        key = ("code", fm.code_key(code))
         if key not in self.made:
             self.made[key] = self._code(code)
         return self.made[key]
 
-    def _code(self, code: Code) -> str:
-        if isinstance(code, LevelCode):
+    def _code(self, code: fm.Code) -> str:
+        if isinstance(code, fm.LevelCode):
             return self.level(code.key)
-        if isinstance(code, IntervalCode):
+        if isinstance(code, fm.IntervalCode):
             cell = self.cell(code.key)
             place = self.node("Add", self.places(cell, code.edges), self.known([[1]], np.int64))
             return self.node("Where", self.node("IsNaN", cell), self.known([[0]], np.int64), place)
-        if isinstance(code, WordsCode):
+        if isinstance(code, fm.WordsCode):
             raise refuse_words(code.key, "a graph")
-        assert isinstance(code, CombinedCode)
+        assert isinstance(code, fm.CombinedCode)
         whole = ""
         for part, size in zip(code.codes, code.sizes, strict=True):
             own, room = self.code(part), self.known([[size]], np.int64)
@@ -223,17 +193,16 @@ class OnnxGraph:
 LONG = np.int64
 
 
-def written_whole(graph: OnnxGraph, of: Whole) -> str:
-    """The tensor of a formula over all columns."""
-    if isinstance(of, StarsMean):
-        return _stars(graph, of) if of.codes else graph.written(of.out)
-    return _block(graph, of) if isinstance(of, BlockDensity) else graph.written(of.out)
+def _write_whole(graph: OnnxGraph, of: fm.Whole) -> str:
+    if isinstance(of, AodeMean):
+        return _stars(graph, of) if of.codes else graph.write(of.out)
+    return _block(graph, of) if isinstance(of, fm.BlockDensity) else graph.write(of.out)
 
 
 # -- averaged stars
 
 
-def _stars(graph: OnnxGraph, of: StarsMean) -> str:
+def _stars(graph: OnnxGraph, of: AodeMean) -> str:
     """Cells as ones among zeros, times the table of every class: the sums of all stars, those of the parents kept."""
     stars, node, known = of.stars, graph.node, graph.known
     places = node("Concat", *(_place(graph, of, parent) for parent in range(len(of.codes))), axis=1)
@@ -251,18 +220,18 @@ def _stars(graph: OnnxGraph, of: StarsMean) -> str:
     return _mean(graph, of, found)
 
 
-def _place(graph: OnnxGraph, of: StarsMean, parent: int) -> str:
+def _place(graph: OnnxGraph, of: AodeMean, parent: int) -> str:
     """Which cell of all columns a parent's is; the first where nothing is known."""
     code, node, known = of.codes[parent], graph.node, graph.known
     ends = [*of.stars.terms.offsets.tolist(), of.stars.terms.width]
     own, first, size = graph.code(code), ends[parent], ends[parent + 1] - ends[parent]
     there = node("Greater", own, known([[0]], LONG))
-    if isinstance(code, LevelCode):
+    if isinstance(code, fm.LevelCode):
         there = node("And", there, node("Less", own, known([[size + 1]], LONG)))
     return node("Where", there, node("Add", own, known([[first - 1]], LONG)), known([[0]], LONG))
 
 
-def _mean(graph: OnnxGraph, of: StarsMean, stars: str) -> str:
+def _mean(graph: OnnxGraph, of: AodeMean, stars: str) -> str:
     """The logarithm of the mean of (classes x rows x stars) over those that are possible."""
     node, known = graph.node, graph.known
     last = known([2], LONG)
@@ -274,19 +243,19 @@ def _mean(graph: OnnxGraph, of: StarsMean, stars: str) -> str:
     mean = node("Sub", node("Add", node("Squeeze", top, last), whole), shared)
     mean, count = (node("Transpose", each, perm=[1, 0]) for each in (mean, count))
     none = node("Equal", count, known([[0.0]]))
-    return node("Where", none, graph.written(formula(of.stars.shares)), mean)
+    return node("Where", none, graph.write(fm.formula(of.stars.shares)), mean)
 
 
 # -- correlated blocks
 
 
-def _block(graph: OnnxGraph, of: BlockDensity) -> str:
+def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
     """Whole rows by one product for each group; rows with holes one by one, what is missing being eliminated."""
     form, node, known = of.form, graph.node, graph.known
     unit = np.sqrt(np.diagonal(form["covariance"], axis1=1, axis2=2))
     scaled = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
     holes = node("IsNaN", node("Concat", *(graph.cell(key) for key in of.keys), axis=1))
-    values = node("Concat", *(graph.written(value) for value in of.values), axis=1)
+    values = node("Concat", *(graph.write(value) for value in of.values), axis=1)
     values = node("Where", holes, known([[0.0]]), values)
     offs = node("Sub", node("Unsqueeze", values, known([0], LONG)), known(form["mean"][:, None]))
     there = node("Cast", node("Not", holes), to=11)
@@ -305,17 +274,17 @@ def _block(graph: OnnxGraph, of: BlockDensity) -> str:
     return node("Sub", node("Sub", found, roots), units)
 
 
-def _density(graph: OnnxGraph, of: BlockDensity, distance: str, count: str) -> str:
+def _density(graph: OnnxGraph, of: fm.BlockDensity, distance: str, count: str) -> str:
     """The density of so many numbers at a squared distance, where the covariance has determinant one."""
     node, known = graph.node, graph.known
     if "freedom" not in of.form:
-        return node("Sub", node("Mul", count, known([[-HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))
-    freedom, stretch, tops = student_tops(of.form, len(of.keys))
+        return node("Sub", node("Mul", count, known([[-fm.HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))
+    freedom, stretch, tops = fm.student_tops(of.form, len(of.keys))
     top = node("Gather", known(tops), graph.flat(node("Cast", count, to=7)), axis=0)
-    ratio = Formula()
+    ratio = fm.Formula()
     graph.kept.append(ratio)
     graph.made[id(ratio)] = node("Div", distance, known((freedom * stretch)[None]))
-    bent = graph.written(log1p(ratio))
+    bent = graph.write(fm.log1p(ratio))
     power = node("Mul", node("Add", count, known(freedom[None])), known([[0.5]]))
     return node("Sub", top, node("Mul", bent, power))
 
@@ -409,6 +378,13 @@ IR_VERSION = 9
 PREDICTED, PROBABILITIES = "predicted", "probabilities"
 
 
+def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
+    """The graph of a model, and the result of its check."""
+    plan = model._export_plan()
+    graph = scoring_graph(plan)
+    return graph, check_graph(plan, model._export_rows(), graph)
+
+
 def scoring_graph(plan: ScoringPlan) -> Any:
     """The model; in go doubles with NaN for missing, and texts, of as many rows as there are by one."""
     onnx = onnx_module()
@@ -416,9 +392,9 @@ def scoring_graph(plan: ScoringPlan) -> Any:
     if len(set(names)) < len(names) or not names:
         raise DataError("a graph has a tensor for every column, and this model has none of its own names.")
     outputs = [apart(name, names) for name in (PREDICTED, PROBABILITIES)]
-    graph = OnnxGraph(plan.columns, {*names, *outputs}, written_whole)
-    told, proba = _finished(graph, plan)
-    graph.nodes.append(onnx.helper.make_node("Identity", [told], outputs[:1]))
+    graph = OnnxGraph(plan.columns, {*names, *outputs})
+    predicted, proba = _finish(graph, plan)
+    graph.nodes.append(onnx.helper.make_node("Identity", [predicted], outputs[:1]))
     kinds, values, _ = _labels(plan)
     given = [_value(column) for column in plan.columns]
     found = [onnx.helper.make_tensor_value_info(outputs[0], kinds, ["rows"])]
@@ -459,14 +435,13 @@ def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
     )
 
 
-def _finished(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
-    """The predicted class and the probabilities."""
-    joint = graph.written(total(plan.terms))
+def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
+    joint = graph.write(fm.total(plan.terms))
     top = graph.node("ReduceMax", joint, axes=[1], keepdims=1)
     impossible = graph.node("Less", top, graph.known([[IMPOSSIBLE]]))
     impossible = graph.node("Or", impossible, graph.node("IsNaN", top))
     if plan.finish == "highest":
-        return _told(graph, plan, joint, impossible), None
+        return _predict(graph, plan, joint, impossible), None
     curves = () if plan.calibration is None else plan.calibration.curves
     if curves:
         if len(curves) == 1:
@@ -486,10 +461,10 @@ def _finished(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
     whole = graph.node("ReduceSum", shares, graph.known([1], np.int64), keepdims=1)
     proba = graph.node("Div", shares, whole)
     proba = graph.node("Where", impossible, graph.known([[np.nan]]), proba)
-    return _told(graph, plan, shares, impossible), proba
+    return _predict(graph, plan, shares, impossible), proba
 
 
-def _told(graph: OnnxGraph, plan: ScoringPlan, scores: str, impossible: str) -> str:
+def _predict(graph: OnnxGraph, plan: ScoringPlan, scores: str, impossible: str) -> str:
     labels = _labels(plan)[2]
     place = graph.node("ArgMax", scores, axis=1, keepdims=0)
     none = graph.known([len(labels) - 1], np.int64)
@@ -542,7 +517,6 @@ def check_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck:
 
 
 def fed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:
-    """Cells as a graph takes them."""
     if column.levels is None:
         numbers = [np.nan if number is None else number for number in column.numbers(cells)]
         return np.array(numbers, dtype=np.float64)[:, None]

@@ -15,28 +15,7 @@ from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export.formulas import (  # fmt: skip
-    AllKnown,
-    Apply,
-    Cell,
-    Choose,
-    Code,
-    CombinedCode,
-    Compare,
-    Computed,
-    Formula,
-    GroupNumbers,
-    IntervalCode,
-    LevelCode,
-    LookUp,
-    Missing,
-    Once,
-    Test,
-    Whole,
-    WordsCode,
-    code_key,
-    walk,
-)
+from softcount.export import formulas as fm
 from softcount.export.scoring_plan import ScoringPlan
 from softcount.table.schema import Key
 
@@ -122,14 +101,12 @@ def escape(text: str) -> str:
 
 
 def string(text: str, dialect: str) -> str:
-    """A text as a literal."""
     if SQL[dialect].backslashes:
         return Atom("'" + escape(text).replace("'", "\\'") + "'")
     return Atom("'" + text.replace("'", "''") + "'")
 
 
 def identifier(name: str, dialect: str) -> str:
-    """A quoted name of a column or table."""
     quote = SQL[dialect].quote
     if dialect == "bigquery":
         return Atom(quote + escape(name).replace(quote, f"\\{quote}") + quote)
@@ -190,23 +167,23 @@ def _choose_place(name: str, values: Sequence[str], first: int = 0) -> str:
 # -- formulas
 
 
-def is_inlined(of: LookUp, dialect: str) -> bool:
+def is_inlined(of: fm.LookUp, dialect: str) -> bool:
     """Whether a table is written as comparisons instead of being joined."""
-    numbered = isinstance(of.code, (IntervalCode, CombinedCode))
+    numbered = isinstance(of.code, (fm.IntervalCode, fm.CombinedCode))
     return dialect == "sqlite" and numbered and of.table.shape[1] <= FEW_GROUPS
 
 
-def look_ups(of: Formula) -> list[LookUp]:
+def look_ups(of: fm.Formula) -> list[fm.LookUp]:
     """The tables that a formula uses, without those of sums that earlier steps compute."""
-    return [part for part in walk(of) if isinstance(part, LookUp)]
+    return [part for part in fm.walk(of) if isinstance(part, fm.LookUp)]
 
 
-def single_codes(code: Code) -> Iterator[Code]:
+def single_codes(code: fm.Code) -> Iterator[fm.Code]:
     """The codes of columns that a code is made of, if they are columns of a step."""
-    if isinstance(code, CombinedCode):
+    if isinstance(code, fm.CombinedCode):
         for part in code.codes:
-            yield from (single_codes(part) if isinstance(part, CombinedCode) else (part,))
-    elif isinstance(code, IntervalCode):
+            yield from (single_codes(part) if isinstance(part, fm.CombinedCode) else (part,))
+    elif isinstance(code, fm.IntervalCode):
         yield code
 
 
@@ -222,47 +199,46 @@ class SqlFormulas(Struct, frozen=True):
     tables: Mapping[int, tuple[str, int]]
     sums: Mapping[int, str]
 
-    def columns_of(self, of: Formula) -> set[str]:
+    def columns_of(self, of: fm.Formula) -> set[str]:
         """The columns that a formula is computed from; of a sum its name, without the number of the group."""
         found: set[str] = set()
-        for part in walk(of):
-            if isinstance(part, (Cell, Missing)):
+        for part in fm.walk(of):
+            if isinstance(part, (fm.Cell, fm.Missing)):
                 found.add(self.cells[part.key])
-            elif isinstance(part, Once):
+            elif isinstance(part, fm.Once):
                 found.add(self.sums[id(part)])
-            elif isinstance(part, Computed):
+            elif isinstance(part, fm.Computed):
                 found.add(part.name)
-            elif isinstance(part, AllKnown):
-                found |= {self.codes[code_key(code)] for code in part.codes}
-            elif isinstance(part, LookUp):
+            elif isinstance(part, fm.AllKnown):
+                found |= {self.codes[fm.code_key(code)] for code in part.codes}
+            elif isinstance(part, fm.LookUp):
                 own = part.code
-                found |= {self.cells[own.key]} if isinstance(own, (LevelCode, WordsCode)) else set()
-                found |= {self.codes[code_key(code)] for code in single_codes(own)}
+                found |= {self.cells[own.key]} if isinstance(own, (fm.LevelCode, fm.WordsCode)) else set()
+                found |= {self.codes[fm.code_key(code)] for code in single_codes(own)}
         return found
 
     def greatest(self, parts: Sequence[str]) -> str:
         return parts[0] if len(parts) == 1 else call(SQL[self.dialect].greatest, *parts)
 
-    def write(self, of: Formula, group: int) -> str:
-        """A formula's expression in one group."""
-        if isinstance(of, GroupNumbers):
+    def write(self, of: fm.Formula, group: int) -> str:
+        if isinstance(of, fm.GroupNumbers):
             return number(of.values[group if len(of.values) > 1 else 0])
-        if isinstance(of, Cell):
+        if isinstance(of, fm.Cell):
             return Atom(self.cells[of.key])
-        if isinstance(of, Whole):
+        if isinstance(of, fm.Whole):
             return self.write(of.out, group)
-        if isinstance(of, Computed):
+        if isinstance(of, fm.Computed):
             return Atom(f"{of.name}{group}")
-        if isinstance(of, AllKnown):
-            return operate(add([Atom(self.codes[code_key(code)]) for code in of.codes]), "*", number(0.0))
-        if isinstance(of, Once):
+        if isinstance(of, fm.AllKnown):
+            return operate(add([Atom(self.codes[fm.code_key(code)]) for code in of.codes]), "*", number(0.0))
+        if isinstance(of, fm.Once):
             return Atom(f"{self.sums[id(of)]}{group}")
-        if isinstance(of, LookUp):
+        if isinstance(of, fm.LookUp):
             return self._look_up(of, group)
-        if isinstance(of, Choose):
+        if isinstance(of, fm.Choose):
             tests = " AND ".join(self._test(test, group) for test in of.tests)
             return case([(tests, self.write(of.then, group))], self.write(of.otherwise, group))
-        assert isinstance(of, Apply)
+        assert isinstance(of, fm.Apply)
         parts = [self.write(part, group) for part in of.parts]
         if of.operation == "log":
             return call("LN", *parts)
@@ -273,43 +249,43 @@ class SqlFormulas(Struct, frozen=True):
         sign = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}[of.operation]
         return operate(parts[0], sign, parts[1])
 
-    def _test(self, test: Test, group: int) -> str:
-        if isinstance(test, Missing):
+    def _test(self, test: fm.Test, group: int) -> str:
+        if isinstance(test, fm.Missing):
             return f"{'' if test.wanted else 'NOT '}{self.cells[test.key]} IS NULL"
-        assert isinstance(test, Compare)
+        assert isinstance(test, fm.Compare)
         return f"{self.write(test.left, group)} {test.sign} {self.write(test.right, group)}"
 
-    def _look_up(self, of: LookUp, group: int) -> str:
+    def _look_up(self, of: fm.LookUp, group: int) -> str:
         if is_inlined(of, self.dialect):
             parts = [(of.code, len(of.table))]
-            if isinstance(of.code, CombinedCode):
+            if isinstance(of.code, fm.CombinedCode):
                 parts = list(zip(of.code.codes, of.code.sizes, strict=True))
             return self._inline(parts, of.table[:, group])
         table, first = self.tables[id(of)]
         found = Atom(f"{table}.g{first + min(group, of.table.shape[1] - 1)}")
-        if isinstance(of.code, WordsCode):  # null if no word of the document is known
+        if isinstance(of.code, fm.WordsCode):  # null if no word of the document is known
             return call("COALESCE", found, number(0.0))
-        if not isinstance(of.code, LevelCode):
+        if not isinstance(of.code, fm.LevelCode):
             return found
         other = missing = number(of.table[0, group])
         if (of.table[0] != of.table[-1]).any():
             other = case([(f"{self.cells[of.code.key]} IS NULL", missing)], number(of.table[-1, group]))
         return call("COALESCE", found, other)
 
-    def _inline(self, codes: Sequence[tuple[Code, int]], values: np.ndarray) -> str:
+    def _inline(self, codes: Sequence[tuple[fm.Code, int]], values: np.ndarray) -> str:
         """The value at the place that several codes make together, found by halving the places of one after another."""
         if not codes:
             return number(float(values[0]))
         (code, size), *others = codes
         own = [self._inline(others, part) for part in values.reshape(size, -1)]
-        if isinstance(code, LevelCode):  # an unseen level comes after the others, and is taken as missing
+        if isinstance(code, fm.LevelCode):  # an unseen level comes after the others, and is taken as missing
             own.append(own[0])
-        return str(_choose_place(self.codes[code_key(code)], own))
+        return str(_choose_place(self.codes[fm.code_key(code)], own))
 
-    def code(self, code: Code) -> str:
+    def code(self, code: fm.Code) -> str:
         """A code's expression, which is never null."""
-        if not isinstance(code, CombinedCode):
-            return Atom(self.codes[code_key(code)])
+        if not isinstance(code, fm.CombinedCode):
+            return Atom(self.codes[fm.code_key(code)])
         whole = None
         for part, size in zip(code.codes, code.sizes, strict=True):
             own = self.code(part)
@@ -317,15 +293,14 @@ class SqlFormulas(Struct, frozen=True):
             whole = own if whole is None else f"{bracket(whole)} * {size} + {bracket(own)}"
         return cast(str, whole)
 
-    def make_code(self, code: Code, plan: ScoringPlan) -> str:
-        """The code of a column, from its cell."""
+    def make_code(self, code: fm.Code, plan: ScoringPlan) -> str:
         cell = self.cells[cast(Any, code).key]
         missing = (f"{cell} IS NULL", "0")
-        if isinstance(code, IntervalCode):
+        if isinstance(code, fm.IntervalCode):
             places = [str(place + 1) for place in range(len(code.edges) + 1)]
             endless = (f"ABS({cell}) > {number(LARGEST)}", "NULL")
             return case([missing, endless], choose_interval(cell, np.asarray(code.edges).tolist(), places))
-        assert isinstance(code, LevelCode)
+        assert isinstance(code, fm.LevelCode)
         spellings = plan.column(code.key).spellings()
         levels = ((f"{cell} = {string(text, self.dialect)}", str(place)) for text, place in spellings)
         return case([missing, *levels], str(code.size + 1))

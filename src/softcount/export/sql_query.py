@@ -34,6 +34,7 @@ from softcount.export.scoring_plan import (
     SINCE_1970,
     DrawnRows,
     ExportCheck,
+    Exported,
     InputColumn,
     ScoringPlan,
     compare,
@@ -76,6 +77,13 @@ SCORE = "s"
 BOUNDS = {Kind.COUNT: ">=", Kind.AMOUNT: ">=", Kind.POSITIVE: ">"}
 USUAL_TABLE = "rows"
 HEADING = "Scores rows as the model does: the class it predicts and the probability of each. Made by Softcount."
+
+
+def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tuple[str, ExportCheck]:
+    """The scoring query of a model, and the result of its check."""
+    plan = model._export_plan()
+    written = scoring_query(plan, dialect, table, keep)
+    return written, check_query(plan, model._export_rows(), dialect)
 
 
 def scoring_query(plan: ScoringPlan, dialect: str, table: str = USUAL_TABLE, keep: Sequence[str] = ()) -> str:

@@ -45,7 +45,7 @@ const FORMULAS = {
     return shared(code.columns, (row, k) => table[code.at(row) * row.classes + k]);
   },
   BlockDensity: readBlockDensity,
-  StarsMean: readStarsMean,
+  AodeMean: readAodeMean,
 };
 
 /** A formula of which all columns have an equal share. */
@@ -92,7 +92,7 @@ function readBlockDensity(doc) {
 }
 
 /** AODE. The logarithm of a sum is the mean of its terms' logarithms by their shares of it, and the entropy of these shares. */
-function readStarsMean({ codes: docs, stars: doc }) {
+function readAodeMean({ codes: docs, stars: doc }) {
   const [shares, alone, given] = ["shares", "alone", "given"].map((name) => unpacked(doc[name], name === "given"));
   const codes = docs.map(readCode);
   const sizes = doc.terms.columns.map(([column]) => doc.terms.sizes[column]);
