@@ -22,7 +22,8 @@ from softcount.errors import DataError, ModelFileError
 from softcount.serve import refuse_without_extra
 
 estimators: Any = LazyModule("softcount.estimators.base")
-export_model: Any = LazyModule("softcount.export.export_model")
+onnx_graph: Any = LazyModule("softcount.export.onnx_graph")
+sql_query: Any = LazyModule("softcount.export.sql_query")
 changes: Any = LazyModule("softcount.fitted.compare")
 change_pages: Any = LazyModule("softcount.report.comparison")
 application: Any = LazyModule("softcount.serve.application")
@@ -80,11 +81,11 @@ def export(request: Request) -> None:
             "classifiers can be exported; networks with --to bif. Use it in Python: softcount.load(...)"
         )
     if form == "onnx":
-        graph, check = export_model.as_onnx(found)
+        graph, check = onnx_graph.as_onnx(found)
         content = graph.SerializeToString()
     else:
         columns = [name for names in request.keep for name in names.split(",")]
-        text, check = export_model.as_sql(found, request.dialect, request.table, columns)
+        text, check = sql_query.as_sql(found, request.dialect, request.table, columns)
         content = text.encode()
     write_bytes(content, output)
     print_info(f"{'' if output in (None, STANDARD) else f'Wrote {output}; '}{check}.")
