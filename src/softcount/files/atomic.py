@@ -45,7 +45,10 @@ def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any
                 yield handle
             with _disk_errors(path):
                 handle.flush()
-                _put(descriptor, part, target)
+                os.fsync(descriptor)
+                os.replace(part, target)  # a power cut leaves the old file or the new one
+                with suppress(OSError):  # some systems cannot open a folder
+                    _sync_folder(os.path.dirname(target))
     except BaseException:
         with suppress(OSError):
             os.unlink(part)
@@ -55,8 +58,8 @@ def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any
 def check_writable(path: Path) -> None:
     """Nothing, if a file can be written at `path`; otherwise a `DataError` that says why not.
 
-    Meant for the moment before long work. It makes and removes an empty file beside the target, because permission
-    bits alone do not tell about read-only or full disks; the target itself is not touched.
+    Meant for the moment before long work. It makes and removes an empty file next to the target, because permission
+    bits alone do not show read-only or full disks; the target itself is not touched.
     """
     target, is_stream = _place(path)
     if not is_stream:
@@ -74,7 +77,14 @@ def _place(path: Path) -> tuple[str, bool]:
     try:
         found = os.stat(name)
     except FileNotFoundError:
-        return _new_target(name), False
+        target = os.path.realpath(name)
+        folder = os.path.dirname(target)
+        if not os.path.isdir(folder):
+            wanted = f"there is no folder {folder!r}. Create it, or choose another path."
+            raise DataError(f"cannot write {name!r}: {wanted}") from None
+        if name.endswith(("/", os.sep)):
+            raise DataError(f"cannot write {name!r}: it names a folder. Add a file name to it.") from None
+        return target, False
     except (OSError, ValueError) as error:
         raise DataError(f"cannot write {name!r}: {_reason(error)}. Choose another path.") from None
     if stat.S_ISDIR(found.st_mode):
@@ -86,18 +96,8 @@ def _place(path: Path) -> tuple[str, bool]:
     return os.path.realpath(name), False
 
 
-def _new_target(name: str) -> str:
-    target = os.path.realpath(name)
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise DataError(f"cannot write {name!r}: there is no folder {folder!r}. Create it, or choose another path.")
-    if name.endswith(("/", os.sep)):
-        raise DataError(f"cannot write {name!r}: it names a folder. Add a file name to it.")
-    return target
-
-
 def _create_part(target: str) -> tuple[int, str]:
-    """An empty file beside the target, with the permissions the target should get; what killed writers left is gone."""
+    """Create an empty file next to the target, with its permissions, and remove those that killed writers left."""
     descriptor, part = new_scratch(os.path.dirname(target), 0o666)
     with suppress(OSError):
         os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
@@ -108,16 +108,12 @@ def _opened(place: str | int, mode: str) -> IO[Any]:
     return open(place, mode) if "b" in mode else open(place, mode, encoding="utf-8", newline="")
 
 
-def _put(descriptor: int, part: str, target: str) -> None:
-    """Move the finished file into place, so that a power cut leaves the old file or the new one."""
-    os.fsync(descriptor)
-    os.replace(part, target)
-    with suppress(OSError):  # some systems cannot open a folder
-        folder = os.open(os.path.dirname(target), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def _sync_folder(path: str) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @contextmanager
@@ -130,17 +126,14 @@ def _disk_errors(path: Path, only: tuple[int, ...] = ()) -> Iterator[None]:
     except OSError as error:
         if only and error.errno not in only:
             raise
-        raise DataError(f"cannot write {os.fsdecode(path)!r}: {_reason(error)}. {_remedy(error)}") from error
+        remedy = "Choose another path."
+        if error.errno in _FULL:
+            remedy = "Free some space, or choose another path."
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            remedy = "Choose a folder you may write to."
+        raise DataError(f"cannot write {os.fsdecode(path)!r}: {_reason(error)}. {remedy}") from error
 
 
 def _reason(error: OSError | ValueError) -> str:
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text[:1].lower() + text[1:]
-
-
-def _remedy(error: OSError) -> str:
-    if error.errno in _FULL:
-        return "Free some space, or choose another path."
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "Choose a folder you may write to."
-    return "Choose another path."
