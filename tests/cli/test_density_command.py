@@ -41,7 +41,7 @@ def test_all_densities_are_compared(table: Path) -> None:
     told = run(table, "--column", "price", "--compare").stdout
     for name in ("normal", "lognormal", "gamma", "exponential", "histogram", "kde", "2 normals"):
         assert told.count(f"\n  {name} ") == 2, name  # drawn, and in the table
-    assert "nats a row" in told and "poisson" not in told
+    assert "nats per row" in told and "poisson" not in told
 
 
 def test_groups_and_the_picture(table: Path, tmp_path: Path) -> None:

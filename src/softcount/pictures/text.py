@@ -109,6 +109,22 @@ def format_list(names: Sequence[str], most: int = 6) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
+def wrap_list(start: str, names: Sequence[str], width: int) -> list[str]:
+    """Write names after a start, separated by commas, in lines that break between names.
+
+    >>> wrap_list("a -> ", ["bb", "cc", "dd"], 12)
+    ['a -> bb, cc,', '    dd']
+    """
+    lines = [start]
+    for place, name in enumerate(names):
+        piece = name if place == len(names) - 1 else f"{name}, "
+        if place and cell_width(lines[-1] + piece.rstrip()) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("    ")
+        lines[-1] += piece
+    return lines
+
+
 # -- ticks of an axis
 
 

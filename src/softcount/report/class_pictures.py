@@ -75,8 +75,8 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Re
     chart = Chart(description, [Cells(shades, texts, tones)], x, y, width=PAGE, height=26)
     rows = [(key_text(key), *(format_number(float(far[key][g]), 3) for g in groups)) for key in ranked]
     reading = (
-        "What is typical of each class: the mean of numbers, the commonest level of others. The deeper the shade, the "
-        "farther the class departs from the whole table there: blue above it, orange below, purple for levels."
+        "What is typical of each class: the mean of numbers, the most frequent category of others. The deeper the "
+        "shade, the farther the class departs from the whole table: blue above, orange below, purple for categories."
     )
     page.picture("What sets the classes apart", chart, make_grid(("column", *x.labels), rows, None), reading)
     if fitted.n_groups > len(groups) or len(far) > len(ranked):

@@ -31,6 +31,7 @@ from softcount.report.page import (
 )
 from softcount.report.quality import (
     ColumnRecord,
+    add_columns,
     add_drift,
     add_missing,
     add_notes,
@@ -38,7 +39,6 @@ from softcount.report.quality import (
     add_quality,
     add_table,
     column_records,
-    describe_role,
 )
 
 if TYPE_CHECKING:
@@ -281,15 +281,9 @@ def model_page(
         for key, family in fitted.families.items()
         for column in (key if isinstance(key, tuple) else (key,))
     }
-    lines = [
-        (
-            key_text(spec.key), describe_role(spec), families.get(spec.key, "-"), spec.why,
-            format_number(fitted.missing.get(spec.key)),
-        )
-        for spec in fitted.schema.fields
-    ]  # fmt: skip
     page.heading("Columns")
-    page.grid(("column", "kind", "modelled as", "why", "missing cells"), lines, right=("missing cells",))
+    modelled = {"modelled as": lambda spec: families.get(spec.key, "-")}
+    add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)
     add_notes(page, fitted.notes)
     return page
 
@@ -506,22 +500,17 @@ def _add_rows(page: Page, view: View) -> None:
         if rows is None:
             page.line("give the report a table to see rows explained: softcount report MODEL DATA -o report.html")
             return
-        _add_explained_rows(page, view)
+        if view.fitted.n_groups > 1 and view.findings is not None:
+            if view.fitted.classes is None:
+                class_pictures.add_sureness(page, view.findings, view.names)
+            if not is_only_text(view.fitted):
+                class_pictures.add_waterfalls(page, view.fitted, view.findings.picked, view.names)
+            words.add_documents(page, rows.documents, view.names)
     elif rows is not None and rows.sorting is not None:
         _add_sorting(page, view)
     if rows is not None and rows.sorting is not None and rows.sorting.anomalies:
         page.heading("Rows that fit worst (score: nats of log-density below the usual)", 2 if view.full else 1)
         add_anomalies(page, rows.sorting.anomalies, view.names, rows.files)
-
-
-def _add_explained_rows(page: Page, view: View) -> None:
-    if view.fitted.n_groups < 2 or view.findings is None or view.rows is None:
-        return
-    if view.fitted.classes is None:
-        class_pictures.add_sureness(page, view.findings, view.names)
-    if not is_only_text(view.fitted):
-        class_pictures.add_waterfalls(page, view.fitted, view.findings.picked, view.names)
-    words.add_documents(page, view.rows.documents, view.names)
 
 
 def _add_sorting(page: Page, view: View) -> None:

@@ -28,11 +28,11 @@ def comparison_page(found: Any, target: str, plot: str | None = None) -> Page:
     )
     page.line(*found.verdicts)
     page.grid(HEADINGS, [_cells(found, scores) for scores in found.scores], right=HEADINGS[1:])
-    page.line("behind: nats a row behind the lowest log-loss, ± a standard error of the rows; = is a tie with it")
-    page.line("seconds: a fit and its predictions; size: the saved model, where it is Softcount's")
+    page.line("behind: nats per row behind the lowest log-loss, ± its standard error; = is a tie with the best")
+    page.line("seconds: a fit and its predictions; size: the saved model, if Softcount made it")
     whole = [f"{scores.name} {format_number(scores.joint)}" for scores in found.scores if scores.joint is not None]
     if len(whole) > 1:
-        page.line(f"log-loss of whole rows, where there is a density of them: {', '.join(whole)}")
+        page.line(f"log-loss of whole rows, for models that have a density of them: {', '.join(whole)}")
     for name, why in found.failed.items():
         page.line(f"not tried: {name} ({why})")
     page.line(*found.notes)
@@ -47,16 +47,14 @@ def _cells(found: Any, scores: Any) -> tuple[str, ...]:
     figures, gap = scores.figures, scores.behind
     first = scores is found.best
     tie = "= " if gap.is_tie and not first else ""
+    size = "-" if scores.size is None else f"{scores.size / 1000:,.0f} kB"
+    size = size if (scores.size or 0) < 10_000_000 else f"{scores.size / 1e6:,.0f} MB"
     return (
         scores.name, f"{figures.log_loss:.4f}", "" if first else f"{tie}{gap.mean:.4f}",
         "" if first else f"{gap.error:.4f}", format_share(figures.accuracy), format_share(figures.balanced_accuracy),
         f"{figures.brier:.4f}", f"{figures.auc:.4f}", f"{figures.calibration_error:.3f}",
-        format_number(scores.seconds, 3), "-" if scores.size is None else _bytes(scores.size),
+        format_number(scores.seconds, 3), size,
     )  # fmt: skip
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1000:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
 
 
 def _add_curves(page: Page, curves: Any) -> None:

@@ -11,7 +11,17 @@ from softcount.densities.histogram import counts_of, edges_of
 from softcount.densities.kernels import WeightedPoints
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
 from softcount.pictures.chart import PAGE, Axis, Bars, Chart, class_lines
-from softcount.pictures.text import area, axis, format_count, format_list, format_number, printable, shorten, spark
+from softcount.pictures.text import (
+    area,
+    axis,
+    format_count,
+    format_list,
+    format_number,
+    printable,
+    shorten,
+    spark,
+    wrap_list,
+)
 from softcount.report.page import WIDTH, Page, make_record
 
 ACROSS = 64
@@ -56,13 +66,13 @@ def density_page(report: DensityReport, plot: str | None = None) -> Page:
     page, ranking = Page(), report.ranking
     by = "" if report.by is None else f" by {printable(report.by)}"
     page.heading(f"Density of {printable(report.column)}{by}: {ranking.best.name}")
-    page.line(_rows(report))
+    page.line(_describe_rows(report))
     _add_drawing(page, report)
-    page.heading("Ranked by rows held out" if report.compare else "Held out, in nats a row")
+    page.heading("Ranked by held-out log-likelihood" if report.compare else "Held-out log-likelihood, in nats per row")
     if report.compare:
         _add_ranking(page, ranking)
     else:
-        page.line(*_in_a_line(ranking))
+        page.line(*_list_ranking(ranking))
     for name, why in ranking.failed.items():
         page.line(f"not tried: {name} ({why.splitlines()[0]})")
     if plot is not None:
@@ -70,28 +80,28 @@ def density_page(report: DensityReport, plot: str | None = None) -> Page:
     return page
 
 
-def _rows(report: DensityReport) -> str:
+def _describe_rows(report: DensityReport) -> str:
     ranking = report.ranking
-    told = format_count(ranking.rows, "value")
-    told += "" if ranking.ranked_rows == ranking.rows else f", {ranking.ranked_rows:,} of them drawn to rank by"
-    told += f", {report.missing:,} missing" if report.missing else ""
-    told += f", {ranking.unlabelled:,} without {printable(report.by)}" if ranking.unlabelled else ""
+    line = format_count(ranking.rows, "value")
+    line += "" if ranking.ranked_rows == ranking.rows else f", ranked by a sample of {ranking.ranked_rows:,}"
+    line += f", {report.missing:,} missing" if report.missing else ""
+    line += f", {ranking.unlabelled:,} without {printable(report.by)}" if ranking.unlabelled else ""
     if ranking.left_out:
         names = [f"{printable(name)} ({rows:,})" for name, rows in ranking.left_out.items()]
-        told += f"; left out, with fewer than {LEAST_ROWS} rows or one value only: {format_list(names)}"
-    return told
+        line += f"; left out, with fewer than {LEAST_ROWS} rows or one value only: {format_list(names)}"
+    return line
 
 
 def _add_drawing(page: Page, report: DensityReport) -> None:
-    """The best density as an area, or a line of blocks for each density or group."""
-    ranking, low_high = report.ranking, report.range
+    """Add the best density as an area, or a line of blocks for each density or group."""
+    ranking, (low, high) = report.ranking, report.range
     if report.by is None and not report.compare:
         page.line(ranking.best.fits[None].told, "")
-        page.line(*area(report.curve(ranking.best, None, ACROSS)[1]), *axis(*low_high, ACROSS), "")
+        page.line(*area(report.curve(ranking.best, None, ACROSS)[1]), *axis(low, high, ACROSS), "")
         return
     if report.by is None:
-        first = ("the values", _bar_heights(report, None))
-        lines = [first, *((x.name, report.curve(x, None, ACROSS)[1]) for x in ranking.densities)]
+        counts = np.histogram(ranking.groups[None], np.linspace(low, high, ACROSS + 1))[0].astype(float)
+        lines = [("the values", counts), *((x.name, report.curve(x, None, ACROSS)[1]) for x in ranking.densities)]
     else:
         lines = [(str(name), report.curve(ranking.best, name, ACROSS)[1]) for name in ranking.groups]
         page.line(*(f"{printable(name)}: {fit.told}" for name, fit in ranking.best.fits.items()))
@@ -100,46 +110,32 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
         page.line(f"{shorten(printable(name), NAME_LIMIT):<{NAME_LIMIT}} {spark(heights)}")
     if len(lines) > DRAWN_GROUPS:
         page.line(f"and {len(lines) - DRAWN_GROUPS} more")
-    page.line(*(" " * (NAME_LIMIT + 1) + line for line in axis(*low_high, ACROSS)), "")
-
-
-def _bar_heights(report: DensityReport, group: Any) -> np.ndarray:
-    low, high = report.range
-    values = report.ranking.groups[group]
-    return np.histogram(values, np.linspace(low, high, ACROSS + 1))[0].astype(float)
+    page.line(*(" " * (NAME_LIMIT + 1) + line for line in axis(low, high, ACROSS)), "")
 
 
 def _add_ranking(page: Page, ranking: DensityRanking) -> None:
-    headings = ("density", "nats a row", "behind", "±", "what it is")
+    headings = ("density", "nats per row", "behind", "±", "what it is")
     rows = []
     for density in ranking.densities:
-        told = next(iter(density.fits.values())).told if len(density.fits) == 1 else ""
-        behind = ("", "") if density is ranking.best else (_nats(density.behind), _nats(density.error))
-        rows.append((density.name, _nats(density.log_likelihood), *behind, shorten(told, WIDTH - 46)))
-    page.grid(headings, rows, right=("nats a row", "behind", "±"))
+        words = next(iter(density.fits.values())).told if len(density.fits) == 1 else ""
+        behind = ("", "") if density is ranking.best else (_format_nats(density.behind), _format_nats(density.error))
+        rows.append((density.name, _format_nats(density.log_likelihood), *behind, shorten(words, WIDTH - 46)))
+    page.grid(headings, rows, right=headings[1:4])
     for density in ranking.densities:
         if density.impossible:
-            page.line(f"{density.name} calls {format_count(density.impossible, 'value')} held out impossible")
+            values = format_count(density.impossible, "held-out value")
+            page.line(f"{density.name} has density 0 at {values}")
 
 
-def _nats(value: float) -> str:
+def _format_nats(value: float) -> str:
     return "-" if not np.isfinite(value) else f"{value:,.4f}" if abs(value) < 1000 else format_number(value)
 
 
-def _in_a_line(ranking: DensityRanking) -> list[str]:
-    best, rest = ranking.best, ranking.densities[1:]
-    parts = [f"{density.name} {_nats(density.behind)}" for density in rest]
-    lines = [
-        f"{best.name} {_nats(best.log_likelihood)}; behind it: "
-        if parts
-        else f"{best.name} {_nats(best.log_likelihood)}"
-    ]
-    for place, part in enumerate(parts):
-        piece = part + (", " if place < len(parts) - 1 else "")
-        if len(lines[-1]) + len(piece) > WIDTH:
-            lines.append("  ")
-        lines[-1] += piece
-    return [line.rstrip() for line in lines] + ["every density and what was learned: --compare"]
+def _list_ranking(ranking: DensityRanking) -> list[str]:
+    first = f"{ranking.best.name} {_format_nats(ranking.best.log_likelihood)}"
+    rest = [f"{density.name} {_format_nats(density.behind)}" for density in ranking.densities[1:]]
+    lines = wrap_list(f"{first}; behind it: " if rest else first, rest, WIDTH)
+    return [*lines, "every density and its parameters: --compare"]
 
 
 # -- as data and as a picture

@@ -24,15 +24,6 @@ CONFUSION_LINES, CONFUSION_PICTURE = 12, 16
 """Classes up to which confusion is a table of text, and a picture."""
 
 
-class Baseline(Struct, frozen=True):
-    """The figures of always predicting the commonest class."""
-
-    accuracy: float
-    balanced_accuracy: float
-    log_loss: float
-    brier: float
-
-
 class EvaluationRecord(Struct, frozen=True):
     how: str
     rows: int
@@ -42,7 +33,8 @@ class EvaluationRecord(Struct, frozen=True):
     brier: float
     auc: float
     confusion: Sequence[Sequence[float]]
-    baseline: Baseline
+    baseline: dict[str, float]
+    """The same figures of always predicting the most frequent class."""
     calibration_error: float
     reliability: Sequence[Bin]
     folds: Sequence[Mapping[str, float]]
@@ -51,7 +43,8 @@ class EvaluationRecord(Struct, frozen=True):
 def evaluation_record(found: Evaluation | None) -> EvaluationRecord | None:
     if found is None:
         return None
-    baseline = Baseline(**{name: getattr(found, f"baseline_{name}") for name in Baseline.__struct_fields__})
+    figures = ("accuracy", "balanced_accuracy", "log_loss", "brier")
+    baseline = {name: getattr(found, f"baseline_{name}") for name in figures}
     return make_record(EvaluationRecord, found, rows=found.n_rows, baseline=baseline)
 
 
@@ -200,10 +193,8 @@ def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str], pict
     tones = [["plus" if i == j else "minus" for j in range(len(names))] for i in range(len(names))]
     cells = Cells(table / np.where(true > 0, true, 1.0)[:, None], texts, tones)
     x, y = Axis("predicted as", labels=names), Axis("true class", labels=names)
-    chart = Chart("who was taken for whom", [cells], x, y, width=PAGE, height=26)
-    reading = (
-        "A line for each true class: right in blue on the diagonal, mistakes in orange; shades are shares of the line."
-    )
+    chart = Chart("confusion matrix", [cells], x, y, width=PAGE, height=26)
+    reading = "A row for each true class: right in blue on the diagonal, mistakes in orange; shades: share of the row."
     page.picture("Who is taken for whom", chart, grid, reading)
 
 
@@ -305,8 +296,8 @@ def add_selection(page: Page, fitted: Fitted, criterion: str | None = None, pict
     else:
         page.line(f"number of classes chosen by {meaning}:" if meaning else "numbers of classes that were tried:")
         page.blocks.append(_selection_grid(fitted))
-    chosen = [trial for trial in trials if trial.classes == fitted.n_groups]
-    if any(trial.reached < trial.classes and _looks_better(trial, best) for trial in trials for best in chosen):
+    chosen = [x for x in trials if x.classes == fitted.n_groups]
+    if any(x.reached < x.classes and _looks_better(x, best) for x in trials for best in chosen):
         page.line("a number is not chosen if fewer classes than that hold rows, whatever its figures")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from math import cos, hypot, pi, sin
 from typing import Any
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from softcount.networks.network import Graph, Name
 from softcount.pictures.drawing import SMALL, Drawing, Point, class_tone, fit_text
-from softcount.pictures.text import cell_width, clip, format_count, printable
+from softcount.pictures.text import cell_width, clip, format_count, printable, wrap_list
 from softcount.report.graph_layout import GraphLayout, lay_out
 from softcount.report.page import WIDTH
 
@@ -45,7 +45,10 @@ def graph_lines(graph: Graph, hidden: Collection[Name] = (), width: int = WIDTH)
         lines = _draw_rails(graph, labels)
         if all(cell_width(line) <= width for line in lines):
             return lines
-    return list(_list_children(graph, labels, width))
+    lists = [(f"{labels[node]} -> ", graph.children[node]) for node in graph.order if graph.children[node]]
+    alone = [node for node in graph.order if not graph.children[node] and not graph.parents[node]]
+    lists += [("without edges: ", tuple(alone))] if alone else []
+    return [line for start, nodes in lists for line in wrap_list(start, [labels[node] for node in nodes], width)]
 
 
 def _draw_rails(graph: Graph, labels: Sequence[str]) -> list[str]:
@@ -104,19 +107,6 @@ def _reading_order(graph: Graph) -> list[int]:
         needed = graph.ancestors([min((node for node in targets if node not in row), key=cost)])
         row.update((node, len(row)) for node in graph.order if node in needed and node not in row)
     return list(row)
-
-
-def _list_children(graph: Graph, labels: Sequence[str], width: int) -> Iterator[str]:
-    lists = [(f"{labels[node]} -> ", graph.children[node]) for node in graph.order if graph.children[node]]
-    alone = [node for node in graph.order if not graph.children[node] and not graph.parents[node]]
-    for line, nodes in [*lists, *([("without edges: ", alone)] if alone else [])]:
-        for place, node in enumerate(nodes):
-            piece = labels[node] if place == len(nodes) - 1 else f"{labels[node]}, "
-            if place and cell_width(line + piece.rstrip()) > width:
-                yield line.rstrip()
-                line = "    "
-            line += piece
-        yield line
 
 
 # -- DOT

@@ -1,7 +1,7 @@
-"""The same page as one HTML file: nothing is asked of any other place, no script is needed, and no text is markup.
+"""A page as one HTML file that loads nothing, needs no script, and in which no text from data is markup.
 
-What a browser may load or run is listed by hash in the page itself, and is its own style (and script, for pages that
-have one) alone: text from data that got through as markup would still do nothing.
+The page lists by hash what a browser may load or run: its own style and, if it has one, its script. Text from data that
+got through as markup would still do nothing.
 """
 
 from __future__ import annotations
@@ -67,9 +67,12 @@ STYLE = "".join(
 
 
 def render_html(page: Page, footer: str = "") -> str:
-    """The page as the text of an HTML file; its first heading is its title."""
+    """Render the page as the text of an HTML file; its first heading is its title, and it links to its parts."""
     title = next((block.text for block in page.blocks if isinstance(block, Heading)), "Softcount")
-    parts = [f"<header><h1>{markup(title)}</h1>{_render_contents(page)}</header>", *_render_parts(page)]
+    names = [block.text for block in page.blocks if isinstance(block, Heading) and block.level == 1][1:]
+    links = "".join(f'<a href="#part-{place}">{markup(text)}</a>' for place, text in enumerate(names, 1))
+    contents = f'<nav aria-label="Parts of this page">{links}</nav>' if len(names) > 2 else ""
+    parts = [f"<header><h1>{markup(title)}</h1>{contents}</header>", *_render_parts(page)]
     if footer:
         parts.append(f"<footer><p>{markup(footer)}</p></footer>")
     return html_document(title, f"<main>{''.join(parts)}</main>", [STYLE])
@@ -78,7 +81,7 @@ def render_html(page: Page, footer: str = "") -> str:
 def html_document(
     title: str, body: str, styles: Sequence[str], scripts: Sequence[str] = (), policy: str | None = None
 ) -> str:
-    """A whole file around a body that is already markup; scripts come last."""
+    """Write a whole file around a body that is already markup; scripts come last."""
     policy = policy or content_policy(styles, scripts)
     head = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -93,23 +96,15 @@ def html_document(
 
 
 def content_policy(styles: Iterable[str], scripts: Iterable[str] = ()) -> str:
-    """What a browser may load: nothing from anywhere, and of the file these styles and scripts alone."""
-    said = ["default-src 'none'", "base-uri 'none'", "form-action 'none'"]
+    """Return the policy that a browser loads nothing from anywhere, and of the file these styles and scripts alone."""
+    rules = ["default-src 'none'", "base-uri 'none'", "form-action 'none'"]
     for name, texts in (("style-src", styles), ("script-src", scripts)):
         hashes = [f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in texts]
-        said += [f"{name} {' '.join(hashes)}"] if hashes else []
-    return "; ".join(said)
+        rules += [f"{name} {' '.join(hashes)}"] if hashes else []
+    return "; ".join(rules)
 
 
 # -- the parts of a page
-
-
-def _render_contents(page: Page) -> str:
-    parts = [block.text for block in page.blocks if isinstance(block, Heading) and block.level == 1][1:]
-    if len(parts) < 3:
-        return ""
-    links = "".join(f'<a href="#part-{place}">{markup(text)}</a>' for place, text in enumerate(parts, 1))
-    return f'<nav aria-label="Parts of this page">{links}</nav>'
 
 
 def _render_parts(page: Page) -> Iterator[str]:
@@ -133,14 +128,17 @@ def _render_block(block: PageBlock) -> str:
     if isinstance(block, Grid):
         return _render_grid(block)
     if isinstance(block, Picture):
-        return _render_picture(block)
+        title, reading = markup(block.title), f"<p>{markup(block.reading)}</p>" if block.reading else ""
+        drawn = f'<div class="scroll" tabindex="0" role="group" aria-label="{title}">{block.chart.draw().svg()}</div>'
+        numbers = f"<details><summary>Numbers</summary>{_render_grid(block.table, block.title)}</details>"
+        return f"<figure><figcaption>{title}</figcaption>{drawn}{reading}{numbers}</figure>"
     if isinstance(block, Passage):
         return _render_passage(block)
     return f"<p>{markup(block)}</p>"
 
 
-def _render_grid(grid: Grid, told: str = "a table") -> str:
-    """A table that scrolls by itself where it is wider than the page."""
+def _render_grid(grid: Grid, label: str = "a table") -> str:
+    """Render a table that scrolls by itself if it is wider than the page."""
     sides = [' class="r"' if right else "" for right in grid.right]
     head = "".join(f'<th scope="col"{side}>{markup(x)}</th>' for x, side in zip(grid.headings, sides, strict=True))
     rows = "".join(
@@ -148,19 +146,16 @@ def _render_grid(grid: Grid, told: str = "a table") -> str:
         for row in grid.rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="group" aria-label="{markup(told)}">{table}</div>'
-
-
-def _render_picture(picture: Picture) -> str:
-    reading = f"<p>{markup(picture.reading)}</p>" if picture.reading else ""
-    title = markup(picture.title)
-    drawn = f'<div class="scroll" tabindex="0" role="group" aria-label="{title}">{picture.chart.draw().svg()}</div>'
-    numbers = f"<details><summary>Numbers</summary>{_render_grid(picture.table, picture.title)}</details>"
-    return f"<figure><figcaption>{title}</figcaption>{drawn}{reading}{numbers}</figure>"
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{markup(label)}">{table}</div>'
 
 
 def _render_passage(passage: Passage) -> str:
-    lines = "\n".join("".join(map(_render_piece, line)) for line in passage.lines)
+    def mark(piece: MarkedText) -> str:
+        side, strong = "for" if piece.tone > 0 else "against", " strong" if abs(piece.tone) > 2 else ""
+        text = markup(piece.text)
+        return f'<mark class="{side}{strong}">{text}</mark>' if piece.tone else text
+
+    lines = "\n".join("".join(map(mark, line)) for line in passage.lines)
     legend = ""
     if passage.ours != passage.theirs:
         ours, theirs = markup(passage.ours), markup(passage.theirs)
@@ -169,11 +164,3 @@ def _render_passage(passage: Passage) -> str:
             "; in bold: strongly.</p>"
         )
     return f'{legend}<p class="passage">{lines}</p>'
-
-
-def _render_piece(piece: MarkedText) -> str:
-    if not piece.tone:
-        return markup(piece.text)
-    side = "for" if piece.tone > 0 else "against"
-    strong = " strong" if abs(piece.tone) > 2 else ""
-    return f'<mark class="{side}{strong}">{markup(piece.text)}</mark>'

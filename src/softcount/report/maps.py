@@ -44,7 +44,8 @@ def save_maps(maps: Any, path: Any, centre: float | None = None, title: str = ""
         raise DataError("there is no map to draw.")
     flat = {name: _flatten(name, values) for name, values in named.items()}
     scale = MapScale.of(list(flat.values()), centre)
-    content = writers[path.suffix.lower()](flat, scale, title)
+    drawn = {name: _pixels(values, scale) for name, values in flat.items()}
+    content = writers[path.suffix.lower()](drawn, scale, title)
     with atomic_writer(path, "wb") as sink:
         sink.write(content)
 
@@ -122,20 +123,11 @@ def png(pixels: np.ndarray) -> bytes:
     return found
 
 
-def _png_picture(maps: Mapping[Any, np.ndarray], scale: MapScale, title: str) -> bytes:
-    drawn = [_pixels(values, scale) for values in maps.values()]
-    places, size = _arrange([(part.shape[1], part.shape[0]) for part in drawn], 0)
-    canvas = np.full((size[1], size[0], 3), 255, dtype=np.uint8)
-    for part, (x, y) in zip(drawn, places, strict=True):
-        canvas[y : y + part.shape[0], x : x + part.shape[1]] = part
-    return png(canvas)
-
-
-def _arrange(sizes: list[tuple[int, int]], above: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
-    """Place each map in lines of a readable width; return places and the whole size. `above` is room over each."""
-    widest = max(5 * (SIZE + GAP), *(wide for wide, _ in sizes))
+def _arrange(drawn: Mapping[Any, np.ndarray], above: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    """Place maps in lines of a readable width; return places and the whole size. `above` is room over each."""
+    widest = max(5 * (SIZE + GAP), *(part.shape[1] for part in drawn.values()))
     places, x, y, line, whole = [], GAP, GAP, 0, 0
-    for wide, high in sizes:
+    for high, wide, _ in (part.shape for part in drawn.values()):
         if x > GAP and x + wide > widest + GAP:
             x, y, line = GAP, y + line + GAP, 0
         places.append((x, y + above))
@@ -144,13 +136,20 @@ def _arrange(sizes: list[tuple[int, int]], above: int) -> tuple[list[tuple[int, 
     return places, (whole, y + line + GAP)
 
 
-def _svg(maps: Mapping[Any, np.ndarray], scale: MapScale, title: str) -> bytes:
-    drawn = [_pixels(values, scale) for values in maps.values()]
-    places, (wide, high) = _arrange([(part.shape[1], part.shape[0]) for part in drawn], LINE)
+def _png_picture(drawn: Mapping[Any, np.ndarray], scale: MapScale, title: str) -> bytes:
+    places, (wide, high) = _arrange(drawn, 0)
+    canvas = np.full((high, wide, 3), 255, dtype=np.uint8)
+    for part, (x, y) in zip(drawn.values(), places, strict=True):
+        canvas[y : y + part.shape[0], x : x + part.shape[1]] = part
+    return png(canvas)
+
+
+def _svg(drawn: Mapping[Any, np.ndarray], scale: MapScale, title: str) -> bytes:
+    places, (wide, high) = _arrange(drawn, LINE)
     top = LINE + GAP if title else 0
     wide = max(wide, 2 * SIZE + 2 * GAP)
     parts = [_text(GAP, top, title, SMALL + 2)] if title else []
-    for name, part, (x, y) in zip(maps, drawn, places, strict=True):
+    for (name, part), (x, y) in zip(drawn.items(), places, strict=True):
         parts += [_text(x, top + y - 5, str(name), SMALL), _image(x, top + y, part)]
     bar = scale.colours(np.linspace(scale.low, scale.high, SIZE)[None].repeat(SMALL, axis=0))
     foot = top + high + SMALL

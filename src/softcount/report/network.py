@@ -257,10 +257,10 @@ def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction = OPEN, full:
     rows = [(key_text(graph.names[a]), key_text(graph.names[b]), format_number(x)) for (a, b), x in ranked]
     rows += [(key_text(a), key_text(b), "-") for a, b in graph.edges if (graph.place(a), graph.place(b)) not in nats]
     reading = (
-        "Each node with the shares of its levels; an arc is as wide as what its two nodes say of each other, in nats. "
+        "Each node with the probabilities of its categories; an arc is as wide as the mutual information of its nodes. "
         "Dashed nodes are hidden: no column shows them."
     )
-    grid = make_grid(("from", "to", "says (nats)"), rows, right=("says (nats)",))
+    grid = make_grid(("from", "to", "information (nats)"), rows, right=("information (nats)",))
     page.picture("Nodes and arcs", chart, grid, reading)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import format_count, format_list, format_number, format_share
-from softcount.report.page import Page, Redaction, key_text, make_grid
+from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid
 from softcount.table.column_summary import ColumnSummary, TableSummary
 from softcount.table.schema import Field, Key, Kind, Schema
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 REPORT_COLUMNS, REPORT_BARS = 120, 20
 """Columns that have a line in a report, and a bar in a picture."""
-HEADINGS = ("column", "kind", "why", "missing")
-
 Missing = Mapping[Key, float]
 """Missing cells by column; a column that was not read has no entry."""
 
@@ -61,7 +59,7 @@ def schema_record(schema: Schema, n_rows: int, missing: Missing, notes: Sequence
 def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> Page:
     page = Page()
     page.heading(f"{format_count(n_rows, 'row')}, {format_count(len(schema.fields), 'column')}")
-    page.grid(HEADINGS, column_lines(schema, missing, n_rows), right=("missing",))
+    add_columns(page, schema, missing, n_rows)
     left_out = [key_text(spec.key) for spec in schema.fields if not spec.used]
     if left_out:
         page.heading("Left out")
@@ -77,28 +75,32 @@ def add_notes(page: Page, notes: Sequence[str], level: int = 1) -> None:
 
 
 def add_table(page: Page, fitted: Learned, n_rows: int, classes: int) -> None:
-    lines = column_lines(fitted.schema, fitted.missing, n_rows)
+    target: list[tuple[str, ...]] = []
     if fitted.target is not None:
-        missing = missing_share(fitted.target, fitted.missing, n_rows)
-        lines.append((key_text(fitted.target), "target", format_count(classes, "class", "classes"), missing))
-    page.heading(f"{format_count(n_rows, 'row')}, {format_count(len(lines), 'column')}")
-    page.grid(HEADINGS, lines, right=("missing",))
+        missing = _missing_share(fitted.target, fitted.missing, n_rows)
+        target = [(key_text(fitted.target), "target", format_count(classes, "class", "classes"), missing)]
+    columns = len(fitted.schema.fields) + len(target)
+    page.heading(f"{format_count(n_rows, 'row')}, {format_count(columns, 'column')}")
+    add_columns(page, fitted.schema, fitted.missing, n_rows, last=target)
 
 
-def column_lines(schema: Schema, missing: Missing, n_rows: float) -> list[tuple[str, ...]]:
-    return [
-        (key_text(spec.key), describe_role(spec), spec.why, missing_share(spec.key, missing, n_rows))
-        for spec in schema.fields
-    ]
+def add_columns(
+    page: Page, schema: Schema, missing: Missing, n_rows: float, last: Sequence[tuple[str, ...]] = (),
+    most: int | None = None, redaction: Redaction = OPEN, more: Mapping[str, Callable[[Field], str]] = {},
+) -> None:  # fmt: skip
+    """Add a line for each column: its kind and why, the share of missing cells, and further cells by heading."""
+    lines = []
+    for spec in schema.fields[:most]:
+        role = str(spec.kind) if spec.used else "left out" if spec.declared else f"{spec.kind} (left out)"
+        share = _missing_share(spec.key, missing, n_rows)
+        why = spec.why if redaction.shows_cells else "-"
+        lines.append((key_text(spec.key), role, why, share, *(describe(spec) for describe in more.values())))
+    page.grid(("column", "kind", "why", "missing", *more), [*lines, *last], right=("missing",))
+    if len(schema.fields) > len(lines):
+        page.line(f"and {format_count(len(schema.fields) - len(lines), 'column')} more (--json has all)")
 
 
-def describe_role(spec: Field) -> str:
-    if spec.used:
-        return str(spec.kind)
-    return "left out" if spec.declared else f"{spec.kind} (left out)"
-
-
-def missing_share(key: Key, missing: Missing, n_rows: float) -> str:
+def _missing_share(key: Key, missing: Missing, n_rows: float) -> str:
     return format_share(float(missing[key]) / n_rows) if key in missing and n_rows > 0 else "-"
 
 
@@ -122,31 +124,18 @@ def add_quality(page: Page, fitted: Learned, redaction: Redaction, given: TableS
     """Add the columns, what is missing, and copies; if the training table was not kept, of the table given."""
     page.heading("Data quality")
     table = None if fitted.record is None else fitted.record.table
-    held, fields = table or given, fitted.schema.fields[:REPORT_COLUMNS]
-    rows = [
-        (
-            key_text(spec.key),
-            describe_role(spec),
-            spec.why if redaction.shows_cells else "-",
-            missing_share(spec.key, fitted.missing, fitted.counts.rows),
-            _describe_cells(spec, None if held is None else held.column(spec.key), redaction),
-        )
-        for spec in fields
-    ]
-    page.grid(("column", "kind", "why", "missing", "holds"), rows, right=("missing",))
-    if len(fitted.schema.fields) > len(fields):
-        page.line(f"and {format_count(len(fitted.schema.fields) - len(fields), 'column')} more, left out of this page")
+    held = table or given
+    cells = {"holds": lambda spec: _describe_cells(spec, None if held is None else held.column(spec.key), redaction)}
+    rows = fitted.counts.rows
+    add_columns(page, fitted.schema, fitted.missing, rows, (), REPORT_COLUMNS, redaction, cells)
     if table is None:
-        instead = "" if given is None else "; what columns hold is of the table given"
+        instead = "" if given is None else "; the column 'holds' describes the table given"
         kept = "softcount fit keeps one, a fit in Python of up to a million cells"
         page.line(f"no summary of the training table is in this model: {kept}{instead}")
     _add_missing_picture(page, fitted, table)
-    left_out = [key_text(spec.key) for spec in fitted.schema.fields if not spec.used]
-    if left_out:
-        page.line(f"{format_count(len(left_out), 'column')} left out: {format_list(left_out, 12)}")
     if table is not None and table.copies is not None:
         same = format_count(table.copies, "row")
-        page.line(f"{same} the same as an earlier one, in every column" if table.copies else "no row is there twice")
+        page.line(f"{same} equal to an earlier one in every column" if table.copies else "no duplicate rows")
 
 
 def _describe_cells(spec: Field, found: ColumnSummary | None, redaction: Redaction) -> str:
@@ -171,7 +160,7 @@ def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None
     rows = max(fitted.counts.rows, 1.0)
     holes = sorted(((key, n / rows) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[1])
     if not holes:
-        page.line("no cell is missing")
+        page.line("no missing cells")
         return
     names, parts = [key_text(key) for key, _ in holes[:REPORT_BARS]], [part for _, part in holes[:REPORT_BARS]]
     chart = bar_chart(names, parts, list(map(format_share, parts)), "share of the cells that are missing, by column")
@@ -187,7 +176,7 @@ def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None
         if both > by_chance + 3.0 * by_chance**0.5:
             pairs.append((key_text(a.key), key_text(b.key), format_number(both), format_number(by_chance, 3)))
     if not pairs:
-        page.line("no two columns are missing together more often than chance would have it")
+        page.line("no two columns are missing together more often than by chance")
         return
     page.heading("Missing together more often than by chance", level=2)
     page.grid(("column", "and", "rows that miss both", "by chance"), pairs[:8], ("rows that miss both", "by chance"))
@@ -197,13 +186,13 @@ def add_origin(page: Page, record: FitRecord | None, redaction: Redaction) -> No
     page.heading("Where it comes from")
     origin = None if record is None else record.provenance
     if origin is None:
-        page.line("not in this model file, which is of an earlier version, or was merged or drawn up by hand")
+        page.line("not in this model file: the model was merged, or made by hand")
         return
     rows = [("Softcount", origin.version), ("seed", str(origin.seed))]
     if redaction.shows_cells:
         page.line(origin.command)
         rows.append(("data", origin.data))
-    rows.append(("SHA-256 of the data", origin.sha256 or "not known: it was no file"))
+    rows.append(("SHA-256 of the data", origin.sha256 or "not known: the data were not a file"))
     page.grid(("", "value"), rows)
 
 
@@ -247,11 +236,11 @@ def find_drift(before: TableSummary, now: TableSummary) -> list[Drift]:
 
 def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: str) -> None:
     if before is None:
-        page.line("without one, drift against training cannot be redaction")
+        page.line("without one, drift against training is not known")
         return
     page.heading("Drift")
     training = format_count(before.rows, "row")
-    page.line(f"{data}, {format_count(now.rows, 'row')}, beside the training table of {training}")
+    page.line(f"{data}, {format_count(now.rows, 'row')}, compared with the training table of {training}")
     found = find_drift(before, now)
     real = [x for x in found if x.moved > x.chance]
     if not real:
@@ -263,11 +252,11 @@ def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: 
     texts = [format_share(x.moved) + ("" if x.moved > x.chance else " (chance)") for x in shown]
     names = [key_text(x.key) for x in shown]
     chart = bar_chart(names, [x.moved for x in shown], texts, "how far each column has moved", tones=tones)
-    headings = ("column", "moved", "by chance up to", "missing before", "missing now", "never seen")
+    headings = ("column", "moved", "by chance up to", "missing before", "missing now", "unseen")
     shares = [[format_share(s) for s in (x.moved, x.chance, x.missing_before, x.missing_now)] for x in found]
     rows = [(key_text(x.key), *own, format_number(x.unseen)) for x, own in zip(found, shares, strict=True)]
     reading = (
         "How far a column has moved: the share of its rows that would have to change to look like training. "
-        "Numbers are compared in twentieths of the training table, levels one by one. Grey bars may be chance."
+        "Numbers are compared in twentieths of the training table, categories one by one. Grey bars may be chance."
     )
     page.picture("How far each column has moved", chart, make_grid(headings, rows, None), reading)
