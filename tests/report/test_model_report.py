@@ -111,7 +111,7 @@ def test_a_pool_has_a_nomogram_where_it_is_a_sum_over_columns_and_else_a_line_on
     assert "Nomogram: " in classifier_of(*BY_COLUMN).report().html
     other = classifier_of("naive Bayes", "pairwise interactions", "AODE")
     assert nomogram_of(other.fitted_) is None
-    said = "no nomogram: columns tell the classes together (pairwise interactions, AODE), not one by one"
+    said = "no nomogram: the ensemble scores columns together (pairwise interactions, AODE), not one by one"
     assert said in other.report().html and "Nomogram: " not in other.report().html
 
 
@@ -119,7 +119,7 @@ def test_no_nomogram_where_columns_do_not_speak_alone() -> None:
     model = sc.NaiveBayes(kinds={("gears", "photos"): "categorical"}).fit(str(table_path()), "type")
     found = nomogram_of(model.fitted_)
     assert found is not None and found.left_out == (("gears", "photos"),)
-    assert "do not speak one by one: gears, photos" in str(model.report().html)
+    assert "because they are scored together: gears, photos" in str(model.report().html)
 
 
 PARTS = [

@@ -170,26 +170,19 @@ def _add_ellipses(
 ) -> None:
     outer = np.concatenate([plane.ellipse(g, ELLIPSES[1]) for g in range(len(plane.means))])
     x, y = (Axis(key_text(plane.columns[k]), widen(outer[:, k], 0.03)) for k in (0, 1))
-    legend = names if len(names) > 1 else ()
-    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, legend, height=230)
-    headings = (
-        "class",
-        f"mean {x.name}",
-        f"mean {y.name}",
-        f"deviation {x.name}",
-        f"deviation {y.name}",
-        "correlation",
-    )
+    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, names, height=230)
+    figures = [f"{what} {axis.name}" for what in ("mean", "deviation") for axis in (x, y)]
     rows = []
     for name, mean, covariance in zip(names, plane.means, plane.covariances, strict=True):
         spread = np.sqrt(np.diag(covariance))
-        figures = [redaction.number(float(value)) for value in (*mean, *spread)]
-        rows.append((name, *figures, f"{covariance[0, 1] / (spread[0] * spread[1]):+.3f}"))
+        numbers = [redaction.number(float(value)) for value in (*mean, *spread)]
+        rows.append((name, *numbers, f"{covariance[0, 1] / (spread[0] * spread[1]):+.3f}"))
     reading = (
         "The two columns in which the classes overlap least. The inner line holds half of a class, the dashed one "
         "95 in 100" + (", by the model; dots are rows." if len(points) else ", by the model.")
     )
-    page.picture("Where the classes lie", chart, make_grid(headings, rows, None), reading, small=True)
+    grid = make_grid(("class", *figures, "correlation"), rows, None)
+    page.picture("Where the classes lie", chart, grid, reading, small=True)
 
 
 def _add_regions(
@@ -202,8 +195,7 @@ def _add_regions(
         half = (at[1] - at[0]) / 2
         ranges.append((float(at[0] - half), float(at[-1] + half)))
     (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, ranges[0], ranges[1]), *plane_marks(points)]
-    legend = names if len(names) > 1 else ()
-    chart = Chart("regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), legend, height=230)
+    chart = Chart("regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), names, height=230)
     across = range(0, len(grid.x), 8)
     headings = (f"{y} \\ {x}", *(redaction.number(float(grid.x[at]), 3) for at in across))
     rows = []
@@ -319,16 +311,16 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
     if found is None or not found.columns:
         if fitted.ensemble is not None and fitted.ensemble.together:
             together = format_list(fitted.ensemble.together)
-            page.line(f"no nomogram: columns tell the classes together ({together}), not one by one")
+            page.line(f"no nomogram: the ensemble scores columns together ({together}), not one by one")
         return
     reading = (
-        "Find what a row holds on each line, read the log-odds above it and add them up, with the start; under the sum "
-        "stands the probability that it means. A column that is missing adds nothing."
+        "Find the value of the row on each line, read the log-odds above it and add them up, with the start; the "
+        "probability is below the sum. A missing cell adds nothing."
     )
     if fitted.n_groups > 2:
         reading += " With more than two classes, these are the odds of the two alone."
     if found.left_out:
-        reading += f" Not on it, since they do not speak one by one: {', '.join(map(key_text, found.left_out))}."
+        reading += f" Not on it, because they are scored together: {', '.join(map(key_text, found.left_out))}."
     if fitted.calibration is not None:
         reading += " Probabilities here are before the correction by calibration."
     order = np.argsort(-fitted.row_shares, kind="stable")
@@ -397,14 +389,14 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Reda
         )
         drawn += 1
     if len(columns) > drawn:
-        page.line(f"{format_count(len(columns) - drawn, 'column')} more not drawn; those above say most of the classes")
+        page.line(f"{format_count(len(columns) - drawn, 'column')} with less influence not drawn")
     if fitted.n_groups > len(order):
         page.line(f"drawn are the {len(order)} largest of {fitted.n_groups} classes")
 
 
 def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Chart:
     column = key_text(shape.key)
-    description, legend = f"{column} in each class", names if len(names) > 1 else ()
+    description = f"{column} in each class"
     if shape.levels is None:
         tall = heights[np.isfinite(heights)]
         # A spike would flatten all the rest: the frame ends a little above what nearly all points stay below.
@@ -413,7 +405,7 @@ def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, r
         marks = class_lines(names, shape.points, capped, dots=3.2 * shape.whole, filled=not shape.whole)
         x = Axis(column, (float(shape.points[0]), float(shape.points[-1])))
         y = Axis("probability" if shape.whole else "density", (0.0, top), ticks={})
-        return Chart(description, marks, x, y, legend)
+        return Chart(description, marks, x, y, names)
     kept = np.sort(np.argsort(-heights.max(axis=0), kind="stable")[:DRAWN_LEVELS])
     top, bar = float(np.max(heights[:, kept], initial=0.0)) or 1.0, 7.0 if len(names) <= 4 else 4.0
     group = max(bar * len(names) + 7, 18.0)
@@ -427,7 +419,7 @@ def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, r
     ]  # fmt: skip
     ticks = {float(tick): f"{tick:.0%}" for tick in np.arange(0.0, top + 1e-9, 0.1 if top <= 0.4 else 0.25)}
     y = Axis(labels=[redaction.level(shape.key, shape.levels[at]) for at in kept], room=110)
-    return Chart(description, bars, Axis(ends=(0.0, top), ticks=ticks), y, legend, height=group)
+    return Chart(description, bars, Axis(ends=(0.0, top), ticks=ticks), y, names, height=group)
 
 
 def _shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:

@@ -176,11 +176,7 @@ def network_page(
         counts = np.asarray(fitted.counts.arrays[key].value, dtype=float)
         redaction.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
     page = Page()
-    page.heading(title_of(fitted))
-    _add_figures(page, fitted)
-    if full:
-        _add_training(page, fitted, redaction, now, name)
-    _add_graph(page, fitted, redaction, full)
+    _add_network(page, fitted, redaction, full, now, name)
     if full:
         page.heading("Tables")
     known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
@@ -198,49 +194,52 @@ def network_page(
     return page
 
 
-def _add_figures(page: Page, fitted: FittedNet) -> None:
-    parameters = format_count(fitted.n_parameters, "free parameter")
-    if not is_learned(fitted):
-        page.line(parameters)
-        return
-    figures = find_figures(fitted)
-    page.line(f"from {format_count(fitted.counts.rows, 'row')}, {parameters}")
-    bits = figures["description_length_bits"]
-    length = "" if bits is None else f", description length {format_number(bits)} bits"
-    page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, BIC {figures['bic']:,.1f} (smaller is better){length}")
-
-
-def _add_training(page: Page, fitted: FittedNet, redaction: Redaction, now: TableSummary | None, name: str) -> None:
-    tried = evaluation_of(fitted)
-    if not is_learned(fitted):
-        page.line("nothing was learned: the tables are those of the file")
+def _add_network(
+    page: Page, fitted: FittedNet, redaction: Redaction = OPEN, full: bool = False, now: TableSummary | None = None,
+    name: str = "",
+) -> None:  # fmt: skip
+    """Add title and figures, how the fit went, how good the network is at its target, and the graph."""
+    page.heading(title_of(fitted))
+    parameters, tried, target = (
+        format_count(fitted.n_parameters, "free parameter"),
+        evaluation_of(fitted),
+        fitted.target,
+    )
+    if is_learned(fitted):
+        figures = find_figures(fitted)
+        page.line(f"from {format_count(fitted.counts.rows, 'row')}, {parameters}")
+        bits = figures["description_length_bits"]
+        length = "" if bits is None else f", description length {format_number(bits)} bits"
+        bic = f"BIC {figures['bic']:,.1f} (smaller is better)"
+        page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, {bic}{length}")
+    else:
+        page.line(f"{parameters}; nothing was learned: the tables are those of the file")
     if fitted.n_iter:
         state = "converged" if fitted.converged else "stopped before it had converged"
         page.line(f"EM {state} after {format_count(fitted.n_iter, 'iteration')}")
-    if tried is not None:
-        page.line(evaluation.summarize_evaluation(tried))
-    if redaction.shows_cells:
-        add_notes(page, fitted.notes, level=2)
-    if is_learned(fitted):
-        add_quality(page, fitted, redaction, now)
-    if now is not None:
-        add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
-    if fitted.target is not None:
-        page.heading("How good it is")
-        _add_performance(page, fitted, redaction, full=True)
-
-
-def _add_performance(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) -> None:
-    tried, target = evaluation_of(fitted), fitted.target
+    if fitted.agreed is not None and fitted.agreed[1] > 1:
+        page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'start')} reached the best")
+    if full:
+        if tried is not None:
+            page.line(evaluation.summarize_evaluation(tried))
+        if redaction.shows_cells:
+            add_notes(page, fitted.notes, level=2)
+        if is_learned(fitted):
+            add_quality(page, fitted, redaction, now)
+        if now is not None:
+            add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
+        if target is not None:
+            page.heading("How good it is")
     if tried is not None and target is not None:
         intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
         names = redaction.levels(target, fitted.levels[target])
         evaluation.add_evaluation(page, tried, names, intro, remedy="", full=full)
     elif target is not None:
         page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, or a file without figures)")
+    _add_graph(page, fitted, redaction, full)
 
 
-def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction = OPEN, full: bool = False) -> None:
+def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) -> None:
     """Add the graph as lines of text or, in `full`, as a picture with the distribution of each node."""
     graph, hidden = fitted.net.graph, hidden_names(fitted)
     page.heading("Graph (hidden nodes in parentheses)" if hidden and not full else "Graph")
@@ -299,12 +298,7 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
 def network_fit_page(fit: FitOutcome) -> Page:
     fitted, page = fit.fitted, Page()
     add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
-    page.heading(title_of(fitted))
-    _add_figures(page, fitted)
-    if fitted.agreed is not None and fitted.agreed[1] > 1:
-        page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'start')} reached the best")
-    _add_performance(page, fitted, OPEN, full=False)
-    _add_graph(page, fitted)
+    _add_network(page, fitted)
     add_missing(page, fitted)
     add_notes(page, fitted.notes)
     add_saved(page, fit.saved, suggest_commands(fit))
