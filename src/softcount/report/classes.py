@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
 from softcount.core.counts import ROOT
@@ -403,15 +404,11 @@ def _add_classes(page: Page, view: View) -> None:
     """Add how large each class is, and its prior probability if that differs; in full, where the classes lie."""
     fitted = view.fitted
     page.heading("Classes")
-    shares = zip(fitted.shares.tolist(), fitted.row_shares.tolist(), strict=True)
-    prior = view.parameters or any(abs(a - b) > 0.01 for a, b in shares)
+    prior = view.parameters or bool(np.any(np.abs(fitted.shares - fitted.row_shares) > 0.01))
     headings = ("class", "share", "rows", "prior")[: 4 if prior else 3]
-    figures = (
-        map(format_share, fitted.row_shares.tolist()),
-        map(format_number, fitted.group_rows.tolist()),
-        map(format_share, fitted.shares.tolist()),
-    )
-    page.grid(headings, [line[: len(headings)] for line in zip(view.names, *figures, strict=True)], None)
+    shares, rows = map(format_share, fitted.row_shares.tolist()), map(format_number, fitted.group_rows.tolist())
+    figures = zip(view.names, shares, rows, map(format_share, fitted.shares.tolist()), strict=True)
+    page.grid(headings, [line[: len(headings)] for line in figures], None)
     if prior:
         page.line("prior is the probability that a class has before any cell of a row is known")
     if view.full:
@@ -506,24 +503,23 @@ def _add_rows(page: Page, view: View) -> None:
             if not is_only_text(view.fitted):
                 class_pictures.add_waterfalls(page, view.fitted, view.findings.picked, view.names)
             words.add_documents(page, rows.documents, view.names)
-    elif rows is not None and rows.sorting is not None:
-        _add_sorting(page, view)
-    if rows is not None and rows.sorting is not None and rows.sorting.anomalies:
+    if rows is None or rows.sorting is None:
+        return
+    if not view.full:
+        _add_sorting(page, view, rows.name, rows.sorting)
+    if rows.sorting.anomalies:
         page.heading("Rows that fit worst (score: nats of log-density below the usual)", 2 if view.full else 1)
         add_anomalies(page, rows.sorting.anomalies, view.names, rows.files)
 
 
-def _add_sorting(page: Page, view: View) -> None:
-    assert view.rows is not None and view.rows.sorting is not None
-    sorting = view.rows.sorting
-
+def _add_sorting(page: Page, view: View, data: str, sorting: SortedTable) -> None:
     def unsure(entropy: float) -> str:
         return format_share(relative(entropy, view.fitted.n_groups))
 
     def members(own: list[ClassMember]) -> str:
         return ", ".join(f"{member.row + 1} ({format_share(member.probability)})" for member in own) or "-"
 
-    page.heading(f"The rows of {view.rows.name}, by their likeliest class")
+    page.heading(f"The rows of {data}, by their likeliest class")
     lines = [
         (name, format_number(crowd.rows), unsure(crowd.entropy), members(crowd.most), members(crowd.least))
         for name, crowd in zip(view.names, sorting.classes, strict=True)

@@ -200,18 +200,15 @@ def _add_network(
 ) -> None:  # fmt: skip
     """Add title and figures, how the fit went, how good the network is at its target, and the graph."""
     page.heading(title_of(fitted))
-    parameters, tried, target = (
-        format_count(fitted.n_parameters, "free parameter"),
-        evaluation_of(fitted),
-        fitted.target,
-    )
+    tried, target = evaluation_of(fitted), fitted.target
+    parameters = format_count(fitted.n_parameters, "free parameter")
     if is_learned(fitted):
         figures = find_figures(fitted)
         page.line(f"from {format_count(fitted.counts.rows, 'row')}, {parameters}")
         bits = figures["description_length_bits"]
         length = "" if bits is None else f", description length {format_number(bits)} bits"
-        bic = f"BIC {figures['bic']:,.1f} (smaller is better)"
-        page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, {bic}{length}")
+        cost = f"BIC {figures['bic']:,.1f} (smaller is better)"
+        page.line(f"log-likelihood {figures['log_likelihood']:,.3f}, {cost}{length}")
     else:
         page.line(f"{parameters}; nothing was learned: the tables are those of the file")
     if fitted.n_iter:
