@@ -377,7 +377,7 @@ class Chart(Struct, frozen=True):
     x: Axis = Axis()
     y: Axis = Axis()
     legend: Sequence[str] = ()
-    """Names of the classes, in the tones of their places; a single one is not shown."""
+    """Names of the classes, in the tones of their places."""
     title: str = ""
     width: float = PANEL
     height: float = 130.0
@@ -400,7 +400,7 @@ class Chart(Struct, frozen=True):
         top = 24.0 if self.title else 0.0
         if self.title:
             drawing.text(left, 14, fit_text(self.title, self.width - left), bold=True)
-        if len(self.legend) > 1:
+        if self.legend:
             lines = len(self.legend) > 8 and any(isinstance(mark, Line) for mark in self.marks)
             top += add_legend(drawing, self.legend, (left, top), self.width - left, lines) + 4
         if cells is not None:
@@ -489,7 +489,7 @@ class Chart(Struct, frozen=True):
             ax.invert_yaxis()
         if self.title:
             ax.set_title(escape_math(self.title))
-        if len(self.legend) > 1:
+        if self.legend:
             from matplotlib.patches import Patch
 
             ax.legend(handles=[

@@ -56,6 +56,10 @@ DRAWN_LEVELS, LISTED_LEVELS, DRAWN_CLASSES, STEPS = 8, 30, 8, 10
 """Categories with a bar and in the numbers, classes in a panel, and steps of a row's explanation."""
 
 
+def _legend(names: Sequence[str]) -> Sequence[str]:
+    return names if len(names) > 1 else ()
+
+
 # -- the heat map of classes and columns
 
 
@@ -170,7 +174,7 @@ def _add_ellipses(
 ) -> None:
     outer = np.concatenate([plane.ellipse(g, ELLIPSES[1]) for g in range(len(plane.means))])
     x, y = (Axis(key_text(plane.columns[k]), widen(outer[:, k], 0.03)) for k in (0, 1))
-    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, names, height=230)
+    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, _legend(names), height=230)
     figures = [f"{what} {axis.name}" for what in ("mean", "deviation") for axis in (x, y)]
     rows = []
     for name, mean, covariance in zip(names, plane.means, plane.covariances, strict=True):
@@ -195,7 +199,9 @@ def _add_regions(
         half = (at[1] - at[0]) / 2
         ranges.append((float(at[0] - half), float(at[-1] + half)))
     (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, ranges[0], ranges[1]), *plane_marks(points)]
-    chart = Chart("regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), names, height=230)
+    chart = Chart(
+        "regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), _legend(names), height=230
+    )
     across = range(0, len(grid.x), 8)
     headings = (f"{y} \\ {x}", *(redaction.number(float(grid.x[at]), 3) for at in across))
     rows = []
@@ -405,7 +411,7 @@ def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, r
         marks = class_lines(names, shape.points, capped, dots=3.2 * shape.whole, filled=not shape.whole)
         x = Axis(column, (float(shape.points[0]), float(shape.points[-1])))
         y = Axis("probability" if shape.whole else "density", (0.0, top), ticks={})
-        return Chart(description, marks, x, y, names)
+        return Chart(description, marks, x, y, _legend(names))
     kept = np.sort(np.argsort(-heights.max(axis=0), kind="stable")[:DRAWN_LEVELS])
     top, bar = float(np.max(heights[:, kept], initial=0.0)) or 1.0, 7.0 if len(names) <= 4 else 4.0
     group = max(bar * len(names) + 7, 18.0)
@@ -419,7 +425,7 @@ def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, r
     ]  # fmt: skip
     ticks = {float(tick): f"{tick:.0%}" for tick in np.arange(0.0, top + 1e-9, 0.1 if top <= 0.4 else 0.25)}
     y = Axis(labels=[redaction.level(shape.key, shape.levels[at]) for at in kept], room=110)
-    return Chart(description, bars, Axis(ends=(0.0, top), ticks=ticks), y, names, height=group)
+    return Chart(description, bars, Axis(ends=(0.0, top), ticks=ticks), y, _legend(names), height=group)
 
 
 def _shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:

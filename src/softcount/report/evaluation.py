@@ -241,7 +241,7 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
     marks = class_lines(named, np.linspace(0.0, 1.0, 11), curves, dots=3.2)
     marks.append(Line([0, 1], [0, 1], "by chance", "muted", 1.0, strength=0.45))
     x, y = Axis("share of the rows looked at", (0.0, 1.0)), Axis("share of the class found", (0.0, 1.0))
-    chart = Chart("gain curves by class", marks, x, y, named, height=236)
+    chart = Chart("gain curves by class", marks, x, y, named if len(named) > 1 else (), height=236)
     headings = ("part", *(x for name in named for x in (f"found of {name}", "lift")))
     rows = [
         (
