@@ -21,7 +21,7 @@ from softcount.errors import DataError
 from softcount.run import workers as worker_parts
 from softcount.run.dask import DaskEngine
 from softcount.sources.frames import frame_source
-from softcount.sources.joined_files import MadePart, PartsSource
+from softcount.sources.open_source import MadePart, PartsSource
 from softcount.table import open_table
 
 distributed = pytest.importorskip("distributed")

@@ -16,7 +16,7 @@ import pytest
 from tests.table.reading import cells, read
 
 from softcount.errors import DataError
-from softcount.sources.arrow_columns import arrow_of, filled, numpy_of, text_of
+from softcount.sources.frames import arrow_of, filled, numpy_of, text_of
 from softcount.table import open_table
 from softcount.table.schema import with_usual
 

@@ -24,7 +24,7 @@ from softcount.learn.settings import Plan
 from softcount.run.local import Threads, one_blas_thread
 from softcount.run.workers import WorkersEngine
 from softcount.sources.frames import engine_holding, refuse_elsewhere
-from softcount.sources.joined_files import PartsSource
+from softcount.sources.open_source import PartsSource
 from softcount.sources.source import Source
 from softcount.table import Table, open_table
 from softcount.table.schema import labels

@@ -13,8 +13,7 @@ from softcount.estimators.inputs import frame_library, is_table
 from softcount.families import FAMILIES, Family
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
-from softcount.sources.arrow_columns import number_of
-from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source
+from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source, number_of
 from softcount.table.cell_values import count_decimals, format_cells
 from softcount.table.schema import Key, labels
 

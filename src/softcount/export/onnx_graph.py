@@ -26,7 +26,7 @@ from softcount.export.scoring_plan import (
 from softcount.export.sql_formulas import refuse_words
 from softcount.families.setting import CLAMPED, IMPOSSIBLE
 from softcount.fitted.fitted import Curve
-from softcount.sources.arrow_columns import number_words
+from softcount.sources.frames import number_words
 from softcount.table.schema import Key, Kind, apart
 
 OPERATIONS = {

@@ -58,7 +58,7 @@ from softcount.fitted.fitted import Calibration, Fitted
 from softcount.models.nodes import Node
 from softcount.models.star import LOWEST, Star, WeighedStar
 from softcount.run.local import Threads
-from softcount.sources.arrow_columns import number_words
+from softcount.sources.frames import number_words
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_plain, write_cell
 from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema, asked_words, labels
 from softcount.text import Reading

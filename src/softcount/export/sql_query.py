@@ -62,7 +62,7 @@ from softcount.export.sql_formulas import (  # fmt: skip
 )
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.fitted import Curve
-from softcount.sources.arrow_columns import number_words
+from softcount.sources.frames import number_words
 from softcount.sources.wording import and_others
 from softcount.table.schema import BLANK, Key, Kind, apart
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from softcount.errors import DataError
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.sources.frames import frame_source
-from softcount.sources.joined_files import MadePart, PartsSource
+from softcount.sources.open_source import MadePart, PartsSource
 from softcount.sources.source import Source
 
 EXTRA = 'pip install "softcount[dask]"'

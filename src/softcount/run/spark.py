@@ -24,10 +24,9 @@ from msgspec import Struct
 
 from softcount.errors import DataError
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, digest_of, do_parts, forget_table
-from softcount.sources.arrow_columns import text_bytes
 from softcount.sources.arrow_files import BatchSource
-from softcount.sources.frames import frame_source
-from softcount.sources.joined_files import MadePart, PartsSource
+from softcount.sources.frames import frame_source, text_bytes
+from softcount.sources.open_source import MadePart, PartsSource
 from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted
 from softcount.table.encode import PartFacts
 

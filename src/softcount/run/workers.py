@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from softcount.errors import DataError
 from softcount.run.local import one_blas_thread
 from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, begin, refused
-from softcount.sources.joined_files import parts_of
+from softcount.sources.open_source import parts_of
 from softcount.sources.source import Source
 from softcount.table.chunk import Chunk
 from softcount.table.encode import FinalOrder, PartFacts, read_part

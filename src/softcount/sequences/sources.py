@@ -17,15 +17,21 @@ from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sequences.steps import Sequences, Steps, text_steps, without_blank
 from softcount.sources import wording
-from softcount.sources.arrow_columns import PLAIN, CellType, arrow_of, cell_type, flat, floats_of, numpy_of
 from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.documents import DocumentsSource, FolderArchive, LinesSource, archive_of, one_document
 from softcount.sources.frames import (
+    PLAIN,
     TEXT,
+    CellType,
     arrow_column,
+    arrow_of,
+    cell_type,
+    flat,
+    floats_of,
     frame_source,
     is_frame,
     is_missing,
+    numpy_of,
     plain_keys,
     refuse_elsewhere,
     text_column,

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import arrow_of, text_of
-from softcount.sources.frames import ArrowSource
+from softcount.sources.frames import ArrowSource, arrow_of, text_of
 from softcount.sources.source import Key, chunk_rows_for
 from softcount.table import Chunk, Table, check_weights, open_table
 

@@ -9,9 +9,8 @@ from typing import Any
 from softcount.core.lazy import pa
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source
-from softcount.sources.arrow_columns import CellType, cell_type, text_bytes
 from softcount.sources.bytestream import Progress, UnchangingFile, spool
-from softcount.sources.frames import ColumnRows, drop_index
+from softcount.sources.frames import CellType, ColumnRows, cell_type, drop_index, text_bytes
 from softcount.sources.source import (
     FEW_ROWS,
     Key,
@@ -328,7 +327,17 @@ class SpooledSource(BatchSource):
         self.spool = ArrowSpool(batches, name)
         if not self.spool.schemas:
             raise DataError(f"{name} has no rows.")
-        self._schema = one_schema(self.spool.schemas)
+        fields = []
+        for name in self.spool.schemas[0].names:
+            kinds = {schema.field(name).type for schema in self.spool.schemas}
+            cells = {cell_type(kind) for kind in kinds} - {CellType.EMPTY}
+            kinds = {kind for kind in kinds if not pa.types.is_null(kind)} or {pa.null()}
+            kind = kinds.pop() if len(kinds) == 1 else None
+            if kind is None:
+                numbers = cells <= {CellType.WHOLE, CellType.FLOAT, CellType.TRUTH}
+                kind = pa.float64() if numbers else pa.large_string()
+            fields.append(pa.field(name, kind))
+        self._schema = pa.schema(fields)
         super().__init__(self._schema.names, dict(zip(self._schema.names, self._schema.types, strict=True)))
         self._sized(self.spool.n_rows, self.spool.text_bytes, known=True)
 
@@ -352,21 +361,6 @@ def duckdb_reader(answer: Any) -> Any:
     """The rows of a relation of DuckDB, or of what a connection was asked, batch by batch."""
     fetch = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch  # its name in older versions
     return fetch(BATCH)
-
-
-def one_schema(schemas: Sequence[Any]) -> Any:
-    """The types that hold all that batches hold: numbers before words, anything before nothing."""
-    fields = []
-    for name in schemas[0].names:
-        kinds = {schema.field(name).type for schema in schemas}
-        cells = {cell_type(kind) for kind in kinds} - {CellType.EMPTY}
-        kinds = {kind for kind in kinds if not pa.types.is_null(kind)} or {pa.null()}
-        kind = kinds.pop() if len(kinds) == 1 else None
-        if kind is None:
-            numbers = cells <= {CellType.WHOLE, CellType.FLOAT, CellType.TRUTH}
-            kind = pa.float64() if numbers else pa.large_string()
-        fields.append(pa.field(name, kind))
-    return pa.schema(fields)
 
 
 class ArrowFileSource(BatchSource):

@@ -14,8 +14,8 @@ import numpy as np
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import is_number, number_of
 from softcount.sources.bytestream import LONGEST
+from softcount.sources.frames import is_number, number_of
 from softcount.sources.source import BLANKS, FileFormat, refuse_repeated, refuse_wide, spoken_delimiter
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
@@ -180,21 +180,16 @@ def _quoted(letters: np.ndarray, delimiter: int) -> np.ndarray:
     # Taking quotes in turn is right when each opening one starts a cell or is the second of a doubled pair.
     if np.isin(before, (delimiter, NEWLINE, RETURN, QUOTE)).all():
         return quotes
-    return _quoted_slowly(letters, quotes.tolist(), delimiter)
-
-
-def _quoted_slowly(letters: np.ndarray, quotes: list[int], delimiter: int) -> np.ndarray:
-    """The same where quotes also stand inside unquoted cells, as in `5" pipe`: there they are plain letters."""
+    # Otherwise quotes also stand inside unquoted cells, as in `5" pipe`: there they are plain letters.
     borders: list[int] = []
-    starts = (delimiter, NEWLINE, RETURN)
-    doubled = -1
-    for place, at in enumerate(quotes):
+    doubled, places = -1, quotes.tolist()
+    for at, following in zip(places, [*places[1:], -1], strict=True):
         inside = len(borders) % 2 == 1
-        if not inside and (at == 0 or int(letters[at - 1]) in starts):
+        if not inside and (at == 0 or int(letters[at - 1]) in (delimiter, NEWLINE, RETURN)):
             borders.append(at)
         elif inside and at != doubled:
-            if place + 1 < len(quotes) and quotes[place + 1] == at + 1:
-                doubled = at + 1
+            if following == at + 1:
+                doubled = following
             else:
                 borders.append(at)
     return np.array(borders, dtype=np.int64)
@@ -217,28 +212,24 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
 def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = False) -> set[int] | None:
     """Which columns hold a number with leading zeros such as 007; None where quotes make that hard to tell."""
     if compiled:
-        return _padded_compiled(data, delimiter, width)
+        from softcount.kernels import csv_cells
+
+        found = np.zeros(width, dtype=np.bool_)
+        letters = np.frombuffer(b"\n" + data + b"\n\n\n", dtype=np.uint8)
+        marks = np.empty(len(letters) - 3, dtype=np.uint8)
+        if b'"' in data:
+            csv_cells.mark_padded(letters, QUOTE, marks)
+            some = marks.any()
+            csv_cells.mark_padded(letters, ord(delimiter), marks)
+            return None if some or marks.any() else set()
+        csv_cells.mark_padded(letters, ord(delimiter), marks)
+        csv_cells.columns_of(letters, ord(delimiter), marks, found)
+        return set(np.flatnonzero(found).tolist())
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
     if b'"' in data:
         return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
     found = _padded(letters, ord(delimiter))
     return {column for column in _columns_at(letters, found, ord(delimiter)) if column < width} if len(found) else set()
-
-
-def _padded_compiled(data: bytes, delimiter: str, width: int) -> set[int] | None:
-    from softcount.kernels import csv_cells
-
-    found = np.zeros(width, dtype=np.bool_)
-    letters = np.frombuffer(b"\n" + data + b"\n\n\n", dtype=np.uint8)
-    marks = np.empty(len(letters) - 3, dtype=np.uint8)
-    if b'"' in data:
-        csv_cells.mark_padded(letters, QUOTE, marks)
-        some = marks.any()
-        csv_cells.mark_padded(letters, ord(delimiter), marks)
-        return None if some or marks.any() else set()
-    csv_cells.mark_padded(letters, ord(delimiter), marks)
-    csv_cells.columns_of(letters, ord(delimiter), marks, found)
-    return set(np.flatnonzero(found).tolist())
 
 
 SLICE = 1 << 17

@@ -17,7 +17,6 @@ from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import filled, flat
 from softcount.sources.bytestream import BOM, LONGEST, TextFile
 from softcount.sources.csv_dialect import (
     HEAD,
@@ -32,6 +31,7 @@ from softcount.sources.csv_dialect import (
     runs,
     with_last,
 )
+from softcount.sources.frames import filled, flat
 from softcount.sources.source import (
     BLANKS,
     CONTENT_DECIDES,

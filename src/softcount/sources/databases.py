@@ -16,11 +16,10 @@ from softcount.core.lazy import pa
 from softcount.core.remedies import POSTGRES, Address, address_of, discreet, secrets_in, without_password
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source, wording
-from softcount.sources.arrow_columns import text_of
 from softcount.sources.arrow_files import SpooledSource, duckdb_reader
 from softcount.sources.bytestream import first_bytes
 from softcount.sources.csv_dialect import name_columns
-from softcount.sources.frames import ArrowSource, columns_source
+from softcount.sources.frames import ArrowSource, columns_source, text_of
 from softcount.sources.source import Source, refuse_wide
 
 # Databases by their path or address: files of SQLite and DuckDB, Postgres; and the tables they hold.
@@ -415,7 +414,15 @@ def _workbook(file: str, part: str) -> ArrowSource:
         raise DataError(
             f"{file} is a spreadsheet, which needs openpyxl: pip install 'softcount[excel]'; or save the sheet as CSV."
         ) from None
-    _refuse_large(file)
+    import zipfile
+
+    with zipfile.ZipFile(file) as packed:
+        size = max(entry.file_size for entry in packed.infolist() if entry.filename.endswith(".xml"))
+    if size > LARGEST:
+        raise DataError(
+            f"{file} unpacks to {size >> 20:,} MB, and spreadsheets of up to {LARGEST >> 20} MB are read. Save the "
+            "sheet as CSV."
+        )
     try:
         with (
             warnings.catch_warnings(action="ignore"),
@@ -443,16 +450,3 @@ def _workbook(file: str, part: str) -> ArrowSource:
     found.verbatim = False  # a person types NA into a cell of a sheet as into a text file
     found.notes = (*([first] if not part and len(sheets) > 1 else []), *unnamed)
     return found
-
-
-def _refuse_large(file: str) -> None:
-    """Raise if the cells of a workbook unpack to more than openpyxl reads in about a minute."""
-    import zipfile
-
-    with zipfile.ZipFile(file) as packed:
-        size = max(entry.file_size for entry in packed.infolist() if entry.filename.endswith(".xml"))
-    if size > LARGEST:
-        raise DataError(
-            f"{file} unpacks to {size >> 20:,} MB, and spreadsheets of up to {LARGEST >> 20} MB are read. Save the "
-            "sheet as CSV."
-        )

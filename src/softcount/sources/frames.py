@@ -1,35 +1,205 @@
-"""Tables in memory: pandas, polars, Arrow, arrays and mappings."""
+"""Tables in memory: pandas, polars, Arrow, arrays and mappings, as Arrow columns and as sources of rows."""
 
 from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
-from softcount.core.lazy import pa
+from softcount.core.lazy import arrow_compute, pa
 from softcount.errors import DataError
 from softcount.sources import source, wording
-from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, text_bytes, text_of
 from softcount.sources.source import Key, Source, TablePiece, Wanted, chunk_rows_for, refuse_empty, refuse_repeated
 
 LOOK_WHOLE = 4_096
-"""Rows of an array of whole numbers that are looked at."""
+"""Rows of an array of whole numbers that decide its kinds."""
 
 LONG = {524_288: 131_072, 262_144: 65_536}
-"""Rows above which an array, which costs nothing to cut, comes in longer chunks: each costs some 0.2 ms of Python."""
+"""Rows above which an array comes in longer chunks: each costs some 0.2 ms of Python."""
 
 LONG_CELLS, FEWEST = 1 << 23, 1_024
-"""Cells that a chunk of an array may have, 64 MB where they must be converted, and rows that it has anyway."""
+"""Cells that a chunk of an array may have, 64 MB if they must be converted, and its least number of rows."""
+
+
+# -- Arrow columns as NumPy arrays, and back
+
+
+def call(name: str, *columns: Any, options: Any = None) -> Any:
+    """Call a function of `pyarrow.compute`, without importing that module."""
+    return arrow_compute.call_function(name, list(columns), options)
+
+
+def matches(column: Any, pattern: str) -> Any:
+    return call("match_substring_regex", column, options=arrow_compute.MatchSubstringOptions(pattern))
+
+
+def as_type(column: Any, kind: Any) -> Any:
+    return call("cast", column, options=arrow_compute.CastOptions.safe(kind))
+
+
+def with_levels(column: Any) -> Any:
+    return call("dictionary_encode", column, options=arrow_compute.DictionaryEncodeOptions())
+
+
+def are_all(truths: Any) -> bool:
+    """Whether every known value is true; False if none is known."""
+    return bool(call("all", truths, options=arrow_compute.ScalarAggregateOptions(min_count=1)).as_py())
+
+
+class CellType(StrEnum):
+    """What the cells of a column are before its kind is decided."""
+
+    TEXT = "text"
+    TRUTH = "true or false"
+    WHOLE = "whole numbers"
+    FLOAT = "numbers"
+    TIME = "dates or times"
+    EMPTY = "nothing"
+    NESTED = "nested values"
+
+
+def cell_type(kind: Any) -> CellType:
+    if pa.types.is_dictionary(kind):
+        return cell_type(kind.value_type)
+    for cells, tests in (
+        (CellType.TEXT, (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)),
+        (CellType.TRUTH, (pa.types.is_boolean,)),
+        (CellType.WHOLE, (pa.types.is_integer,)),
+        (CellType.FLOAT, (pa.types.is_floating, pa.types.is_decimal)),
+        (CellType.TIME, (pa.types.is_date, pa.types.is_time, pa.types.is_timestamp, pa.types.is_duration)),
+        (CellType.EMPTY, (pa.types.is_null,)),
+    ):
+        if any(test(kind) for test in tests):
+            return cells
+    return CellType.NESTED
+
+
+def flat(column: Any) -> Any:
+    """The column as one Arrow array, of a type that all of Arrow's functions support."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # text beyond 2 GB stays in chunks
+            column = pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in column.chunks])
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(as_type(column.indices, pa.int32()), flat(column.dictionary))
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+
+
+def numpy_of(array: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """The values of an Arrow array of numbers or Booleans, and which of them are known (None: all); shares memory."""
+    validity, data = array.buffers()
+    known = None if array.null_count == 0 else _bits(validity, array.offset, len(array))
+    if pa.types.is_boolean(array.type):
+        return _bits(data, array.offset, len(array)), known
+    width = array.type.bit_width // 8
+    kind = "f" if pa.types.is_floating(array.type) else "u" if pa.types.is_unsigned_integer(array.type) else "i"
+    if data is None or not len(array):
+        return np.zeros(len(array), dtype=f"{kind}{width}"), known
+    return np.frombuffer(data, dtype=f"{kind}{width}", count=len(array), offset=array.offset * width), known
+
+
+def _bits(buffer: Any, offset: int, count: int) -> np.ndarray:
+    if buffer is None or not count:
+        return np.zeros(count, dtype=bool)
+    first = offset // 8
+    packed = np.frombuffer(buffer, dtype=np.uint8, offset=first, count=(offset + count + 7) // 8 - first)
+    return np.unpackbits(packed, bitorder="little")[offset % 8 : offset % 8 + count].astype(bool)
+
+
+def filled(array: Any, null: float | bool = np.nan) -> np.ndarray:
+    """An Arrow array of floats or Booleans as NumPy, with `null` where it is null; shares memory if nothing is."""
+    values, known = numpy_of(array)
+    return values if known is None else np.where(known, values, null)
+
+
+def arrow_of(values: np.ndarray) -> Any:
+    """An Arrow array of numbers or Booleans; shares memory if `values` is contiguous."""
+    kept = np.packbits(values, bitorder="little") if values.dtype.kind == "b" else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(kept)])
+
+
+def text_of(cells: Sequence[str | None]) -> Any:
+    letters = [b"" if cell is None else cell.encode() for cell in cells]
+    ends = np.cumsum([0, *map(len, letters)], dtype=np.int64)
+    known = np.array([cell is not None for cell in cells], dtype=bool)
+    validity = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.LargeStringArray.from_buffers(
+        len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(letters)), validity, int((~known).sum())
+    )
+
+
+# -- cells of text that are numbers: only plain decimals (12, -3.5, +2, .5, 1e5). Text such as 00042, 0x10, 1_000 or inf
+# is not a number, because reading it as one would alter it.
+
+PLAIN = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+PADDED = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+"""`PLAIN` with leading zeros: for columns that are declared numeric."""
+
+_plain = re.compile(PLAIN[1:-1])
+_whole = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
+EXACT = 2**53
+"""Integers up to here are exact as floats."""
+
+
+def is_number(text: str) -> bool:
+    return _plain.fullmatch(text) is not None
+
+
+def number_of(text: str) -> int | float | None:
+    """The number in a cell of text: an integer if whole, infinity if too large, None if it is not a plain number.
+
+    >>> [number_of(cell) for cell in ("7", "7.0", "-2.5", "007", "0x10", "inf")]
+    [7, 7, -2.5, None, None, None]
+    """
+    if not _plain.fullmatch(text):
+        return None
+    number = float(text)
+    return int(text) if _whole.fullmatch(text) and math.isfinite(number) else level_of(number)
+
+
+def level_of(value: Any) -> Any:
+    """The value as a category: whole floats as integers (integers with missing values arrive as floats)."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+        return int(value)
+    return value
+
+
+def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np.ndarray]:
+    """Cells of text as float64, without the blanks around them, and which of them are not numbers (NaN there)."""
+    values = text_of([None if cell is None else cell.strip() for cell in cells])
+    good = matches(values, pattern)
+    floats = as_type(call("if_else", good, values, pa.nulls(len(values), values.type)), pa.float64())
+    return filled(floats), ~filled(good, null=True)
+
+
+def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:
+    """The missing words that are numbers, as in surveys where -9 means no answer."""
+    numbers = (number_of(word) for word in missing)
+    return tuple(float(number) for number in numbers if number is not None and math.isfinite(number))
+
+
+def text_bytes(table: Any) -> int:
+    """Bytes of the text columns of a table or batch, dictionary columns not included."""
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))
+
+
+# -- sources of rows in memory
 
 
 class ColumnRows(Struct, frozen=True):
-    """Some rows of Arrow columns; pickled, it holds those and no others."""
+    """Some rows of Arrow columns; only those are pickled."""
 
     columns: Mapping[Key, Any]
     start: int
@@ -39,30 +209,24 @@ class ColumnRows(Struct, frozen=True):
         return {key: column.slice(self.start, self.count) for key, column in self.columns.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (list(self.columns), _packed(list(self().values())))
+        columns = list(self().values())
+        if not columns:
+            return ColumnRows, ({}, 0, 0)
+        # Unlike Arrow's own pickles, a stream leaves out the rows around a slice.
+        table = pa.table(columns, names=[str(place) for place in range(len(columns))])
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as stream:
+            stream.write_table(table)
+        return _unpack, (list(self.columns), out.getvalue().to_pybytes())
 
 
-def _packed(columns: Sequence[Any]) -> bytes | None:
-    """Columns as an Arrow stream: unlike Arrow's own pickles it leaves out the rows around a slice."""
-    if not columns:
-        return None
-    table = pa.table(columns, names=[str(place) for place in range(len(columns))])
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, table.schema) as stream:
-        stream.write_table(table)
-    packed: bytes = out.getvalue().to_pybytes()
-    return packed
-
-
-def _unpacked(keys: Sequence[Key], packed: bytes | None) -> ColumnRows:
-    if packed is None:
-        return ColumnRows({}, 0, 0)
+def _unpack(keys: Sequence[Key], packed: bytes) -> ColumnRows:
     table = pa.ipc.open_stream(packed).read_all()
     return ColumnRows(dict(zip(keys, table.columns, strict=True)), 0, table.num_rows)
 
 
 class ArrayRows(Struct, frozen=True):
-    """Some rows of an array or a sparse matrix; pickled, it holds those and no others, in the same order in memory."""
+    """Some rows of an array or a sparse matrix; only those are pickled, in the same memory order."""
 
     array: Any
     start: int
@@ -87,13 +251,10 @@ class ArrowSource(Source):
         self.keys = list(keys) or list(self.table.column_names)
         source.refuse_repeated(self.keys)
         self.n_rows = self.table.num_rows
-        self._refuse_empty()
+        refuse_empty(self.n_rows, len(self.keys))
         row_bytes = text_bytes(self.table) / max(1, self.table.num_rows)
         self.chunk_rows = chunk_rows_for(self.table.num_rows, row_bytes, columns=len(self.keys))
         self._at = {key: place for place, key in enumerate(self.keys)}
-
-    def _refuse_empty(self) -> None:
-        refuse_empty(self.table.num_rows, len(self.keys))
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         columns = {key: self.table.column(self._at[key]) for key in keys}
@@ -106,7 +267,7 @@ class ArrowSource(Source):
 
 
 class ArraySource(Source):
-    """The rows of an array or a sparse matrix, which have no names; a piece loads as those rows of it."""
+    """The rows of an array or a sparse matrix, whose columns have no names; a piece loads as rows of it."""
 
     array: Any
     named = False
@@ -117,7 +278,7 @@ class ArraySource(Source):
 
 
 class SparseSource(ArraySource):
-    """A SciPy sparse matrix of counts, handed over as it is."""
+    """A SciPy sparse matrix of counts."""
 
     def __init__(self, matrix: Any) -> None:
         self.array = matrix
@@ -134,8 +295,16 @@ class DenseSource(ArraySource):
     """An array with one row per row, for `DenseEncoder`."""
 
     def __init__(self, array: np.ndarray) -> None:
-        self.array = _checked(array)
-        rows, width = self.array.shape
+        if array.dtype.kind == "c":
+            raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
+        if array.ndim != 2:
+            raise DataError(
+                f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: array.reshape(-1, 1) if it is "
+                "one column, array.reshape(1, -1) if it is one row."
+            )
+        rows, width = array.shape
+        refuse_empty(rows, width)
+        self.array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         self.n_rows, self.keys = rows, list(range(width))
         self.chunk_rows = next((chunk for least, chunk in LONG.items() if rows > least), chunk_rows_for(rows))
         while self.chunk_rows > FEWEST and self.chunk_rows * width > LONG_CELLS:
@@ -157,74 +326,66 @@ def _checked(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-# Frames, Arrow data, dictionaries of columns and arrays of objects, all as Arrow tables.
+# -- frames, mappings of columns and arrays of objects as Arrow tables
 
 TEXT = "text"
-"""The name of the column that documents given without one are."""
+"""The name of the column of documents that come without one."""
 ENGINES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}
-"""Whose collections the classes of a package are."""
+"""Engines by the package of their collections."""
 
 
 class CellTypeError(DataError, TypeError):
-    """A cell that is neither a number nor text."""
+    """A cell is neither a number nor text."""
 
 
 def is_frame(data: Any) -> bool:
-    """Whether data speaks the Arrow PyCapsule protocol, as pandas, polars, DuckDB and Arrow itself do."""
+    """Whether data has the Arrow PyCapsule protocol, as pandas, polars, DuckDB and Arrow itself."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def collected(data: Any) -> Any:
-    """A lazy frame of polars as the frame it stands for; anything else as it is, but for the frame of an engine."""
+    """A polars LazyFrame collected, other data unchanged; a Dask or Spark DataFrame raises an error."""
     refuse_elsewhere(data)
     return data.collect() if is_lazy(data) else data
 
 
 def is_lazy(data: Any) -> bool:
-    """Whether data is a lazy frame of polars."""
     return type(data).__name__ == "LazyFrame" and type(data).__module__.startswith("polars")
 
 
 def engine_holding(data: Any) -> str | None:
-    """Whose collection data is where rows are not in this process: "Dask" or "Spark"; None of anything else."""
+    """ "Dask" or "Spark" if the rows are in one of their collections, else None."""
     return ENGINES.get(type(data).__module__.partition(".")[0])
 
 
 def refuse_elsewhere(data: Any) -> None:
-    """Raise where rows are in the frame of an engine, and what is asked needs them here."""
+    """Raise an error for a Dask or Spark DataFrame, where the rows are needed in this process."""
     engine = engine_holding(data)
     if engine is not None and hasattr(data, "columns"):
         bring = "X.compute()" if engine == "Dask" else "X.toPandas()"
-        raise DataError(
-            f"what was asked needs the rows here, and these are in a frame of {engine}'s. Bring them: {bring}"
-        )
+        raise DataError(f"this needs the rows in memory, and they are in a {engine} DataFrame. Fetch them: {bring}")
 
 
 def _plain_pandas(data: Any) -> Any:
-    """A frame of pandas whose periods are the times they begin at, and whose intervals are levels as they are spelt."""
-    odd = {place: kind for place, kind in enumerate(data.dtypes) if _is_odd(kind)} if data.ndim == 2 else {}
-    if not odd:
-        return data
-    data = data.copy()
-    for place, kind in odd.items():
-        column = data.iloc[:, place]
-        if type(kind).__name__ == "PeriodDtype":
-            data.isetitem(place, column.dt.to_timestamp())
-        elif type(kind).__name__ == "CategoricalDtype":
-            data.isetitem(place, column.cat.rename_categories([str(level) for level in kind.categories]))
+    """A pandas DataFrame with periods as the times they begin at, and intervals as text."""
+    changed = data
+    for place, kind in enumerate(data.dtypes if data.ndim == 2 else ()):
+        name = type(kind).__name__
+        if name == "PeriodDtype":
+            plain = data.iloc[:, place].dt.to_timestamp()
+        elif name == "IntervalDtype":
+            plain = data.iloc[:, place].astype(object).map(str, na_action="ignore")
+        elif name == "CategoricalDtype" and type(kind.categories.dtype).__name__ == "IntervalDtype":
+            plain = data.iloc[:, place].cat.rename_categories([str(level) for level in kind.categories])
         else:
-            data.isetitem(place, column.astype(object).map(str, na_action="ignore"))
-    return data
-
-
-def _is_odd(kind: Any) -> bool:
-    named = type(kind).__name__
-    within = getattr(kind, "categories", None) if named == "CategoricalDtype" else None
-    return named in ("PeriodDtype", "IntervalDtype") or type(getattr(within, "dtype", None)).__name__ == "IntervalDtype"
+            continue
+        changed = data.copy() if changed is data else changed
+        changed.isetitem(place, plain)
+    return changed
 
 
 def frame_source(data: Any) -> ArrowSource:
-    """The columns of a frame; nothing is copied where its memory is Arrow's already."""
+    """The columns of a frame; nothing is copied if its memory is Arrow's already."""
     if hasattr(data, "iloc") and hasattr(data, "dtypes"):
         data = _plain_pandas(data)
     names = getattr(data, "columns", None)
@@ -252,7 +413,7 @@ def frame_source(data: Any) -> ArrowSource:
 
 
 def drop_index(schema: Any) -> Any:
-    """An Arrow schema without the columns in which pandas keeps a frame's row labels."""
+    """An Arrow schema without the columns of a pandas index."""
     notes = (schema.metadata or {}).get(b"pandas")
     if notes is None:
         return schema
@@ -264,15 +425,10 @@ def drop_index(schema: Any) -> Any:
 
 
 def plain_keys(names: Iterable[Any]) -> list[Key]:
-    """Names as columns have them: text and whole numbers; anything else, such as a tuple or a truth, as it is spelt."""
-    return [_plain_key(name) for name in names]
-
-
-def _plain_key(name: Any) -> Key:
-    if isinstance(name, str):
-        return name
-    whole = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-    return int(name) if whole else str(name)
+    """Names of columns: text and integers unchanged, others (tuples, Booleans) as text."""
+    return [
+        int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else str(name) for name in names
+    ]
 
 
 def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSource:
@@ -290,11 +446,16 @@ def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSo
 
 def arrow_column(key: Key, column: Any) -> Any:
     """One column as an Arrow array, NaN as missing; numbers mixed with words become text."""
-    if (found := _arrow_itself(column)) is not None:
-        return found
+    make = pa.chunked_array if is_frame(column) else pa.array if hasattr(column, "__arrow_array__") else None
+    if make is not None and not isinstance(column, np.ndarray):  # NumPy makes floats of integers with missing cells
+        with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+            return make(column)
     if not hasattr(column, "__len__") or isinstance(column, (str, bytes)):
         raise DataError(f"{wording.column(key)} is {wording.cell(column)}. A column is a flat list of cells.")
-    values = column if isinstance(column, np.ndarray) else _object_array(column)
+    values = column if isinstance(column, np.ndarray) else np.asarray(column) if hasattr(column, "dtype") else None
+    if values is None or (values.dtype.kind == "O" and values is not column):
+        values = np.empty(len(column), dtype=object)
+        values[:] = list(column)
     if values.ndim != 1:
         raise DataError(f"{wording.column(key)} has {values.ndim} dimensions. A column is a flat list of cells.")
     if values.dtype.kind == "c":
@@ -314,26 +475,6 @@ def arrow_column(key: Key, column: Any) -> Any:
         raise DataError(
             f"{where} holds text that is not valid Unicode: {error}. Decode it with errors='replace'."
         ) from None
-
-
-def _arrow_itself(column: Any) -> Any:
-    """A column that can say itself what it is to Arrow; an array of pandas too, whose gaps make floats of integers."""
-    make = pa.chunked_array if is_frame(column) else pa.array if hasattr(column, "__arrow_array__") else None
-    if make is None or isinstance(column, np.ndarray):
-        return None
-    try:
-        return make(column)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        return None
-
-
-def _object_array(column: Any) -> np.ndarray:
-    values = np.asarray(column) if hasattr(column, "dtype") else None
-    if values is not None and values.dtype.kind != "O":
-        return values
-    cells = np.empty(len(column), dtype=object)
-    cells[:] = list(column)
-    return cells
 
 
 _NUMBERS = (bool, int, float, np.bool_, np.number)
@@ -374,7 +515,7 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
 
 
 def is_missing(cell: Any) -> bool:
-    """None, NaN, NaT and pandas' NA, told by their not being equal to themselves."""
+    """Whether a cell is None, or not equal to itself: NaN, NaT and pandas' NA."""
     if cell is None:
         return True
     try:
@@ -384,9 +525,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def text_column(data: Any) -> Mapping[Key, Any] | None:
-    """Documents in a row (a list, an array, a series of strings, None where missing) as a table of one column.
-
-    None for anything else: a table, numbers, rows of cells.
+    """A list, array or series of strings, None where missing, as a table of one column; None for any other data.
 
     >>> text_column(["free money", None])["text"].null_count
     1
@@ -397,21 +536,17 @@ def text_column(data: Any) -> Mapping[Key, Any] | None:
         return None
     if getattr(data, "ndim", 1) != 1 or getattr(getattr(data, "dtype", None), "kind", "O") not in "OUT":
         return None
-    column = _arrow_series(data) if is_frame(data) else _strings(data)
+    column = None if is_frame(data) else _strings(data)
+    if is_frame(data):
+        try:
+            column = data if isinstance(data, pa.Array | pa.ChunkedArray) else pa.chunked_array(data)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            column = _strings(list(data))
     return None if column is None or cell_type(column.type) not in (CellType.TEXT, CellType.EMPTY) else {TEXT: column}
 
 
-def _arrow_series(data: Any) -> Any:
-    if isinstance(data, pa.Array | pa.ChunkedArray):
-        return data
-    try:
-        return pa.chunked_array(data)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        return _strings(list(data))
-
-
 def _strings(cells: Any) -> Any:
-    """Strings as Arrow text; None where a cell is anything else, missing ones apart."""
+    """Strings and missing values as Arrow text; None if a cell is anything else."""
     first = next((cell for cell in cells if not is_missing(cell)), None)
     if not isinstance(first, str):
         return None

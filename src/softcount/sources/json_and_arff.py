@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import number_of
 from softcount.sources.bytestream import TextFile, recoded
 from softcount.sources.csv_dialect import not_utf8
-from softcount.sources.frames import ArrowSource, columns_source, is_missing
+from softcount.sources.frames import ArrowSource, columns_source, is_missing, number_of
 from softcount.sources.source import refuse_repeated, refuse_wide
 
 JSON_HEAD = 65_536

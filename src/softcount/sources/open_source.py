@@ -1,16 +1,23 @@
-"""Which kind of source some data is: by its content, never by its file name."""
+"""Opening any data as a source of rows: by its content, never by its file name; several files as one table."""
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
+from msgspec import Struct
 
+from softcount.core.lazy import pa
 from softcount.core.remedies import POSTGRES
 from softcount.errors import DataError
+from softcount.sources import wording
 from softcount.sources.arrow_files import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -23,14 +30,31 @@ from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_pas
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.databases import part_source
 from softcount.sources.documents import DocumentsSource, archive_of
-from softcount.sources.frames import DenseSource, SparseSource, collected, columns_source, frame_source, is_frame
-from softcount.sources.joined_files import JoinedSource, matching, table_parts
+from softcount.sources.frames import (
+    CellType,
+    DenseSource,
+    SparseSource,
+    collected,
+    columns_source,
+    frame_source,
+    is_frame,
+)
 from softcount.sources.json_and_arff import declared_source, json_source
-from softcount.sources.source import CONTENT_DECIDES, FileFormat, Source
+from softcount.sources.source import (
+    CONTENT_DECIDES,
+    LOOK_ROWS,
+    FileFormat,
+    Key,
+    Source,
+    TablePiece,
+    Wanted,
+    chunk_rows_for,
+    look_rows_for,
+)
 
 
 def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
-    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source as it is."""
+    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source unchanged."""
     if isinstance(data, str | os.PathLike):
         make = partial(file_source, missing=missing, form=form, progress=progress)
         return from_path(os.fsdecode(data), make, form)
@@ -65,10 +89,10 @@ def joined_files(files: Sequence[str], make: Callable[[str, str], Source], form:
 
 
 def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = CONTENT_DECIDES) -> Source:
-    """What `make(path, name)` opens; what can be read only once is copied first, and the copy goes with the source.
+    """Open a path with `make(path, name)`; a pipe is copied to a temporary file that lives as long as the source.
 
-    A pattern stands for all files that match it, a folder of rows for all files in it, and `data.db::table` for a table
-    in a file of several.
+    A pattern means all files that match it, a folder of rows all files in it, and `data.db::table` a table of a
+    database.
     """
     if path.startswith(POSTGRES):
         found = part_source(path)
@@ -77,8 +101,14 @@ def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = 
     parts = table_parts(path)
     if parts:
         sources = [from_path(part.path, make) for part in parts]
-        return JoinedSource(sources, [part.path for part in parts], form.file_column, [part.said for part in parts])
-    files = matching(path)
+        return JoinedSource(
+            sources, [part.path for part in parts], form.file_column, [part.partition for part in parts]
+        )
+    files: list[str] = []
+    if glob.has_magic(path) and not os.path.lexists(path):
+        files = sorted(file for file in glob.glob(path) if os.path.isfile(file))
+        if not files:
+            raise DataError(f"no file matches {path}.")
     if files or form.file_column is not None:
         return joined_files(files or [path], make, form)
     part = None if is_passing(path) else part_source(path)
@@ -116,33 +146,276 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
 
 def _array_source(array: np.ndarray) -> Source:
     if array.dtype.kind in "iufb" or array.ndim != 2 or array.dtype.kind == "c" or 0 in array.shape:
-        return DenseSource(_plain(array))
+        if isinstance(array, np.ma.MaskedArray):
+            return DenseSource(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
+        array = np.asarray(array)
+        odd = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)  # half or extended precision
+        return DenseSource(array.astype(np.float64) if odd else array)
     return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
-    """The array itself; one of half or extended precision as float64."""
-    if isinstance(array, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64))
-    if type(array) is not np.ndarray:
-        array = np.asarray(array)
-    return array.astype(np.float64) if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8) else array
-
-
 def _nested_array(data: Any) -> np.ndarray:
-    """Rows given as lists; numbers become an array of numbers, anything else keeps each cell as it is."""
+    """Rows given as lists: an array of numbers, or of objects if some cell is not a number."""
     if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
         raise DataError(f"a {type(data).__name__} is no table. Pass a file name, a frame, or a 2-D array.")
     try:
         array = np.asarray(data)
     except ValueError:
-        raise DataError(f"the rows differ in length: {_uneven(data)}. Rows of one table have one length.") from None
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
+        odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
+        raise DataError(
+            f"the rows differ in length: row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}. "
+            "Rows of one table have one length."
+        ) from None
     if array.dtype.kind in "iufbc":
         return array
     return np.asarray(data, dtype=object)
 
 
-def _uneven(data: Any) -> str:
-    lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
-    odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
-    return f"row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}"
+# -- several files as one table
+
+Constant = str | int | None
+
+
+class NamedRows(Struct, frozen=True):
+    """Loads a piece of one file, with columns for the constants of that file."""
+
+    load: Callable[[], Mapping[Key, Any]]
+    constants: Mapping[Key, Constant]
+    count: int
+
+    def __call__(self) -> Mapping[Key, Any]:
+        return {**self.load(), **{key: _repeated(value, self.count) for key, value in self.constants.items()}}
+
+
+def _repeated(value: Constant, count: int) -> Any:
+    if not isinstance(value, str):
+        return pa.repeat(pa.scalar(value, pa.int64()), count) if value is not None else pa.nulls(count)
+    return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([value]))
+
+
+class JoinedSource(Source):
+    """The rows of several sources that have the same columns, in any order.
+
+    `column` is for the name of a row's file; `partitions` are columns that are constant in all rows of each file.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        names: Sequence[str],
+        column: str | None,
+        partitions: Sequence[Mapping[str, str | None]] = (),
+    ) -> None:
+        first = sources[0]
+        self.sources = list(sources)
+        short = [os.path.basename(name) for name in names]
+        names_shown = short if len(set(short)) == len(short) else list(names)
+        keys = dict.fromkeys(key for each in partitions for key in each)
+        typed: dict[Key, Sequence[Constant]] = {key: _integers([each.get(key) for each in partitions]) for key in keys}
+        self._constants: list[dict[Key, Constant]] = [
+            {key: values[place] for key, values in typed.items()} | ({} if column is None else {column: name})
+            for place, name in enumerate(names_shown)
+        ]
+        for source, name in zip(sources[1:], names[1:], strict=True):
+            _refuse_unlike(first, names[0], source, name)
+        own = list(self._constants[0])
+        for key in own:
+            if key in first.keys:
+                raise DataError(f"the files have a column {key!r} of their own. Give the column of files another name.")
+        self.keys = [*first.keys, *own]
+        self.named, self.text_file = first.named, all(source.text_file for source in sources)
+        self.kinds, self.whys, self.aside = first.kinds, first.whys, first.aside
+        self.form, self.delimiter, self.verbatim = first.form, first.delimiter, first.verbatim
+        self.notes = tuple(dict.fromkeys(note for source in sources for note in source.notes))
+        counts = [source.n_rows for source in sources]
+        self.n_rows = None if None in counts else sum(count or 0 for count in counts)
+        self.chunk_rows = min(source.chunk_rows for source in sources)
+
+    def part(self, place: int, source: Source) -> Source:
+        """Some rows of one of its files, with the constants of that file; it can be pickled."""
+        if not self._constants[place]:
+            return source
+        found = copy(self)
+        found.sources, found._constants, found.n_rows = [source], [self._constants[place]], source.n_rows
+        found.kinds, found.whys = dict(self.kinds), dict(self.whys)
+        return found
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        wanted = [key for key in keys if key not in self._constants[0]]
+        heads: list[Mapping[Key, Any]] = []
+        counts: list[int] = []
+        for source in self.sources:
+            heads.append(source.head(wanted))
+            counts.append(max((len(column) for column in heads[-1].values()), default=source.n_rows or 1))
+            if sum(counts) >= look_rows_for(len(self.keys)):
+                break
+        found = {key: _concatenate(key, [head[key] for head in heads]) for key in wanted}
+        for key in [key for key in keys if key in self._constants[0]]:
+            cells = [_repeated(own[key], count) for own, count in zip(self._constants, counts, strict=False)]
+            cells = [x.cast(pa.string()) if pa.types.is_dictionary(x.type) else x for x in cells]
+            found[key] = _concatenate(key, cells)
+        return found
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        own = {key: want for key, want in wanted.items() if key not in self._constants[0]}
+        total = 0
+        for source, constants in zip(self.sources, self._constants, strict=True):
+            asked = {key: value for key, value in constants.items() if key in wanted}
+            for piece in source.pieces(own):
+                yield TablePiece(total, piece.n_rows, NamedRows(piece.load, asked, piece.n_rows))
+                total += piece.n_rows
+        self.n_rows = total
+
+
+def _integers(values: Sequence[str | None]) -> Sequence[Constant]:
+    """The values as integers if all of them are; 007 is a name."""
+    known = [value for value in values if value is not None]
+    if not all(re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", value) for value in known):
+        return values
+    return [None if value is None else int(value) for value in values]
+
+
+def _concatenate(key: Key, columns: Sequence[Any]) -> Any:
+    """The first cells of a column in all files, cast to one type."""
+    parts = [pa.chunked_array([column]) if isinstance(column, pa.Array) else column for column in columns]
+    kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
+    if len(kinds) == 1:
+        parts = [part.cast(next(iter(kinds))) for part in parts]
+    if len(kinds) > 1:
+        try:
+            parts = [part.cast(pa.float64()) for part in parts]
+        except pa.ArrowException:
+            said = " and ".join(sorted(map(str, kinds)))
+            raise DataError(f"{wording.column(key)} is of different types in the files: {said}.") from None
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+
+
+def _refuse_unlike(first: Source, name: str, source: Source, other: str) -> None:
+    known, there = set(first.keys), set(source.keys)
+    lacking = wording.and_others(key for key in first.keys if key not in there)
+    more = wording.and_others(key for key in source.keys if key not in known)
+    if lacking or more:
+        said = [f"lacks {lacking}"] * bool(lacking) + [f"has {more} more"] * bool(more)
+        raise DataError(
+            f"{other} {' and '.join(said)}, compared with {name}. Files of one table have the same columns."
+        )
+
+    for key, cells in first.types.items():
+        own = source.types.get(key, cells)
+        if own != cells and not {own, cells} <= _ALIKE:
+            raise DataError(
+                f"{wording.column(key)} of {other} holds {own}, where that of {name} holds {cells}. Files of one table "
+                "have the same types: write it again, or leave it out of both."
+            )
+
+
+_ALIKE = {CellType.WHOLE, CellType.FLOAT, CellType.EMPTY}
+"""Cell types that may stand in one column."""
+
+# -- folders that hold one table in several files, as Spark and others write them
+
+ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".arrow", ".feather")
+"""Endings of the names of files that hold rows."""
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose rows have no value in its column."""
+
+
+class TablePart(NamedTuple):
+    """A file of a table, and the columns in the names of the folders it is in."""
+
+    path: str
+    partition: Mapping[str, str | None]
+
+
+def table_parts(folder: str) -> list[TablePart]:
+    """The files of a folder that holds one table, in the order of their names; empty if it holds anything else.
+
+    Names that begin with a dot or an underscore are skipped (`_SUCCESS`, `.part.crc`). The name of a folder such as
+    `year=2024` is a column.
+    """
+    if not os.path.isdir(folder):
+        return []
+    found: list[TablePart] = []
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name[0] not in "._")
+        inside = os.path.relpath(here, folder)
+        pairs = [part.partition("=") for part in ([] if inside == os.curdir else inside.split(os.sep))]
+        named = all(key and sign for key, sign, _ in pairs)  # a folder without a sign may be a class
+        partition = {unquote(key): None if value == NO_VALUE else unquote(value) for key, _, value in pairs}
+        for name in sorted(name for name in files if name[0] not in "._"):
+            if not name.lower().endswith(ENDINGS) or not named:
+                return []
+            found.append(TablePart(os.path.join(here, name), partition))
+    return found
+
+
+# -- a table in parts that workers of an engine read: files, row groups of a file, partitions
+
+
+class OpenedPart(Struct, frozen=True):
+    """A part with a source that pickles small: a path, and the state of the file when it was opened."""
+
+    name: str
+    source: Source
+    digest: str | None = None
+
+    def open(self) -> Source:
+        return self.source
+
+
+class MadePart(Struct, frozen=True):
+    """A part that the worker opens with `make`."""
+
+    name: str
+    make: Callable[[], Source | None]
+    digest: str | None = None
+
+    def open(self) -> Source | None:
+        return self.make()
+
+
+def parts_of(source: Source) -> Sequence[Any] | None:
+    """A source as parts, whatever the number of workers; None for rows in memory."""
+    if isinstance(source, PartsSource):
+        return source.parts
+    if isinstance(source, JoinedSource):
+        found = []
+        for place, file in enumerate(source.sources):
+            parts = parts_of(file)
+            if parts is None:
+                return None
+            found += [OpenedPart(part.name, source.part(place, part.source)) for part in parts]
+        return found
+    if isinstance(source, ParquetSource):
+        return [OpenedPart(part.file.name, part) for part in source.stretches()]
+    return [OpenedPart(source.file.name, source.quietly())] if isinstance(source, CsvSource) else None
+
+
+class PartsSource(Source):
+    """Parts of an engine as one table: the first rows are read here, the others by workers."""
+
+    n_rows = None
+    owner: Any = None
+    """The only session that can read the parts; None if any engine can."""
+
+    def __init__(self, parts: Sequence[MadePart]) -> None:
+        self.parts: Sequence[Any] = list(parts)
+        first: Source | None = next((found for part in self.parts if (found := part.open()) is not None), None)
+        if first is None:
+            raise DataError("the table has no rows.")
+        self._first = first
+        self.keys, self.named = first.keys, first.named
+        self.text_file, self.verbatim = first.text_file, first.verbatim
+        self.chunk_rows = chunk_rows_for(LOOK_ROWS + 1)
+
+    def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
+        return self._first.head(keys)
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        start = 0
+        for part in self.parts:
+            source = part.open()
+            for piece in () if source is None else source.pieces(wanted):
+                yield TablePiece(start, piece.n_rows, piece.load)
+                start += piece.n_rows

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
-    from softcount.sources.arrow_columns import CellType
+    from softcount.sources.frames import CellType
 
 BLANKS = " "
 """The delimiter that stands for any number of blanks and tabs."""

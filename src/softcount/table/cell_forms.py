@@ -19,7 +19,7 @@ from softcount.core import remedies
 from softcount.core.lazy import pa, pc
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import filled, text_of
+from softcount.sources.frames import filled, text_of
 from softcount.sources.source import ORDERS, Key
 
 Read = tuple[np.ndarray, np.ndarray]

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.lazy import arrow_compute, pa
 from softcount.errors import DataError
-from softcount.sources import arrow_columns, wording
-from softcount.sources.arrow_columns import (
+from softcount.sources import frames, wording
+from softcount.sources.frames import (
     PADDED,
     CellType,
     arrow_of,
@@ -180,7 +180,7 @@ class MissingWords(Struct, frozen=True):
     @classmethod
     def of(cls, missing: tuple[str, ...], trim: bool) -> MissingWords:
         words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
-        return cls(frozenset(words), arrow_columns.number_words(words), trim, set(MISSING) <= set(words))
+        return cls(frozenset(words), frames.number_words(words), trim, set(MISSING) <= set(words))
 
     @classmethod
     def besides_null(cls, missing: tuple[str, ...]) -> MissingWords:
@@ -189,7 +189,7 @@ class MissingWords(Struct, frozen=True):
         if asked == missing:
             return cls.of(missing, trim=False)
         words = tuple(word.strip() for word in asked)
-        return cls(frozenset(words), arrow_columns.number_words(words), dashes=False)
+        return cls(frozenset(words), frames.number_words(words), dashes=False)
 
     def among(self, more: tuple[str, ...]) -> MissingWords:
         return replace(self, missing=self.missing.union(more)) if more else self
@@ -283,7 +283,7 @@ def _levels(values: Any, words: MissingWords) -> list[Any]:
     if cells is CellType.FLOAT:
         values = _as_floats(values)
     return [
-        None if value is None or value != value or value in words.numbers else arrow_columns.level_of(value)
+        None if value is None or value != value or value in words.numbers else frames.level_of(value)
         for value in values.to_pylist()
     ]
 
@@ -300,8 +300,8 @@ def numbers(
     if cells is CellType.NESTED:
         raise DataError(f"{wording.column(key)} holds nested or binary values, where the model has numbers.")
     if cells is CellType.TEXT:
-        pattern = arrow_columns.PADDED if padded else arrow_columns.PLAIN
-        read = partial(arrow_columns.floats_of, pattern=pattern) if form is None or is_plain(form) else form.read
+        pattern = frames.PADDED if padded else frames.PLAIN
+        read = partial(frames.floats_of, pattern=pattern) if form is None or is_plain(form) else form.read
         return without(_read_text(column, words, key, start, read), words.numbers)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

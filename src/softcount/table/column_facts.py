@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.lazy import pa
-from softcount.sources.arrow_columns import (
+from softcount.sources.frames import (
     PLAIN,
     CellType,
     are_all,

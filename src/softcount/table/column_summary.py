@@ -318,26 +318,21 @@ def find_repeats(
     copies = has_text or (classes > 1 and any(fine))
     if not copies:
         found = float((same * (same - 1.0)).sum())
-        copies = found > CHANCE * _expected_pairs(labels, times, blocks)
+        total = 0.0
+        for label in np.unique(labels):
+            own = labels == label
+            size = float(times[own].sum())
+            if size <= 0:
+                continue
+            chance = 1.0
+            for block in blocks:
+                for column in block[own].T:
+                    _, values = np.unique(column, return_inverse=True)  # NaN equals NaN
+                    shares = np.bincount(values, times[own]) / size
+                    chance *= float(shares @ shares)
+            total += size * (size - 1.0) * chance
+        copies = found > CHANCE * total
     return RepeatedRows(round(rows), round(repeats), copies)
-
-
-def _expected_pairs(labels: np.ndarray, times: np.ndarray, blocks: Sequence[np.ndarray]) -> float:
-    """Ordered pairs of identical rows of a class if its columns were independent."""
-    total = 0.0
-    for label in np.unique(labels):
-        own = labels == label
-        size = float(times[own].sum())
-        if size <= 0:
-            continue
-        chance = 1.0
-        for block in blocks:
-            for column in block[own].T:
-                _, values = np.unique(column, return_inverse=True)  # NaN equals NaN
-                shares = np.bincount(values, times[own]) / size
-                chance *= float(shares @ shares)
-        total += size * (size - 1.0) * chance
-    return total
 
 
 def units_of(blocks: Sequence[np.ndarray], labels: np.ndarray) -> tuple[RepeatedRows, np.ndarray]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, flat, number_of
+from softcount.sources.frames import CellType, arrow_of, cell_type, flat, number_of
 from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table.cell_values import MissingWords, distinct, numbers, refuse_infinite, without
 from softcount.table.chunk import UNKNOWN, Chunk, Settled

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, cell_type, flat
-from softcount.sources.frames import LOOK_WHOLE
+from softcount.sources.frames import LOOK_WHOLE, CellType, cell_type, flat
 from softcount.table.cell_forms import (
     NO_HABITS,
     WHOLE,

@@ -13,8 +13,7 @@ from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError, warn
 from softcount.sources import wording
-from softcount.sources.arrow_columns import arrow_of, filled, flat, numpy_of
-from softcount.sources.frames import arrow_column, is_frame, is_missing
+from softcount.sources.frames import arrow_column, arrow_of, filled, flat, is_frame, is_missing, numpy_of
 from softcount.sources.source import Key
 from softcount.table.cell_values import MissingWords, distinct, numbers
 from softcount.table.chunk import UNKNOWN
@@ -44,9 +43,29 @@ def code_labels(y: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]
     if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and len(y):
         return _whole_labels(y)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and y.ndim == 1:
-        return _float_labels(y, decimals)
+        if len(y) and np.abs(y).max() < 2**31:  # no NaN either
+            whole = y.astype(np.int64)
+            if np.array_equal(whole, y):
+                classes, codes = _whole_labels(whole)
+                return classes.astype(y.dtype), codes
+        known = ~np.isnan(y)
+        values = y[known]
+        fractional = (values != np.floor(values)) | np.isinf(values)
+        if fractional.any() and not decimals:
+            at = int(np.flatnonzero(known)[np.argmax(fractional)])
+            raise continuous(float(y[at]), at + 1)
+        classes, found = np.unique(values, return_inverse=True)
+        codes = np.full(len(y), UNKNOWN, dtype=np.int32)
+        codes[known] = found
+        return classes, codes
     if isinstance(y, np.ndarray) and y.dtype.kind in "US" and y.ndim == 1 and len(y) and y.dtype.itemsize:
-        return _spelt_labels(y)
+        packed = np.ascontiguousarray(y)
+        cells = pa.Array.from_buffers(pa.binary(y.dtype.itemsize), len(y), [None, pa.py_buffer(packed)])
+        coded = cells.dictionary_encode()
+        buffer = coded.dictionary.buffers()[1]
+        levels = np.frombuffer(buffer, dtype=y.dtype, count=len(coded.dictionary))
+        classes, ranks = np.unique(levels, return_inverse=True)
+        return classes, ranks.astype(np.int32)[numpy_of(coded.indices)[0]]
     if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
         return _object_labels(y) or _other_labels(y, decimals)
     return _other_labels(y, decimals)
@@ -80,35 +99,6 @@ def _seen(steps: np.ndarray, size: int) -> np.ndarray:
     else:
         seen[doubtful] = [bool(np.any(steps == step)) for step in doubtful]
     return seen
-
-
-def _float_labels(y: np.ndarray, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
-    if len(y) and np.abs(y).max() < 2**31:  # no NaN either
-        whole = y.astype(np.int64)
-        if np.array_equal(whole, y):
-            classes, codes = _whole_labels(whole)
-            return classes.astype(y.dtype), codes
-    known = ~np.isnan(y)
-    values = y[known]
-    fractional = (values != np.floor(values)) | np.isinf(values)
-    if fractional.any() and not decimals:
-        at = int(np.flatnonzero(known)[np.argmax(fractional)])
-        raise continuous(float(y[at]), at + 1)
-    classes, found = np.unique(values, return_inverse=True)
-    codes = np.full(len(y), UNKNOWN, dtype=np.int32)
-    codes[known] = found
-    return classes, codes
-
-
-def _spelt_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of an array of strings: hashed as the bytes they are, so that only the distinct ones are decoded."""
-    packed = np.ascontiguousarray(y)
-    cells = pa.Array.from_buffers(pa.binary(y.dtype.itemsize), len(y), [None, pa.py_buffer(packed)])
-    coded = cells.dictionary_encode()
-    buffer = coded.dictionary.buffers()[1]
-    levels = np.frombuffer(buffer, dtype=y.dtype, count=len(coded.dictionary))
-    classes, ranks = np.unique(levels, return_inverse=True)
-    return classes, ranks.astype(np.int32)[numpy_of(coded.indices)[0]]
 
 
 def _object_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.sources import wording
-from softcount.sources.arrow_columns import arrow_of, level_of, number_of
+from softcount.sources.frames import arrow_of, level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large
 from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS, Becomes, ColumnPlan, Contradiction
 

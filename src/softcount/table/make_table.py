@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, cell_type, flat
-from softcount.sources.frames import LOOK_WHOLE, TEXT, DenseSource, SparseSource, text_column
+from softcount.sources.frames import LOOK_WHOLE, TEXT, CellType, DenseSource, SparseSource, cell_type, flat, text_column
 from softcount.sources.open_source import open_source
 from softcount.sources.source import CONTENT_DECIDES, FileFormat, Source, refuse_empty
 from softcount.table.cell_forms import CellHabits

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import level_of
-from softcount.sources.frames import DenseSource, SparseSource
+from softcount.sources.frames import DenseSource, SparseSource, level_of
 from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords

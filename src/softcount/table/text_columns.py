@@ -13,7 +13,7 @@ from softcount.core import remedies
 from softcount.core.lazy import pa, pc
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.arrow_columns import CellType, arrow_of, cell_type, filled, flat
+from softcount.sources.frames import CellType, arrow_of, cell_type, filled, flat
 from softcount.sources.source import TablePiece, Wanted
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import UNKNOWN
