@@ -160,7 +160,7 @@ def test_loose_files_are_unlabelled_rows(mail: Path, place: Path) -> None:
         (folder / name).write_text(" ".join(WORDS["ham" if name.startswith("ham") else "spam"]))
     assert "without a label used as unlabelled" in run("fit", folder, "-o", "x.sc").stdout
     result = run("fit", folder, "--unlabelled-weight", 0, "-o", "x.sc")
-    assert "1 document lies beside the sub-folders, without a class" in result.stdout
+    assert "1 document lies outside of the sub-folders, without a class" in result.stdout
     assert "used as unlabelled" not in result.stdout
 
 

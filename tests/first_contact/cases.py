@@ -60,7 +60,7 @@ CASES = (
     Case("year_names.csv", kinds={"country": "left out", "2019": "real", "2020": "real", "2021": "real"}),
     Case("blanks.txt", refused=("looks like data", "--no-header")),
     Case("blanks.txt", kinds={"c1": "real", "c2": "categorical", "c3": "real", "c4": "categorical"},
-         says=("parted by blanks",), options=("--no-header",), how={"header": False}),
+         says=("separated by blanks",), options=("--no-header",), how={"header": False}),
     Case("trailing_separators.csv", kinds={"mass": "real", "size": "real"}),
     Case("western.csv", kinds={"stadt": "categorical", "wert": "real"},
          says=("not UTF-8: read as cp1252", "--encoding NAME")),

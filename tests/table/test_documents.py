@@ -88,7 +88,7 @@ def test_a_flat_folder_has_no_classes_and_loose_files_have_none_either(tmp_path:
     mixed = opened(write(tmp_path / "mail", {**MAIL, "README": b"read me"}))
     assert rows(mixed)[0] == ("read me", None, "README")
     assert mixed.default_target == "class"
-    assert "1 document lies beside the sub-folders, without a class" in mixed.notes
+    assert "1 document lies outside of the sub-folders, without a class" in mixed.notes
 
 
 def test_a_tar_file_of_a_flat_folder_has_no_classes(tmp_path: Path) -> None:

@@ -64,5 +64,5 @@ def test_utf_16_is_binary_and_said_to_be_what_it_is(tmp_path: Path) -> None:
 def test_classes_one_folder_further_down_are_pointed_at(tmp_path: Path) -> None:
     write(tmp_path / "outer" / "mail", MAIL)
     (noted,) = opened(tmp_path / "outer").notes[1:]
-    assert noted == f"all documents are in folders of 'mail'; to tell those apart: {tmp_path / 'outer' / 'mail'}"
-    assert not any("to tell those apart" in note for note in opened(tmp_path / "outer" / "mail").notes)
+    assert noted == f"all documents are in folders of 'mail'; to use those as classes: {tmp_path / 'outer' / 'mail'}"
+    assert not any("to use those as classes" in note for note in opened(tmp_path / "outer" / "mail").notes)

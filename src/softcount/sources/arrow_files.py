@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -24,7 +25,7 @@ from softcount.sources.source import (
 
 
 class _Collected:
-    """What Arrow writes, until it is taken away."""
+    """A file for Arrow to write to, whose bytes are taken out again and again."""
 
     closed = False
 
@@ -42,14 +43,14 @@ class _Collected:
         return found
 
     def flush(self) -> None:
-        """Nothing waits."""
+        pass
 
 
 class ArrowSpool:
-    """Batches in a file of their own in the temporary folder, which goes with this object; read as often as asked.
+    """Batches in a temporary file that lives as long as this object; read as often as needed.
 
-    Batches may differ in the types of their columns: each stretch of like ones is an Arrow stream. What is read is
-    mapped, not copied, so it takes no memory that the system could not take back.
+    Batches may differ in the types of their columns: each run of like ones is an Arrow stream. Reading maps the file
+    and copies nothing.
     """
 
     def __init__(self, batches: Iterable[Any], name: str) -> None:
@@ -77,32 +78,30 @@ class ArrowSpool:
             yield out.taken()
 
     def batches(self) -> Iterator[Any]:
-        """All batches in their order."""
         with pa.memory_map(self._copy.path) as file:
             for start in self._starts:
                 file.seek(start)
                 yield from pa.ipc.open_stream(file)
 
 
-# Parquet files, read row group by row group; a large one column by column, through a temporary file.
+# -- Parquet files, read by row groups; a large one by columns, through a temporary file
 
 PARQUET_MAGIC = b"PAR1"
 BATCH = 32_768
 STRETCH = 1 << 18
-"""Rows that a part of a long file has at least, for whoever reads it in parts."""
-
+"""Least rows of a part of a long file."""
 BUFFER = 1 << 16
-"""Bytes of a column that are read at a time: without, all that a row group has of it is read at once."""
+"""Bytes of a column that are read at a time: without it, a whole column chunk is read."""
 PAGE = 2 << 20
-"""Bytes that a column is unpacked to at most before its first rows come: a page, and the values that pages refer to."""
+"""Unpacked bytes of a column before its first rows come: a page and a dictionary."""
 GROUP_BYTES = 64 << 20
-"""Bytes of all columns of a row group that are unpacked at once."""
+"""Unpacked bytes of all columns of a row group that are read together."""
 FEW_COLUMNS = 128
-"""Columns that are unpacked at once whatever their bytes: at most a page of each, and a file in between takes time."""
+"""Columns that are read together whatever their bytes: at most a page of each, and a temporary file takes time."""
 
 
 class ParquetSource(Source):
-    """A Parquet file; what is wrong with its pages is found when they are read, and said."""
+    """A Parquet file; damaged pages raise an error when they are read."""
 
     verbatim = True
 
@@ -129,7 +128,7 @@ class ParquetSource(Source):
         self._groups: list[int] | None = None
 
     def stretches(self, rows: int = STRETCH) -> list[ParquetSource]:
-        """The file as neighbouring runs of row groups, each with at least so many rows; they tell no progress."""
+        """The file as runs of neighbouring row groups, each with at least so many rows, without progress."""
         with self.file.unchanged(), self._opened() as file:
             counts = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
         found: list[ParquetSource] = []
@@ -149,24 +148,22 @@ class ParquetSource(Source):
             # Reading ahead keeps every column chunk to the end: 857 MB for a file of 450 MB, 458 without, and slower.
             return pq.ParquetFile(self.file.path, pre_buffer=False, buffer_size=BUFFER, **how)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise (error if is_shortage(error) else self._broken(error)) from None
-
-    def _broken(self, error: Exception) -> DataError:
-        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        return DataError(f"{self.file.name} is a damaged or cut-off Parquet file ({said}). Copy or write it again.")
+            raise (error if is_shortage(error) else _damaged(self.file.name, "Parquet", error)) from None
 
     def _batches(self, keys: list[str], rows: int, plain: Container[Key] = ()) -> Iterator[Any]:
-        """The columns batch by batch; text is coded by its distinct cells, save where it is wanted `plain`."""
+        """The columns in batches; text as dictionaries, unless it is wanted `plain`."""
         coded = tuple(key for key in keys if cell_type(self._types[key]) is CellType.TEXT and key not in plain)
         with self.file.unchanged(), self._opened(coded) as file:
             try:
                 for groups, sizes in _at_once(file.metadata, keys, self._groups):
                     yield from self._rows_of(file, groups, sizes, rows)
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise (error if isinstance(error, DataError) or is_shortage(error) else self._broken(error)) from None
+                if isinstance(error, DataError) or is_shortage(error):
+                    raise
+                raise _damaged(self.file.name, "Parquet", error) from None
 
     def _rows_of(self, file: Any, groups: list[int], sizes: dict[str, int], rows: int) -> Iterator[Any]:
-        """The rows of some row groups; of one that is too large to be unpacked at once, some columns after others."""
+        """The rows of some row groups; of one that is too large to unpack, some columns after others."""
         if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
             yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(sizes), use_threads=False)
             return
@@ -206,8 +203,13 @@ class ParquetSource(Source):
                 self._progress(total * start // (self.n_rows or 1), total)
 
 
+def _damaged(name: str, kind: str, error: BaseException) -> DataError:
+    why = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return DataError(f"{name} is a damaged or cut-off {kind} file ({why}). Copy or write it again.")
+
+
 def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
-    """Bytes that each of these columns takes while a row group is read; nested ones by the name of the whole."""
+    """Bytes that each of these columns takes while a row group is read; nested ones together."""
     found = dict.fromkeys(keys, 0)
     if metadata.num_row_groups:
         own = metadata.row_group(group)
@@ -222,7 +224,7 @@ def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
 def _at_once(
     metadata: Any, keys: Sequence[str], chosen: Sequence[int] | None = None
 ) -> Iterator[tuple[list[int], dict[str, int]]]:
-    """Row groups that are read together, small neighbours or a large one, and the bytes of the columns of that."""
+    """Row groups that are read together: small neighbours, or a large one with the bytes of its columns."""
     held: list[int] = []
     small = dict.fromkeys(keys, 0)
     for group in range(metadata.num_row_groups) if chosen is None else chosen:
@@ -239,7 +241,7 @@ def _at_once(
 
 
 def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
-    """Columns in lots that are small enough to be unpacked at once."""
+    """Groups of columns that are small enough to unpack together."""
     lots: list[list[str]] = []
     room = 0
     for key, size in sizes.items():
@@ -252,7 +254,7 @@ def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
 
 
 def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
+    """The rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
     held: list[Any] = []
     count = 0
     for batch in batches:
@@ -267,21 +269,20 @@ def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-# Rows that come as Arrow batches: streams, query results and Arrow files, read again as often as asked.
+# -- Arrow batches: streams, query results and Arrow files
 
 ARROW_MAGIC = b"ARROW1"
-"""How an Arrow file begins."""
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data hands over Arrow batches one after another and does not hold them: readers, DuckDB's relations."""
+    """Whether data yields Arrow batches and does not hold them: readers, DuckDB's relations."""
     if not hasattr(data, "__arrow_c_stream__"):
         return False
     return type(data).__name__ in ("RecordBatchReader", "DuckDBPyRelation") or not hasattr(data, "__len__")
 
 
 class BatchSource(Source):
-    """Rows of Arrow batches; `batches` gives them anew each time, of columns that are asked for or of all."""
+    """Rows of Arrow batches, which `batches` yields anew each time."""
 
     verbatim = True
 
@@ -294,13 +295,12 @@ class BatchSource(Source):
         self._types = dict(types)
 
     def _sized(self, rows: int, size: int, known: bool) -> None:
-        """Chunks for so many rows, whose text has so many bytes; `known` if there are no others."""
+        """Set the size of chunks from rows and the bytes of their text; `known` if there are no other rows."""
         source.refuse_empty(rows, len(self.keys))
         self.n_rows = rows if known else None
         self.chunk_rows = chunk_rows_for(rows, size / max(1, rows), columns=len(self.keys))
 
     def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        """All batches, of these columns."""
         raise NotImplementedError
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
@@ -321,7 +321,7 @@ class BatchSource(Source):
 
 
 class SpooledSource(BatchSource):
-    """Batches that come only once, kept in a temporary file while they are used."""
+    """Batches that can be read only once, kept in a temporary file."""
 
     def __init__(self, batches: Iterable[Any], name: str) -> None:
         self.spool = ArrowSpool(batches, name)
@@ -349,7 +349,6 @@ class SpooledSource(BatchSource):
 
 
 def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
-    """The rows of a stream, which can be read only once."""
     if type(data).__name__ == "DuckDBPyRelation":  # its own stream makes the whole table first
         data = duckdb_reader(data)
     reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
@@ -358,7 +357,7 @@ def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
 
 
 def duckdb_reader(answer: Any) -> Any:
-    """The rows of a relation of DuckDB, or of what a connection was asked, batch by batch."""
+    """A reader of the batches of a DuckDB relation or result."""
     fetch = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch  # its name in older versions
     return fetch(BATCH)
 
@@ -368,13 +367,13 @@ class ArrowFileSource(BatchSource):
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.file = UnchangingFile(path, name)
-        with self.file.unchanged(), self._broken_or():
+        with self.file.unchanged(), self._refuse_damage():
             schema, rows, size, last = self._looked_at()
         super().__init__(schema.names, dict(zip(schema.names, schema.types, strict=True)))
         self._sized(rows, size, known=last)
 
     def _looked_at(self) -> tuple[Any, int, int, bool]:
-        """The columns, how many rows there are and the bytes of their text, as far as the size of chunks asks for."""
+        """The schema, rows and bytes of text as far as the size of chunks needs them, and whether these are all."""
         rows = size = place = 0
         with pa.OSFile(self.file.path) as opened, pa.ipc.open_file(opened) as reader:
             for place in range(reader.num_record_batches):
@@ -384,31 +383,20 @@ class ArrowFileSource(BatchSource):
                     break
             return drop_index(reader.schema), rows, size, place + 1 >= reader.num_record_batches
 
-    def _broken_or(self) -> Any:
-        return _Broken(self.file.name)
+    @contextmanager
+    def _refuse_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, DataError) or is_shortage(error):
+                raise
+            raise _damaged(self.file.name, "Arrow", error) from None
 
     def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        with self.file.unchanged(), self._broken_or(), pa.OSFile(self.file.path) as opened:
+        with self.file.unchanged(), self._refuse_damage(), pa.OSFile(self.file.path) as opened:
             with pa.ipc.open_file(opened) as reader:
                 places = [reader.schema.get_field_index(key) for key in keys]
             options = pa.ipc.IpcReadOptions(included_fields=sorted(places))
             with pa.ipc.open_file(opened, options=options) as reader:
                 for place in range(reader.num_record_batches):
                     yield reader.get_batch(place).select(list(keys))
-
-
-class _Broken:
-    """A block in which what Arrow cannot read is a damaged file."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        damaged = isinstance(error, (pa.ArrowException, OSError, ValueError)) and not isinstance(error, DataError)
-        if damaged and error is not None and not is_shortage(error):
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            what = f"{self.name} is a damaged or cut-off Arrow file ({said}). Copy or write it again."
-            raise DataError(what) from None

@@ -1,4 +1,4 @@
-"""Files as blocks of bytes: plain, gzipped or from standard input, checked and unpacked on the way."""
+"""Files as blocks of bytes: plain, gzipped or from standard input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from softcount.errors import DataError
 
 BLOCK = 4 << 20
 LONGEST = 32 << 20
-"""Bytes that a row of a table, a line or a document may have: none is held before it is known to be no longer."""
+"""Bytes that a row of a table, a line or a document may have."""
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
@@ -42,7 +42,6 @@ _FOREIGN = {
 
 
 def first_bytes(path: str, count: int = 16) -> bytes:
-    """How a file begins; one that cannot be read is refused, saying why."""
     try:
         with open(path, "rb") as file:
             return file.read(count)
@@ -51,10 +50,15 @@ def first_bytes(path: str, count: int = 16) -> bytes:
 
 
 def unreadable(path: str, error: Exception) -> DataError:
-    """Why a file cannot be read, and what to do."""
+    """The error of a file that cannot be read, with a file of a similar name."""
     if isinstance(error, FileNotFoundError):
         what = "it is a link to a file that is gone" if os.path.islink(path) else "there is no such file"
-        return DataError(f"{path}: {what}.{_similar(path)}")
+        folder, name = os.path.split(path)
+        near: list[str] = []
+        with suppress(OSError):
+            near = get_close_matches(name, set(os.listdir(folder or ".")) - {name}, n=1)
+        hint = f" Did you mean {os.path.join(folder, near[0])}?" if near else ""
+        return DataError(f"{path}: {what}.{hint}")
     if isinstance(error, IsADirectoryError):
         return DataError(f"{path} is a folder. Name a file in it.")
     if isinstance(error, PermissionError):
@@ -62,17 +66,8 @@ def unreadable(path: str, error: Exception) -> DataError:
     return DataError(f"{path} cannot be read: {error}.")
 
 
-def _similar(path: str) -> str:
-    folder, name = os.path.split(path)
-    try:
-        near = get_close_matches(name, set(os.listdir(folder or ".")) - {name}, n=1)
-    except OSError:
-        return ""
-    return f" Did you mean {os.path.join(folder, near[0])}?" if near else ""
-
-
 class FileState(NamedTuple):
-    """What tells that a file is no longer what it was."""
+    """Identity, size and time of a file: if they differ, it was changed."""
 
     place: tuple[int, int]
     size: int
@@ -84,12 +79,11 @@ class FileState(NamedTuple):
 
 
 def changed(name: str) -> DataError:
-    """The error of a file that is not what it was when reading began."""
     return DataError(f"{name} was changed while it was being read. Start again when nothing writes to it.")
 
 
 class UnchangingFile:
-    """A file that must stay as it is for as long as it is read, however often that is."""
+    """A file that must not change while it is read, however often that is."""
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.path = path
@@ -108,7 +102,7 @@ class UnchangingFile:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise where the file is not what it was, before the block or after it, or where the block fails."""
+        """Raise an error if the file was changed before or in the block."""
         if self.is_changed:
             raise changed(self.name)
         try:
@@ -122,7 +116,7 @@ class UnchangingFile:
 
 
 class TextFile(UnchangingFile):
-    """The bytes of a text file, unpacked, in blocks; it may be read any number of times."""
+    """The unpacked bytes of a text file in blocks, read any number of times."""
 
     def __init__(
         self, path: str, name: str | None = None, progress: Progress | None = None, encoding: str | None = None
@@ -137,7 +131,7 @@ class TextFile(UnchangingFile):
                 raise DataError(f"{self.name} is {said}.")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "progress": None}  # a copy in another process tells nobody how far it is
+        return {**vars(self), "progress": None}  # a copy in another process reports no progress
 
     def blocks(self, *, quiet: bool = False) -> Iterator[bytes]:
         """All bytes without the byte-order mark; calls `progress(done, total)` in bytes of the file itself."""
@@ -152,7 +146,6 @@ class TextFile(UnchangingFile):
                 yield data
 
     def first(self, count: int) -> bytes:
-        """The first bytes of the text, unpacked and as UTF-8."""
         held = bytearray()
         for block in self.blocks(quiet=True):
             held += block
@@ -185,7 +178,6 @@ class TextFile(UnchangingFile):
         return (f"{self.name} is not UTF-8: read as cp1252 (Western European); {other} reads it otherwise",)
 
     def whole(self) -> bytes:
-        """All bytes of a file that is one document."""
         held = bytearray()
         for block in self.blocks():
             held += block
@@ -195,7 +187,6 @@ class TextFile(UnchangingFile):
 
 
 def too_long(what: str) -> DataError:
-    """The error of a row, a line or a document longer than `LONGEST`."""
     return DataError(f"{what} is longer than {LONGEST >> 20} MB, which no row, line or document may be. Cut it up.")
 
 
@@ -208,7 +199,6 @@ def _plain_blocks(raw: Any, name: str) -> Iterator[bytes]:
 
 
 def unpacked_blocks(raw: IO[bytes], name: str) -> Iterator[bytes]:
-    """The blocks that a gzipped file unpacks to."""
     try:
         with gzip.GzipFile(fileobj=raw) as packed:
             while block := packed.read(BLOCK):
@@ -220,7 +210,6 @@ def unpacked_blocks(raw: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def as_utf8_blocks(blocks: Iterator[bytes], encoding: str, name: str) -> Iterator[bytes]:
-    """Blocks of text in some encoding as UTF-8."""
     decoder, done = codecs.getincrementaldecoder(encoding)(), 0
     try:
         for block in blocks:
@@ -248,7 +237,7 @@ def recoded(raw: bytes) -> tuple[bytes, bool]:
 
 
 def as_utf8(raw: bytes) -> tuple[bytes, bool]:
-    """The same of a whole document, which may begin with a byte-order mark; it comes without."""
+    """A document as UTF-8 without its byte-order mark, and whether it had to be read as Latin-1."""
     text, latin = recoded(raw)
     return text if latin else text.removeprefix(BOM), latin
 
@@ -262,7 +251,7 @@ def is_passing(path: str) -> bool:
 
 
 class Spool(NamedTuple):
-    """A temporary copy: its path, and the descriptor that keeps it ours until it is removed."""
+    """A temporary copy: its path, and the open descriptor that marks it as in use."""
 
     path: str
     handle: int
@@ -274,12 +263,11 @@ class Spool(NamedTuple):
             os.close(self.handle)
 
     def remove_with(self, owner: object) -> Callable[[], object]:
-        """Delete the copy when its owner is gone, at the latest when Python ends; or when what comes back is called."""
+        """Delete the copy with its owner, at the latest when Python ends; or when the returned function is called."""
         return weakref.finalize(owner, self.remove)
 
 
 def spooled(path: str) -> Spool:
-    """What can be read only once copied to a temporary file."""
     if path != "-":
         with open(path, "rb") as passing:
             return spool(_plain_blocks(passing, path), path)
@@ -288,17 +276,8 @@ def spooled(path: str) -> Spool:
     return spool(_plain_blocks(sys.stdin.buffer, "standard input"), "standard input")
 
 
-def _write(handle: int, block: bytes, folder: str) -> None:
-    """Write all of a block; where there is no room, the error says in which folder."""
-    try:
-        while block:
-            block = block[os.write(handle, block) :]
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, folder) from None
-
-
 def spool(blocks: Iterator[bytes], name: str) -> Spool:
-    """Blocks of bytes in a temporary file; refused where they would fill more than half of the free room."""
+    """Write blocks to a temporary file; an error if they would fill more than half of the free space."""
     import tempfile
 
     folder, done = tempfile.gettempdir(), 0
@@ -313,7 +292,11 @@ def spool(blocks: Iterator[bytes], name: str) -> Spool:
                     f"{name} holds more than {room / 1e9:,.1f} GB, half of what is free in {folder}, where it is kept "
                     "while it is read. Name a file or folder that need not be unpacked, or set TMPDIR to a larger one."
                 )
-            _write(handle, block, folder)
+            try:
+                while block:
+                    block = block[os.write(handle, block) :]
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, folder) from None
     except BaseException:
         copy.remove()
         raise

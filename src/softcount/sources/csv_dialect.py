@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,18 +22,17 @@ _many_ends = re.compile(rb"[\r\n]{5,}")
 
 
 def shorten_blank_lines(data: bytes) -> bytes:
-    """Collapse runs of blank lines to one: ten times as fast as finding the end of each line."""
+    """Replace runs of blank lines by one: ten times as fast as finding the end of each line."""
     return _many_ends.sub(b"\n\n", data)
 
 
 def not_text() -> str:
-    """What a NUL byte means."""
     utf16 = remedies.setting("encoding", "utf-16")
     return f"this is not plain text, or it is damaged. If it was saved as UTF-16: {utf16}"
 
 
 class RowBytes(NamedTuple):
-    """Whole rows: the number of the first, how many, and their bytes, each ended by a newline."""
+    """Whole rows: the number of the first, their number, and their bytes, each ended by a newline."""
 
     start: int
     n_rows: int
@@ -46,8 +44,8 @@ def runs(
 ) -> Iterator[RowBytes]:
     """All rows, whatever the blocks, in runs that end with their row number `rows` or the one that makes `most` bytes.
 
-    A row ends with a newline, a carriage return, or both; blank lines are skipped. Where `compiled` says so, a kernel
-    looks for them, ten times as fast.
+    A row ends with a newline, a carriage return, or both; blank lines are skipped. If `compiled`, a kernel finds them,
+    ten times as fast.
     """
     held: list[memoryview] = []
     start = count = size = 0
@@ -102,7 +100,13 @@ def _whole_rows(
                 raise _too_long(row + before + 1)
         tail = data[int(ends[-1]) :] if len(ends) else data
         if len(ends):
-            kept = without_blank_lines(_with_newlines(data, ends), ends)
+            if b"\r" in data:  # rows that a carriage return ends are ended by a newline instead
+                letters = np.frombuffer(data, dtype=np.uint8)
+                if not (letters[ends - 1] == NEWLINE).all():
+                    changed = letters.copy()
+                    changed[ends - 1] = NEWLINE
+                    data = changed.tobytes()
+            kept = without_blank_lines(data, ends)
             row += len(kept[1])
             yield kept
     if tail:
@@ -116,7 +120,6 @@ def _whole_rows(
 
 
 def with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Each block, and whether it is the last."""
     before = None
     for block in blocks:
         if before is not None:
@@ -134,13 +137,13 @@ def _too_long(row: int) -> DataError:
 
 
 def rows_before(data: bytes, at: int, delimiter: str) -> int:
-    """How many rows, blank lines apart, end before a place."""
+    """The number of rows, without blank lines, that end before a place."""
     ends, _ = row_ends(data[:at], delimiter)
     return len(without_blank_lines(data, ends)[1]) if len(ends) else 0
 
 
 def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.ndarray, bool]:
-    """Just past the end of every row, line ends inside quotes not counting; and whether a quote stays open."""
+    """The places after the end of every row, line ends inside quotes excluded; and whether a quote stays open."""
     letters = np.frombuffer(data, dtype=np.uint8)
     if compiled:
         from softcount.kernels.csv_cells import mark_rows
@@ -160,16 +163,6 @@ def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.nd
     borders = _quoted(letters, ord(delimiter))
     inside = np.searchsorted(borders, ends) % 2 == 1
     return ends[~inside] + 1, len(borders) % 2 == 1
-
-
-def _with_newlines(data: bytes, ends: np.ndarray) -> bytes:
-    """The same rows, those that a carriage return ends ended by a newline instead."""
-    letters = np.frombuffer(data, dtype=np.uint8)
-    if b"\r" not in data or (letters[ends - 1] == NEWLINE).all():
-        return data
-    changed = letters.copy()
-    changed[ends - 1] = NEWLINE
-    return changed.tobytes()
 
 
 def _quoted(letters: np.ndarray, delimiter: int) -> np.ndarray:
@@ -196,7 +189,6 @@ def _quoted(letters: np.ndarray, delimiter: int) -> np.ndarray:
 
 
 def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarray]:
-    """Rows without those that hold nothing at all."""
     lengths = np.diff(ends, prepend=0)
     if lengths.min() > 2:
         return data, ends
@@ -210,7 +202,7 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
 
 
 def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = False) -> set[int] | None:
-    """Which columns hold a number with leading zeros such as 007; None where quotes make that hard to tell."""
+    """The columns that hold a number with leading zeros such as 007; None if quotes make that hard to decide."""
     if compiled:
         from softcount.kernels import csv_cells
 
@@ -228,8 +220,13 @@ def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = 
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
     if b'"' in data:
         return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
-    found = _padded(letters, ord(delimiter))
-    return {column for column in _columns_at(letters, found, ord(delimiter)) if column < width} if len(found) else set()
+    places = _padded(letters, ord(delimiter))
+    if not len(places):
+        return set()
+    ends, delimiters = np.flatnonzero(letters == NEWLINE), np.flatnonzero(letters == ord(delimiter))
+    begins = ends[np.searchsorted(ends, places, side="right") - 1]
+    columns = np.searchsorted(delimiters, places, side="right") - np.searchsorted(delimiters, begins)
+    return {column for column in columns.tolist() if column < width}
 
 
 SLICE = 1 << 17
@@ -237,68 +234,46 @@ SLICE = 1 << 17
 
 
 def _padded(letters: np.ndarray, delimiter: int) -> np.ndarray:
-    """Where a cell begins with 0 and another digit, a sign before them or not: the place before the cell."""
-    found = [_padded_slice(letters[at : at + SLICE + 3], delimiter) + at for at in range(0, len(letters), SLICE)]
+    """The places before the cells that begin with 0 and another digit, with or without a sign."""
+    found = []
+    for at in range(0, len(letters), SLICE):
+        part = letters[at : at + SLICE + 3]
+        # Comparing whole arrays of bytes and looking for the few hits last is four times as fast as visiting zeros.
+        begins = (part == delimiter) | (part == NEWLINE) | (part == ord(" "))
+        zero = (part[:-1] == ord("0")) & (part[1:] - np.uint8(ord("0")) < 10)
+        signed = begins[:-2] & ((part[1:-1] == ord("-")) | (part[1:-1] == ord("+")))
+        signed[:-1] &= zero[2:]
+        signed[-1:] = False
+        signed |= begins[:-2] & zero[1:]
+        found.append(np.flatnonzero(signed) + at)
     return np.concatenate(found)
 
 
-def _padded_slice(letters: np.ndarray, delimiter: int) -> np.ndarray:
-    # Comparing whole arrays of bytes and looking for the few hits last is four times as fast as visiting zeros.
-    begins = (letters == delimiter) | (letters == NEWLINE) | (letters == ord(" "))
-    zero = (letters[:-1] == ord("0")) & (letters[1:] - np.uint8(ord("0")) < 10)
-    signed = begins[:-2] & ((letters[1:-1] == ord("-")) | (letters[1:-1] == ord("+")))
-    signed[:-1] &= zero[2:]
-    signed[-1:] = False
-    signed |= begins[:-2] & zero[1:]
-    return np.flatnonzero(signed)
-
-
-def _columns_at(letters: np.ndarray, places: np.ndarray, delimiter: int) -> set[int]:
-    """The columns that begin just after these places, or after the blanks there."""
-    ends = np.flatnonzero(letters == NEWLINE)
-    delimiters = np.flatnonzero(letters == delimiter)
-    begins = ends[np.searchsorted(ends, places, side="right") - 1]
-    columns = np.searchsorted(delimiters, places, side="right") - np.searchsorted(delimiters, begins)
-    return set(columns.tolist())
-
-
-# Whether the first line of a text table names its columns or is a row, by what stands below it.
+# -- whether the first line names the columns or is a row
 
 ROWS = 5
-"""Rows that must stand below the first line for anything to be told from them."""
-
+"""Rows below the first line that are needed for a decision."""
 YEARS = range(1_000, 3_000)
 
 
 class FirstLine(NamedTuple):
-    """The cells of the first line, and the rows below it that are looked at."""
+    """The cells of the first line, and the rows below it that it is compared with."""
 
     cells: Sequence[str]
     below: Sequence[Sequence[str]]
 
 
-def looks_like_data(first: FirstLine) -> bool:
-    """Whether the first line is a row: some cell is like the cells below it, and none is unlike them.
+def looks_like_data(first: FirstLine) -> bool | None:
+    """True if some cell is like the cells below it and none is unlike them, False the other way round, else None.
 
     >>> looks_like_data(FirstLine(["39", "Private"], [["50", "Private"], ["38", "State"]] * 5))
     True
     """
-    alike = _alike(first)
-    return True in alike and False not in alike
-
-
-def looks_like_names(first: FirstLine) -> bool:
-    """Whether the first line names the columns: some cell is unlike the cells below it, and none is like them."""
-    alike = _alike(first)
-    return False in alike and True not in alike
-
-
-def _alike(first: FirstLine) -> list[bool | None]:
-    """Of every cell whether it is like those below it; None where that cannot be told."""
     rows = [row for row in first.below if len(row) == len(first.cells)]
     if len(rows) < ROWS or len(rows) < len(first.below) or _are_steps(first.cells):
-        return []
-    return [_is_alike(cell, column) for cell, column in zip(first.cells, zip(*rows, strict=True), strict=True)]
+        return None
+    alike = {_is_alike(cell, column) for cell, column in zip(first.cells, zip(*rows, strict=True), strict=True)}
+    return (True in alike) if (True in alike) != (False in alike) else None
 
 
 def _is_alike(cell: str, column: Sequence[str]) -> bool | None:
@@ -307,13 +282,13 @@ def _is_alike(cell: str, column: Sequence[str]) -> bool | None:
         return None
     if all(map(is_number, known)):
         return True if number_of(cell) is not None else None if cell in ("?", "NA") else False
-    # A level stands in many rows; what comes but once says nothing.
+    # A category stands in many rows; a value that occurs once is no evidence.
     different = set(known)
     return True if cell in different and 2 * len(different) <= len(known) else None
 
 
 def _are_steps(cells: Sequence[str]) -> bool:
-    """Whether the cells that are numbers count up as names do: years, or the places 0, 1, 2, ..."""
+    """Whether the cells that are numbers count up as names may: years, or 0, 1, 2, ..."""
     numbers = [number_of(cell) for cell in cells]
     found = [number for number in numbers if isinstance(number, int)]
     if len(found) < 2 or len(found) < sum(number is not None for number in numbers):
@@ -322,7 +297,7 @@ def _are_steps(cells: Sequence[str]) -> bool:
     return up and (found[0] in (0, 1) or all(number in YEARS for number in found))
 
 
-# How a text table is written: what parts its cells, and what its columns are called.
+# -- the delimiter and the names of columns
 
 DELIMITERS = (",", "\t", ";", "|")
 LINES = 50
@@ -332,14 +307,11 @@ HEAD = 1 << 20
 UNNAMED = "Unnamed: 0"
 ORANGE_TYPES = {"d", "c", "s", "t", "discrete", "continuous", "string", "time"}
 ORANGE_ROLES = {"", "class", "meta", "ignore", "i", "m"}
-"""What stands in the second and third line of Orange's tables."""
+"""Words in the second and third line of Orange's tables."""
 
 
 class Dialect(NamedTuple):
-    """The delimiter, the column names, and how many bytes of the file the header takes.
-
-    `trailing`: every row ends with a delimiter, after which nothing may stand. `notes` are for the file's owner.
-    """
+    """The delimiter, the column names, and the bytes of the header; `trailing`: every row ends with a delimiter."""
 
     delimiter: str
     names: list[str]
@@ -353,7 +325,7 @@ class Dialect(NamedTuple):
 
 
 def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect | None:
-    """What the first bytes of a file, or the whole of it, say of how it is written; None where they are too few."""
+    """Detect the dialect from the first bytes of a file, or the whole of it; None if they are too few."""
     if len(head) < HEAD and not whole:
         return None
     if whole and not head.strip():
@@ -390,7 +362,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
 
 
 def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list[str]]:
-    """The first rows from a place on, blank lines and a last one that may be cut left out."""
+    """The first rows from a place on, without blank lines and without a last one that may be cut."""
     for _ in range(LINES):
         cells, at = record_at(text, at, delimiter.encode())
         if at < 0 or (at >= len(text) and not whole):
@@ -400,7 +372,6 @@ def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list
 
 
 def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> Dialect:
-    """The dialect by the first line and the rows below it, and by what is said of them."""
     header = _is_header(first, form)
     rows = first.below if header else [first.cells, *first.below]
     given = list(form.names) if form.names else list(first.cells) if header else []
@@ -425,17 +396,18 @@ def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> D
 
 
 def _is_header(first: FirstLine, form: FileFormat) -> bool:
-    """Whether the first line names the columns; refused where it does not look like that and nobody says so."""
+    """Whether the first line names the columns; an error if it looks like data and `form` does not decide."""
     if form.names and tuple(first.cells) == form.names:
         return True
     if form.header is not None:
         return form.header
-    if form.names and looks_like_names(first):
+    data = looks_like_data(first)
+    if form.names and data is False:
         raise DataError(
             f"names are given, but the first line looks like names too ({_shown(first.cells)}). "
             f"Leave it out: {remedies.header(True)}, or take it for a row: {remedies.header(False)}."
         )
-    if not form.names and looks_like_data(first):
+    if not form.names and data:
         raise _looks_like_data(first.cells)
     return not form.names
 
@@ -450,38 +422,30 @@ def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
 
 
 def best_delimiter(text: bytes) -> str | None:
-    """The delimiter under which the first lines agree best in how many cells they have, and have the most.
+    """The delimiter under which the first lines agree best in their number of cells, and have the most.
 
-    None where none of them parts the first line.
+    None if none of them occurs in the first line.
     """
     text = shorten_blank_lines(text) if b"\n" * 64 in text or b"\r\n" * 64 in text else text
-    scored = [(_agreement(text, delimiter), -place, delimiter) for place, delimiter in enumerate(DELIMITERS)]
-    best, _, delimiter = max(scored)
-    return delimiter if best > (0.0, 0) else None
-
-
-def _agreement(text: bytes, delimiter: str) -> tuple[float, int]:
-    widths: list[int] = []
-    at = 0
-    while 0 <= at < len(text) and len(widths) <= LINES:
-        cells, at = record_at(text, at, delimiter.encode())
-        if cells != [b""] and (at >= 0 or not widths):  # the last line may be cut
-            widths.append(len(cells))
-    if not widths or widths[0] < 2:
-        return 0.0, 0
-    return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+    best, found = (0.0, 0), None
+    for delimiter in DELIMITERS:
+        widths: list[int] = []
+        at = 0
+        while 0 <= at < len(text) and len(widths) <= LINES:
+            cells, at = record_at(text, at, delimiter.encode())
+            if cells != [b""] and (at >= 0 or not widths):  # the last line may be cut
+                widths.append(len(cells))
+        if widths and widths[0] > 1:
+            agreement = sum(width == widths[0] for width in widths) / len(widths), widths[0]
+            best, found = (agreement, delimiter) if agreement > best else (best, found)
+    return found
 
 
 _line_end = re.compile(b"\r\n|\r|\n")
 
 
-@cache
-def _breaks(delimiter: bytes) -> re.Pattern[bytes]:
-    return re.compile(b"[\r\n" + re.escape(delimiter) + b"]")
-
-
 def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]:
-    r"""The cells of the row that begins at a place, and where the next begins; -1 where the data end before the row.
+    r"""The cells of the row that begins at a place, and where the next begins; -1 if the data end before the row.
 
     >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
     ([b'a', b'b"c\n', b'd"e'], 15)
@@ -490,7 +454,7 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
     line_end = _line_end.search(data, at)
     if line_end is not None and data.find(b'"', at, line_end.start()) < 0:
         return data[at : line_end.start()].split(delimiter), line_end.end()
-    breaks = _breaks(delimiter)
+    breaks = re.compile(b"[\r\n" + re.escape(delimiter) + b"]")
     while True:
         quoted = b""
         if data.startswith(b'"', at):
@@ -509,7 +473,7 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
 
 
 def column_names(cells: Sequence[str], *, sure: bool = False) -> tuple[list[str], tuple[str, ...]]:
-    """Names from a header, and notes on them; what looks like data is refused unless one is `sure`."""
+    """Names from a header, and notes on them; cells that look like data raise an error unless one is `sure`."""
     if not sure and all(number_of(cell) is not None for cell in cells):
         raise _looks_like_data(cells)
     counts = [name for name, count in Counter(filter(None, cells)).items() if count > 1]
@@ -520,7 +484,7 @@ def column_names(cells: Sequence[str], *, sure: bool = False) -> tuple[list[str]
 
 
 def name_columns(cells: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Names of columns from the cells of a header, and a note on those that have none; repeated names are refused.
+    """Names of columns from the cells of a header, and a note on those that have none; repeats raise an error.
 
     A first column without a name holds the names of rows, as pandas and R write them.
 
@@ -551,7 +515,7 @@ def _shown(cells: Sequence[str]) -> str:
 
 
 def is_blank_separated(text: bytes) -> bool:
-    """Whether lines that no delimiter parts are rows of cells with blanks between, numbers among them.
+    """Whether lines without a delimiter are rows of cells with blanks between, numbers among them.
 
     >>> is_blank_separated(b"x y\\n" + b"1.5  a\\n" * 6), is_blank_separated(b"what a day\\n" * 9)
     (True, False)

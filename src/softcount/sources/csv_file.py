@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,69 +49,37 @@ from softcount.sources.source import (
 _quoted = re.compile(rb'"(?:[^"]|"")*"(?=\s|$)|\S+')
 
 
-def without_first_lines(blocks: Iterable[bytes], count: int) -> Iterator[bytes]:
-    r"""The same without the first lines, however they end.
+def clean_lines(blocks: Iterable[bytes], skip: int = 0, comment: bytes = b"", blanks: bool = False) -> Iterator[bytes]:
+    r"""Blocks without the first lines and without comments; with `blanks`, one tab in place of blanks between cells.
 
-    >>> b"".join(without_first_lines([b"title\r", b"\n\na,b\n", b"1,2\n"], 2))
+    >>> b"".join(clean_lines([b"title\r", b"\n\na,b\n", b" # 1\n1,2\n"], skip=2, comment=b"#"))
     b'a,b\n1,2\n'
-    """
-    lines = _split_lines(blocks) if count else ()
-    for _, _line in zip(range(count), lines, strict=False):
-        pass
-    return iter(lines if count else blocks)
-
-
-def without_comments(blocks: Iterable[bytes], comment: bytes) -> Iterator[bytes]:
-    r"""The same without the lines that begin with a comment's sign, blanks before it or not.
-
-    >>> b"".join(without_comments([b"# by hand\na,b\n #", b" 1\n1,2\n"], b"#"))
-    b'a,b\n1,2\n'
-    """
-    if not comment:
-        return iter(blocks)
-    return _mapped(blocks, lambda line: b"" if line.lstrip().startswith(comment) else line)
-
-
-def with_single_tabs(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    r"""The same with a tab between cells in place of blanks and tabs, which stay inside quotes only.
-
-    >>> b"".join(with_single_tabs([b'  x  y\n1 "a b"\n']))
+    >>> b"".join(clean_lines([b'  x  y\n1 "a b"\n'], blanks=True))
     b'x\ty\n1\t"a b"\n'
     """
-    return _mapped(blocks, lambda line: b"\t".join(_quoted.findall(line) if b'"' in line else line.split()) + b"\n")
-
-
-def _mapped(blocks: Iterable[bytes], change: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    for lines in _line_blocks(blocks):
-        yield b"".join(map(change, lines))
-
-
-def _split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    for lines in _line_blocks(blocks):
-        yield from lines
-
-
-def _line_blocks(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The whole lines of each block, with what ended them; a line that goes on waits for its end."""
     tail = b""
-    for block in blocks:
+    for block, last in with_last(blocks):
         data = tail + block
-        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1  # after a last return a newline may follow
-        tail = data[cut:]
-        if cut:
-            yield data[:cut].splitlines(keepends=True)
-    if tail:
-        yield tail.splitlines(keepends=True)
+        # A newline may follow a return that ends the block.
+        cut = len(data) if last else max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
+        tail, lines = data[cut:], data[:cut].splitlines(keepends=True)
+        lines, skip = lines[skip:], max(0, skip - len(lines))
+        if comment:
+            lines = [line for line in lines if not line.lstrip().startswith(comment)]
+        if blanks:
+            lines = [b"\t".join(_quoted.findall(line) if b'"' in line else line.split()) + b"\n" for line in lines]
+        if lines:
+            yield b"".join(lines)
 
 
-# Rows of a text table read by a kernel of ours where they are plain: what Arrow would give, at twice its speed.
+# -- plain rows read by a compiled kernel: the same columns as from Arrow, at twice its speed
 
 LONGEST_WORD = 7
-"""Bytes of a word for missing that the kernel compares at once."""
+"""Bytes of the longest missing word that the kernel compares."""
 
 
 class PlainRows(NamedTuple):
-    """Rows as bytes, the columns they have, and what stands between their cells."""
+    """Rows as bytes, their columns and their delimiter."""
 
     run: RowBytes
     keys: Sequence[Key]
@@ -119,10 +87,12 @@ class PlainRows(NamedTuple):
 
 
 def plain_columns(rows: PlainRows, wanted: Mapping[Key, Wanted], missing: Sequence[str]) -> dict[Key, Any] | None:
-    """The wanted columns as Arrow arrays: numbers, or levels as they are met; None where some cell is not plain."""
+    """The wanted columns as Arrow arrays: numbers, or levels as they are met; None if some cell is not plain."""
     from softcount.kernels import csv_cells
 
-    if any(want.text for want in wanted.values()) or not all(map(_is_plain, missing)):
+    if any(want.text for want in wanted.values()):
+        return None
+    if any(len(x.encode()) > LONGEST_WORD or x[:1].isdigit() or x.startswith(("+", "-", ".")) for x in missing):
         return None
     data, n_rows = rows.run.data, rows.run.n_rows
     numbers, coded = (
@@ -132,12 +102,22 @@ def plain_columns(rows: PlainRows, wanted: Mapping[Key, Wanted], missing: Sequen
     tables = np.zeros((len(coded), csv_cells.CELLS, 2), dtype=np.uint64)
     levels = np.empty((len(coded), csv_cells.MOST_LEVELS, 2), dtype=np.int64)
     met = np.zeros(len(coded), dtype=np.int64)
-    kinds = np.array([_kind(wanted.get(key)) for key in rows.keys], dtype=np.int64)
+    of_numbers = {True: csv_cells.PADDED, False: csv_cells.NUMBER}
+    kinds = np.array(
+        [
+            csv_cells.SKIP if want is None else of_numbers[want.padded] if want.numeric else csv_cells.LEVEL
+            for want in map(wanted.get, rows.keys)
+        ],
+        dtype=np.int64,
+    )
     words = np.array([int.from_bytes(word.encode(), "little") for word in missing], dtype=np.uint64)
     letters, room = np.frombuffer(data + bytes(8), dtype=np.uint8), (reals, codes, tables, levels, met)
     if not csv_cells.read_cells(letters, n_rows, ord(rows.delimiter), kinds, words, room):
         return None
-    columns: dict[Key, Any] = {key: _numbers(line) for key, line in zip(numbers, reals, strict=True)}
+    columns: dict[Key, Any] = {}
+    for key, line in zip(numbers, reals, strict=True):
+        buffers = [_validity(~np.isnan(line)), pa.py_buffer(line)]
+        columns[key] = pa.Array.from_buffers(pa.float64(), n_rows, buffers)
     for place, key in enumerate(coded):
         spans = levels[place, : met[place]] - [letters.ctypes.data, 0]
         texts = [data[begun : begun + size] for begun, size in spans.tolist()]
@@ -148,27 +128,7 @@ def plain_columns(rows: PlainRows, wanted: Mapping[Key, Wanted], missing: Sequen
     return {key: columns[key] for key in wanted}
 
 
-def _is_plain(word: str) -> bool:
-    """Whether a word for missing is short enough to be compared, and no number."""
-    return len(word.encode()) <= LONGEST_WORD and not (word[:1].isdigit() or word.startswith(("+", "-", ".")))
-
-
-def _kind(want: Wanted | None) -> int:
-    from softcount.kernels import csv_cells
-
-    if want is None:
-        return csv_cells.SKIP
-    if not want.numeric:
-        return csv_cells.LEVEL
-    return csv_cells.PADDED if want.padded else csv_cells.NUMBER
-
-
-def _numbers(values: np.ndarray) -> Any:
-    return pa.Array.from_buffers(pa.float64(), len(values), [_validity(~np.isnan(values)), pa.py_buffer(values)])
-
-
 def _levels(codes: np.ndarray, texts: list[str], missing: Sequence[str]) -> Any:
-    """A dictionary array; levels that mean missing are null."""
     there = np.array([text not in missing for text in texts], dtype=bool)
     places = (np.cumsum(there) - there).astype(np.int32)[codes]
     kept = [text for text in texts if text not in missing]
@@ -180,26 +140,24 @@ def _validity(known: np.ndarray) -> Any:
     return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
 
 
-# CSV and TSV files: cut into chunks of rows as bytes, parsed by Arrow in whichever thread asks.
+# -- CSV and TSV files: chunks of rows as bytes, parsed by Arrow in any thread
 
 LOOK_BYTES = 48 << 20
-"""Bytes of rows that are looked at at most, so that very long rows do not fill the memory."""
-
+"""Bytes of rows that decide the kinds, so that very long rows do not fill the memory."""
 CHUNK_BYTES = 64 << 20
 """Bytes of rows after which a chunk ends, however few they are."""
-
 LOOK_RUN = 4_096
 FEW_LINES = 10
-"""Rows within which an uneven one may be because the file begins with a title."""
+"""Rows within which an uneven one may mean that the file begins with a title."""
 
 ANY = Wanted(numeric=False)
 
 _UNEVEN = re.compile(r"^CSV parse error: Row #(\d+): Expected \d+ columns, got (\d+)")
-"""What Arrow says of a row with too few or too many cells."""
+"""Arrow's message on a row with too few or too many cells."""
 
 
 class CsvSource(Source):
-    """A text table in a file. Types are ours to decide: Arrow parses only what it was told each column is."""
+    """A text table in a file. Arrow parses each column as the type it is given, and infers none."""
 
     text_file = True
 
@@ -211,9 +169,10 @@ class CsvSource(Source):
         self.keys, self.delimiter = list(self.dialect.names), self.dialect.delimiter
         self._nothing = " ".join(["", *self.keys]) if self.dialect.trailing else None  # longer than any name
         otherwise = remedies.either("delimiter", "--delimiter")
-        said = (f"cells are parted by blanks ({otherwise} says otherwise)",) if self._blanks != asked else ()
-        self.notes = (*said, *self.dialect.notes)
+        blanks = (f"cells are separated by blanks (set {otherwise} to change this)",) if self._blanks != asked else ()
+        self.notes = (*blanks, *self.dialect.notes)
         self._long = False
+        self._look_run = min(LOOK_RUN, chunk_rows_for(0, columns=len(self.keys)))
         total, size = self._count_ahead()
         if not total:
             raise DataError(f"{file.name} has column names but no rows.")
@@ -222,17 +181,17 @@ class CsvSource(Source):
         self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES, len(self.keys))
 
     def quietly(self) -> CsvSource:
-        """The same file for somebody else, who tells no progress."""
+        """A copy of this source without progress."""
         found = copy(self)
         found.file = copy(self.file)
         found.file.progress = None
         return found
 
     def _blocks(self, quiet: bool = False) -> Iterator[bytes]:
-        """The bytes of the file without the lines that are no rows."""
-        blocks = without_first_lines(self.file.blocks(quiet=quiet), self.form.skip_lines)
-        blocks = without_comments(blocks, self.form.comment.encode())
-        return with_single_tabs(blocks) if self._blanks else blocks
+        blocks, form = self.file.blocks(quiet=quiet), self.form
+        if not (form.skip_lines or form.comment or self._blanks):
+            return blocks
+        return clean_lines(blocks, form.skip_lines, form.comment.encode(), self._blanks)
 
     def _dialect(self) -> Dialect:
         head, blank = bytearray(), 0
@@ -242,7 +201,8 @@ class CsvSource(Source):
             if blank > LONGEST:
                 raise DataError(f"{self.file.name} begins with more than {LONGEST >> 20} MB of blank lines.")
             if len(head) >= HEAD or last:
-                if self._seems_blank_separated(bytes(head)):
+                undecided = not self._blanks and self.form.delimiter is None
+                if undecided and best_delimiter(bytes(head[:HEAD])) is None and is_blank_separated(bytes(head)):
                     self._blanks = True
                     return self._dialect()
                 form = replace(self.form, delimiter="\t") if self._blanks else self.form
@@ -251,49 +211,39 @@ class CsvSource(Source):
                     return found._replace(skip=found.skip + blank)
         raise DataError(f"{self.file.name} is empty. A table needs a line of column names and at least one row.")
 
-    def _seems_blank_separated(self, head: bytes) -> bool:
-        if self._blanks or self.form.delimiter is not None or best_delimiter(head[:HEAD]) is not None:
-            return False
-        return is_blank_separated(head)
-
     def _count_ahead(self) -> tuple[int, int]:
-        """How many rows and bytes there are, counting no further than the size of chunks depends on it."""
+        """The number of rows and bytes, as far as the size of chunks depends on it."""
         total = size = broken = 0
         noted = False
         for run in self._runs(self._look_run, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
             returns = run.data.count(b"\r")
             broken += (run.data.count(b"\n") + (returns - run.data.count(b"\r\n") if returns else 0)) - run.n_rows
-            if broken and not noted:
-                noted, self.notes = True, (*self.notes, *_note_of_breaks(run, broken))
+            if broken and not noted:  # allowed, but it is also what a stray quote looks like
+                noted, breaks = True, "1 line break" if broken == 1 else f"{broken:,} line breaks"
+                where = f"rows {run.start + 1:,} to {run.start + run.n_rows:,}"
+                self.notes = (*self.notes, f"{breaks} inside quoted cells ({where}) kept as part of the cell")
             if total > FEW_ROWS:
                 break
         return total, size
 
-    def _first_runs(self) -> Iterator[RowBytes]:
-        rows, size, most = 0, 0, min(LOOK_ROWS, look_rows_for(len(self.keys)))
-        for run in self._runs(self._look_run, quiet=True):
-            yield run
-            rows, size = rows + run.n_rows, size + len(run.data)
-            if size >= LOOK_BYTES or rows >= most:
-                return
-
-    @property
-    def _look_run(self) -> int:
-        return min(LOOK_RUN, chunk_rows_for(0, columns=len(self.keys)))
-
     def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
-        blocks = _after(self._blocks(quiet), self.dialect.skip)
+        blocks = _skip_bytes(self._blocks(quiet), self.dialect.skip)
         return runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES, lambda: self._compiled)
 
     @property
     def _compiled(self) -> bool:
-        """Only where Numba is awake (the engine wakes it for long tables): waking it takes 1.2 s and 100 MB."""
+        """Only if Numba is loaded (the engine loads it for long tables): that takes 1.2 s and 100 MB."""
         return self._long and "numba" in sys.modules
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        wanted = dict.fromkeys(keys, ANY)
-        parts = [self._parse(run, wanted, as_read=True) for run in self._first_runs()]
+        wanted, parts = dict.fromkeys(keys, ANY), []
+        rows, size, most = 0, 0, min(LOOK_ROWS, look_rows_for(len(self.keys)))
+        for run in self._runs(self._look_run, quiet=True):
+            parts.append(self._parse(run, wanted, as_read=True))
+            rows, size = rows + run.n_rows, size + len(run.data)
+            if size >= LOOK_BYTES or rows >= most:
+                break
         return {key: pa.chunked_array([chunk for part in parts for chunk in part[key].chunks]) for key in keys}
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
@@ -304,15 +254,17 @@ class CsvSource(Source):
         self.n_rows = total
 
     def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
-        """The wanted columns of a run: parsed at once where its numbers are plain, else as text for us to judge."""
+        """The wanted columns of a run: as numbers if they are plain, else as text for the caller to parse."""
         if self._compiled and self._nothing is None:
             found = plain_columns(PlainRows(run, self.keys, self.dialect.delimiter), wanted, self.missing)
             if found is not None:
                 return found
         strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
         as_text = {key: want if want.text else ANY for key, want in wanted.items()}
-        if strict and self._is_padded(run, strict):
-            return self._parse(run, as_text)
+        if strict:
+            padded = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._compiled)
+            if padded is None or any(self.keys[place] in strict for place in padded):
+                return self._parse(run, as_text)
         try:
             columns = self._parse(run, wanted)
         except pa.ArrowInvalid:
@@ -321,14 +273,29 @@ class CsvSource(Source):
         finite = all(np.isfinite(filled(flat(column), null=0.0)).all() for column in numeric)
         return columns if finite else self._parse(run, as_text)
 
-    def _is_padded(self, run: RowBytes, strict: list[Key]) -> bool:
-        found = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._compiled)
-        return found is None or any(self.keys[place] in strict for place in found)
-
     def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], as_read: bool = False) -> dict[Key, Any]:
         """The wanted columns of a run; `as_read`: as text in which only empty cells are null."""
+        from pyarrow import csv
+
+        levels = pa.string() if as_read else pa.dictionary(pa.int32(), pa.string())
+        nothing = [] if self._nothing is None else [self._nothing]
+        types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
+        # A byte-order mark is one only where the file begins, which is not here: Arrow takes one off, so it gets two.
+        data = BOM + run.data if run.data.startswith(BOM) else run.data
+        names = [*self.keys, *nothing]
         try:
-            table = self._arrow(run.data, wanted, as_read)
+            table = csv.read_csv(
+                pa.BufferReader(data),
+                read_options=csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False),
+                parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    column_types={key: types[want.numeric, want.text] for key, want in wanted.items()}
+                    | dict.fromkeys(nothing, pa.null()),
+                    include_columns=[*wanted, *nothing],
+                    null_values=[""] if as_read else self.missing,
+                    strings_can_be_null=True,
+                ),
+            )
         except pa.ArrowInvalid as error:
             self._explain(run, str(error))
             raise
@@ -339,34 +306,21 @@ class CsvSource(Source):
             )
         return {key: table.column(key) for key in wanted}
 
-    def _arrow(self, data: bytes, wanted: Mapping[Key, Wanted], as_read: bool) -> Any:
-        from pyarrow import csv
-
-        levels = pa.string() if as_read else pa.dictionary(pa.int32(), pa.string())
-        nothing = [] if self._nothing is None else [self._nothing]
-        types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
-        # A byte-order mark is one only where the file begins, which is not here: Arrow takes one off, so it gets two.
-        whole = BOM + data if data.startswith(BOM) else data
-        return csv.read_csv(
-            pa.BufferReader(whole),
-            read_options=csv.ReadOptions(
-                column_names=[*self.keys, *nothing], block_size=len(whole) + 1, use_threads=False
-            ),
-            parse_options=csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                column_types={key: types[want.numeric, want.text] for key, want in wanted.items()}
-                | dict.fromkeys(nothing, pa.null()),
-                include_columns=[*wanted, *nothing],
-                null_values=[""] if as_read else self.missing,
-                strings_can_be_null=True,
-            ),
-        )
-
     def _explain(self, run: RowBytes, said: str) -> None:
-        """Raise what is wrong with a run in the user's terms; return where it is only a number that is none."""
+        """Raise Arrow's error in the user's terms; return if it is only a cell that is not a number."""
         uneven = _UNEVEN.search(said)
         if uneven:
-            raise self._uneven(run.start + int(uneven[1]), int(uneven[2]))
+            row, expected = run.start + int(uneven[1]), len(self.keys)
+            hint = "Check for a delimiter or quote inside a cell"
+            if expected == 1:
+                hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
+            if row <= FEW_LINES:
+                skip = remedies.either("skip_lines=N", "--skip-lines N")
+                hint += f"; where the file begins with other lines, leave them out: {skip}"
+            raise DataError(
+                f"row {row} of {self.file.name} has {uneven[2]} cells where the {self.dialect.spoken}-separated header "
+                f"has {expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
+            )
         if "UTF8" in said or "utf8" in said.lower():
             row = run.start
             try:
@@ -382,30 +336,8 @@ class CsvSource(Source):
         if "conversion error" not in said:
             raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {said}.")
 
-    def _uneven(self, row: int, cells: int) -> DataError:
-        expected = len(self.keys)
-        hint = "Check for a delimiter or quote inside a cell"
-        if expected == 1:
-            hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
-        if row <= FEW_LINES:
-            skip = remedies.either("skip_lines=N", "--skip-lines N")
-            hint += f"; where the file begins with other lines, leave them out: {skip}"
-        return DataError(
-            f"row {row} of {self.file.name} has {cells} cells where the {self.dialect.spoken}-separated header has "
-            f"{expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
-        )
 
-
-def _note_of_breaks(run: RowBytes, broken: int) -> tuple[str, ...]:
-    """A note where quoted cells run over several lines: that is allowed, and also what a stray quote looks like."""
-    if not broken:
-        return ()
-    breaks = "1 line break" if broken == 1 else f"{broken:,} line breaks"
-    where = f"rows {run.start + 1:,} to {run.start + run.n_rows:,}"
-    return (f"{breaks} inside quoted cells ({where}) kept as part of the cell",)
-
-
-def _after(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
+def _skip_bytes(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
     for block in blocks:
         yield block[skip:]
         skip = max(0, skip - len(block))

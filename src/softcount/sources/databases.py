@@ -6,6 +6,7 @@ import datetime
 import decimal
 import os
 import warnings
+import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib import import_module
@@ -22,16 +23,14 @@ from softcount.sources.csv_dialect import name_columns
 from softcount.sources.frames import ArrowSource, columns_source, text_of
 from softcount.sources.source import Source, refuse_wide
 
-# Databases by their path or address: files of SQLite and DuckDB, Postgres; and the tables they hold.
-
 LONGEST = 300
-"""Characters of what a database says that are repeated: DuckDB names fifty functions that do not match."""
+"""Characters of a database's message that are shown: DuckDB lists fifty functions that do not match."""
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 DUCKDB_AT = 8
-"""Where a file of DuckDB says that it is one."""
+"""Place of the magic bytes in a DuckDB file."""
 MARK = "::"
-"""What stands between a file and a table in it."""
+"""Separates a file from a table in it."""
 
 TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'",
@@ -40,13 +39,11 @@ TABLES = {
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, on one line of bounded length and without a full stop."""
     said = " ".join(str(error).split()).rstrip(".!?") or type(error).__name__
     return said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
 
 
 def kind_of_file(path: str) -> str | None:
-    """The database that a file is one of, by its first bytes; None for any other."""
     begins = first_bytes(path, len(SQLITE))
     if begins == SQLITE:
         return "sqlite"
@@ -54,10 +51,7 @@ def kind_of_file(path: str) -> str | None:
 
 
 def named_table(path: str) -> tuple[str, str, str] | None:
-    """The database, the table of it that a path names, and the query for all its rows; None for any other path.
-
-    Of a file that holds one table that is the table, also where none is named.
-    """
+    """The database, the table that a path names (or the only one), and the query for its rows; None for other paths."""
     if path.startswith(POSTGRES):
         address = address_of(path)
         whole = address.whole if isinstance(address, Address) else address
@@ -85,12 +79,10 @@ def _tables(file: str, kind: str) -> list[str]:
 
 
 def _quoted(name: str) -> str:
-    # A quote inside a name is doubled, as SQL has it.
     return '"' + name.replace('"', '""') + '"'
 
 
 def chosen(file: str, part: str, names: list[str], what: str) -> str:
-    """The table that is meant; refused where there is none of that name, or several and none is named."""
     if part in names:
         return part
     if not part and len(names) == 1:
@@ -105,7 +97,7 @@ def chosen(file: str, part: str, names: list[str], what: str) -> str:
 
 
 def connected(database: str) -> Any:
-    """A connection to a file of SQLite or DuckDB, or to a Postgres database; read only."""
+    """A read-only connection to a file of SQLite or DuckDB, or to a Postgres database."""
     if database.startswith(POSTGRES):
         return _postgres(database.whole if isinstance(database, Address) else database)
     kind = kind_of_file(database) if os.path.isfile(database) else None
@@ -132,7 +124,7 @@ def connected(database: str) -> Any:
 
 
 def _postgres(address: str) -> Any:
-    """By ADBC where it is installed, which hands over Arrow; otherwise by psycopg. All queries see the same rows."""
+    """Connect by ADBC, which returns Arrow, else by psycopg. All queries of the connection see the same rows."""
     for name in ("adbc_driver_postgresql.dbapi", "psycopg", "psycopg2"):
         try:
             driver = import_module(name)
@@ -151,10 +143,9 @@ def _postgres(address: str) -> Any:
     raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')
 
 
-# Rows of a query: from DuckDB, over ADBC, or from any database with a DB-API driver.
+# -- rows of a query: from DuckDB, over ADBC, or from any database with a DB-API driver
 
 ROWS = 16_384
-"""Rows that are fetched at a time."""
 
 REFUSED = "the database refused the query"
 BASES = ("Error", "ArrowException", "SQLAlchemyError")
@@ -206,14 +197,19 @@ def _as_data_error(error: Exception) -> Exception:
 
 
 def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
-    """The rows of a query as Arrow batches, as they come."""
     if _driver(connection) == "duckdb":
         answer = connection.sql(query)
         if answer is None:
             raise DataError(NO_TABLE)
         yield from _plain_batches(duckdb_reader(answer))
         return
-    with _close_after(_cursor(connection)) as cursor:
+    if _driver(connection) in ("psycopg", "psycopg2"):
+        # Without a name a cursor of psycopg fetches all rows at once; outside of a transaction it must be held.
+        held = bool(connection.autocommit)
+        opened = connection.cursor(name="softcount", withhold=held, **_tuple_rows(connection))
+    else:
+        opened = _plain_cursor(connection)
+    with _close_after(opened) as cursor:
         cursor.execute(query)
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
             yield from _plain_batches(cursor.fetch_record_batch())
@@ -232,7 +228,7 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
 
 
 def _plain_batches(reader: Any) -> Iterator[Any]:
-    """The batches of a reader that hold rows, their columns of types that reading knows."""
+    """The batches of a reader that hold rows, their columns cast to supported types."""
     source.refuse_repeated(reader.schema.names)
     batches = iter(reader)
     while True:
@@ -263,13 +259,12 @@ def _plain_column(column: Any) -> Any:
 
 
 def _driver(connection: Any) -> str:
-    """The package that a connection is from."""
     return type(connection).__module__.partition(".")[0].lstrip("_")
 
 
 @contextmanager
 def _close_after(cursor: Any) -> Iterator[Any]:
-    """A cursor that is closed at the end; an error of its query comes before an error of closing it."""
+    """Close a cursor at the end; an error of its query comes before an error of closing it."""
     try:
         yield cursor
     finally:
@@ -335,14 +330,6 @@ def _tuple_rows(connection: Any) -> dict[str, Any]:
     return {}
 
 
-def _cursor(connection: Any) -> Any:
-    """A cursor that fetches as it goes; psycopg's own fetches everything at once unless it has a name."""
-    if _driver(connection) in ("psycopg", "psycopg2"):
-        # Outside of a transaction a cursor with a name lasts only if it is held.
-        return connection.cursor(name="softcount", withhold=bool(connection.autocommit), **_tuple_rows(connection))
-    return _plain_cursor(connection)
-
-
 def _column(name: str, cells: Sequence[Any]) -> Any:
     """Cells as they come from a database: of one type each, and otherwise as text."""
     cells = [_plain(cell) for cell in cells]
@@ -371,7 +358,7 @@ def _plain(cell: Any) -> Any:
     return bytes(cell) if isinstance(cell, memoryview) else cell if isinstance(cell, list | dict) else str(cell)
 
 
-# Tables in what holds several: `data.db::table` of SQLite, DuckDB and Postgres, `book.xlsx::sheet` of Excel.
+# -- one of several tables: `data.db::table` of SQLite, DuckDB and Postgres, `book.xlsx::sheet` of Excel
 
 ZIP = b"PK\x03\x04"
 LARGEST = 256 << 20
@@ -379,7 +366,7 @@ LARGEST = 256 << 20
 
 
 def part_source(path: str) -> Source | None:
-    """The source of a table that a file holds, or of the only one where none is named; None for any other file."""
+    """The source of a table in a database or workbook, or of the only one if none is named; None for other files."""
     asked = named_table(path)
     if asked is not None:
         database, table, query = asked
@@ -389,21 +376,15 @@ def part_source(path: str) -> Source | None:
         file, part = path, ""
     if not os.path.isfile(file):
         return None
-    if first_bytes(file, len(ZIP)) == ZIP and _is_workbook(file):
-        return _workbook(file, part)
+    if first_bytes(file, len(ZIP)) == ZIP:
+        entries: list[str] = []
+        with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(file) as packed:
+            entries = packed.namelist()
+        if "xl/workbook.xml" in entries:
+            return _workbook(file, part)
     if part:
         raise DataError(f"{file} holds one table, of which {part!r} is no part. Leave out {MARK}{part}")
     return None
-
-
-def _is_workbook(file: str) -> bool:
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(file) as packed:
-            return "xl/workbook.xml" in packed.namelist()
-    except (zipfile.BadZipFile, OSError):
-        return False
 
 
 def _workbook(file: str, part: str) -> ArrowSource:
@@ -414,8 +395,6 @@ def _workbook(file: str, part: str) -> ArrowSource:
         raise DataError(
             f"{file} is a spreadsheet, which needs openpyxl: pip install 'softcount[excel]'; or save the sheet as CSV."
         ) from None
-    import zipfile
-
     with zipfile.ZipFile(file) as packed:
         size = max(entry.file_size for entry in packed.infolist() if entry.filename.endswith(".xml"))
     if size > LARGEST:

@@ -62,9 +62,9 @@ class TarMember(NamedTuple):
 
 
 class FolderArchive:
-    """The files in a folder and in the folders below it, hidden ones left out, in the order of their names.
+    """The files in a folder and in the folders below it, without hidden ones, in the order of their names.
 
-    `skipped` are names that cannot be documents, each with why.
+    `skipped` are files that cannot be read as documents, each with the reason.
     """
 
     def __init__(self, folder: str) -> None:
@@ -79,7 +79,7 @@ class FolderArchive:
         self.sizes = [state.size for state in self._states]
 
     def _files(self, folder: str) -> Iterator[tuple[Parts, str, FileState]]:
-        """The files and their states; links to folders are followed last, so that every folder goes by its own name."""
+        """The files and their states; links to folders are followed last, so that every folder has its own name."""
         waiting: list[tuple[str, Parts]] = [(folder, ())]
         linked: deque[tuple[str, Parts]] = deque()
         while waiting or linked:
@@ -97,7 +97,7 @@ class FolderArchive:
                     self._skip(parts, _reason(error))
 
     def _entries(self, folder: str, above: Parts) -> list[os.DirEntry[str]]:
-        """What is in a folder, in the order of names; nothing where it was listed before, which is written down."""
+        """The entries of a folder in the order of names; none if it was listed before."""
         try:
             here = os.stat(folder)
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -116,7 +116,7 @@ class FolderArchive:
         self.skipped.append(("/".join(parts), why))
 
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
-        """The bytes of these documents, one after another; of one that may not be read, why."""
+        """The bytes of these documents, or the error of one that cannot be read."""
         for place in places:
             try:
                 yield _whole(self._paths[place], self._states[place], self.names[place])
@@ -125,7 +125,7 @@ class FolderArchive:
 
 
 def _whole(path: str, state: FileState, name: str) -> bytes:
-    """The bytes of a file that is what it was when it was listed, by system calls (6 us a file; `open` takes 10)."""
+    """The bytes of a file that did not change since it was listed, by system calls (6 us per file; `open` takes 10)."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         data = os.read(handle, _wanted(state.size) + 1)
@@ -137,22 +137,22 @@ def _whole(path: str, state: FileState, name: str) -> bytes:
 
 
 def _wanted(size: int) -> int:
-    """How many bytes to read of a document: of one too long, enough to see whether it is one."""
+    """Bytes to read of a document; of one too long, enough to see whether it is binary."""
     return size if size <= LONGEST else min(size, BLOCK)
 
 
 def _document(data: bytes, size: int, name: str) -> bytes:
-    """What was read of a document; one too long is refused, unless it is binary and no document at all."""
+    """The bytes of a document; one too long raises an error, unless it is binary and left out anyway."""
     if size > LONGEST and b"\0" not in data:
         raise too_long(name)
     return data[:size]
 
 
 class TarArchive:
-    """The plain files in a tar file, in the order of their names; a top folder that holds all of them is not named.
+    """The plain files in a tar file, in the order of their names, without a top folder that holds all of them.
 
-    A compressed one is unpacked to a temporary file first, which is read from then on. Nothing is ever written under a
-    name from the archive; links and devices are left out.
+    A compressed archive is unpacked to a temporary file first. Nothing is ever written under a name from the archive;
+    links and devices are left out.
     """
 
     def __init__(self, path: str, name: str, progress: Progress | None = None) -> None:
@@ -203,7 +203,6 @@ class TarArchive:
             yield TarMember(name, found.offset_data, found.size)
 
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
-        """The bytes of these documents, one after another."""
         with self._file.unchanged(), open(self._file.path, "rb") as file:
             for place in places:
                 file.seek(self._offsets[place])
@@ -212,7 +211,7 @@ class TarArchive:
 
 
 class TarHeaders(io.BufferedIOBase):
-    """A tar file for `tarfile`, which would read a name of any length: it gets no more than a name may have."""
+    """A tar file for `tarfile` that limits the length of names."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
@@ -230,11 +229,9 @@ class TarHeaders(io.BufferedIOBase):
 
 
 Archive = FolderArchive | TarArchive
-"""Documents by name, in order."""
 
 
 def unpacked(file: UnchangingFile, progress: Progress | None = None) -> Spool:
-    """A gzipped file unpacked to a temporary one."""
     with file.unchanged(), open(file.path, "rb") as raw:
 
         def blocks() -> Iterator[bytes]:
@@ -247,14 +244,12 @@ def unpacked(file: UnchangingFile, progress: Progress | None = None) -> Spool:
 
 
 def archive_of(path: str, name: str, progress: Progress | None = None) -> Archive | None:
-    """The documents of a folder or a tar file; None for any other file."""
     if os.path.isdir(path):
         return FolderArchive(path)
     return TarArchive(path, name, progress) if is_tar(path) else None
 
 
 def is_tar(path: str) -> bool:
-    """Whether a file is a tar file, gzipped or not, by how it begins."""
     begins = first_bytes(path, HEADER)
     if begins.startswith(GZIP):
         begins = b""
@@ -268,12 +263,11 @@ def is_tar(path: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is one that listings leave out."""
     return name.startswith(".") or name in SIDECARS
 
 
 def readable(name: str) -> str:
-    """A file's name as text: its bytes as UTF-8, or as Latin-1 where they are none."""
+    """A file's name as text: its bytes as UTF-8, else as Latin-1."""
     return recoded(name.encode("utf-8", "surrogateescape"))[0].decode()
 
 
@@ -282,38 +276,37 @@ def _reason(error: OSError) -> str:
     return said[:1].lower() + said[1:]
 
 
-# Documents as a table: a folder with a sub-folder per class, a tar file of one, the lines of a file, a whole file.
+# -- documents as a table: a folder with a sub-folder per class, a tar file of one, the lines of a file, a whole file
 
 CLASS, FILE = "class", "file"
-"""The columns of a folder besides the document: the sub-folder it is in, and its path from the folder."""
+"""The columns of a folder in addition to the document: its sub-folder, and its path."""
 
 PIECE_DOCUMENTS = 2_048
 PIECE_BYTES = 32 << 20
-"""A piece has so many documents at most, and ends after the one that takes it beyond so many bytes."""
+"""Documents of a piece, and bytes after which it ends."""
 
 TABLES = (".csv", ".tsv")
-"""Endings of files that are no documents, if it is all there is."""
+"""Endings of files that are tables: a folder of nothing else gets a note."""
 
 MOST_BINARY = 0.25
 """The share of lines with a NUL byte above which a file is binary rather than lines."""
 
 WIDE = (b"\xff\xfe", b"\xfe\xff")
-"""How UTF-16 begins."""
 
 SHOWN = 80
-"""Characters of a name that a note has."""
+"""Characters of a name in a note."""
 
 LOOKED_AT = 256
-"""Documents, evenly spread, that are looked at."""
+"""Documents, evenly spread, that decide the kinds."""
 
 HELD_BYTES = 64 << 20
-"""Bytes of checked documents kept until they are asked for the first time, so that few folders are read twice."""
+"""Bytes of checked documents that are kept until the first pass, so that small folders are read once."""
 
 
 class DocumentsSource(Source):
     """The documents of a folder or a tar file, in the order of their names.
 
-    `default_target` is "class" where there are sub-folders. `text` is what to call the column of documents.
+    `default_target` is "class" if there are sub-folders. `text` is the name of the column of documents.
     Every document is read once when the source is opened, to leave out binary files and to count what is not UTF-8.
     """
 
@@ -345,15 +338,21 @@ class DocumentsSource(Source):
         return {**vars(self), "_held": {}}  # a copy in another process reads the documents it needs
 
     def _check(self, progress: Progress | None) -> None:
-        """Read every document once, and settle which of them are rows and where the pieces end."""
+        """Read every document once to decide which of them are rows and where pieces end."""
         sizes = self.archive.sizes
         total, done, length = sum(sizes), 0, 0
         piece: list[bytes] = []
         for place, raw in enumerate(self.archive.read(range(len(sizes)))):
-            document = self._checked(place, raw)
-            done += sizes[place]
-            if document is None:
+            done, name = done + sizes[place], self.archive.names[place]
+            if isinstance(raw, OSError):
+                self._unreadable.append((name, (raw.strerror or str(raw)).lower()))
                 continue
+            if b"\0" in raw:
+                self._binary.append(name)
+                self._wide += raw.startswith(WIDE)
+                continue
+            document, latin = as_utf8(raw)
+            self._latin += latin
             self._places.append(place)
             piece.append(document)
             length += len(document)
@@ -364,20 +363,6 @@ class DocumentsSource(Source):
                     progress(done, total)
         if piece:
             self._end_piece(piece, done)
-
-    def _checked(self, place: int, raw: bytes | OSError) -> bytes | None:
-        """A document as UTF-8; None for what is no document, which is written down."""
-        name = self.archive.names[place]
-        if isinstance(raw, OSError):
-            self._unreadable.append((name, (raw.strerror or str(raw)).lower()))
-            return None
-        if b"\0" in raw:
-            self._binary.append(name)
-            self._wide += raw.startswith(WIDE)
-            return None
-        document, latin = as_utf8(raw)
-        self._latin += latin
-        return document
 
     def _end_piece(self, piece: list[bytes], done: int) -> None:
         start = self._spans[-1][1] if self._spans else 0
@@ -405,20 +390,15 @@ class DocumentsSource(Source):
             yield f"{lead} to folders that are read anyway, and not followed: {_some(again)}"
         if all(name.lower().endswith(TABLES) for name in self.files):
             yield f"each file is read as one document; for a table, name it: {self.files[0]}"
-        yield from self._one_folder()
+        top = self.classes[0]
+        nested = top is not None and {*self.classes} == {top} and all(name.count("/") > 1 for name in self.files)
+        if nested and isinstance(self.archive, FolderArchive):
+            inside = os.path.join(self.archive.name, str(top))
+            yield f"all documents are in folders of {top!r}; to use those as classes: {inside}"
         loose = sum(folder is None for folder in self.classes)
         if self.default_target is not None and loose:
             lie = "1 document lies" if loose == 1 else f"{loose:,} documents lie"
-            yield f"{lie} beside the sub-folders, without a class"
-
-    def _one_folder(self) -> Iterator[str]:
-        """Where everything lies in the folders of one folder, those may be the classes that were meant."""
-        top = self.classes[0]
-        if top is None or {*self.classes} != {top} or not all(name.count("/") > 1 for name in self.files):
-            return
-        if isinstance(self.archive, FolderArchive):
-            inside = os.path.join(self.archive.name, top)
-            yield f"all documents are in folders of {top!r}; to tell those apart: {inside}"
+            yield f"{lie} outside of the sub-folders, without a class"
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         step = max(1, len(self._places) // LOOKED_AT)
@@ -458,24 +438,22 @@ def _files(names: Sequence[str], one: str, several: str) -> str:
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:
-    """The first few names, long ones without their middle."""
     shown = ", ".join(name if len(name) <= SHOWN else f"{name[:30]}...{name[-30:]}" for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ..."
 
 
 def latin_note(count: int, noun: str) -> str:
-    """How many documents or lines were read as Latin-1, in a sentence."""
     were = f"1 {noun} was" if count == 1 else f"{count:,} {noun}s were"
     return f"{were} not UTF-8 and read as Latin-1"
 
 
 def strings(documents: Sequence[bytes]) -> Any:
-    """Documents in UTF-8 as one Arrow array, without a Python string for any."""
+    """Documents in UTF-8 as one Arrow array, without Python strings."""
     return Words.of_bytes(documents).to_arrow()
 
 
 class LinesSource(Source):
-    """Each line of a file is a document; an empty line is an empty one, so that answers stay in step with lines."""
+    """Each line of a file is a document; an empty line is an empty one, so that answers match lines."""
 
     chunk_rows = PIECE_DOCUMENTS
 
@@ -500,7 +478,6 @@ class LinesSource(Source):
         self.notes = (*latins, *([f"lines with NUL bytes, which part words: {binary:,}"] if binary else []))
 
     def _runs(self, *, quiet: bool = False) -> Iterator[list[bytes]]:
-        """The lines, a piece at a time."""
         lines: list[bytes] = []
         length = 0
         for line in lines_of(self.file.blocks(quiet=quiet), self.file.name):

@@ -15,7 +15,7 @@ from softcount.sources.frames import ArrowSource, columns_source, is_missing, nu
 from softcount.sources.source import refuse_repeated, refuse_wide
 
 JSON_HEAD = 65_536
-"""Bytes in which a file must show that it is JSON."""
+"""First bytes of a file that decide whether it is JSON."""
 
 LONGEST_WHOLE = 400
 """Digits up to which a whole number is read as an integer: a longer one is infinite as a float anyway."""
@@ -34,12 +34,16 @@ def json_source(file: TextFile) -> ArrowSource | None:
     """The source of a file of JSON; None for any other."""
     begins = file.first(JSON_HEAD).lstrip()
     if _object.match(begins):
-        return _json_source(_from_lines(file), file.name)
+        remedy = "Each line holds one row: {...}"
+        lines = enumerate(_line_end.split(_text(file)), start=1)
+        places = ((f"line {number} of {file.name}", line) for number, line in lines if line.strip())
+        return _json_source(((where, _parse(line, where, remedy)) for where, line in places), file.name)
     if not begins.startswith(b"["):
         return None
     inside, first = begins[1:].lstrip(), begins.split(b"\n", 1)[0].strip()
     if inside.startswith(b"{"):
-        return _json_source(_from_list(file), file.name)
+        rows = _parse(_text(file), file.name, "Write one list of rows, or a row on each line.")
+        return _json_source(((f"row {number} of {file.name}", row) for number, row in enumerate(rows, 1)), file.name)
     if inside.startswith(b"[") or first == b"[" or first.endswith((b"]", b"],")):
         raise DataError(
             f"{file.name} holds JSON arrays, whose cells have no names. Write each row as an object, "
@@ -48,22 +52,8 @@ def json_source(file: TextFile) -> ArrowSource | None:
     return None
 
 
-def _from_lines(file: TextFile) -> Iterator[tuple[str, Any]]:
-    """Where each row stands, and what it holds."""
-    for number, line in enumerate(_line_end.split(_text(file)), start=1):
-        if line.strip():
-            where = f"line {number} of {file.name}"
-            yield where, _parse(line, where, "Each line holds one row: {...}")
-
-
-def _from_list(file: TextFile) -> Iterator[tuple[str, Any]]:
-    rows = _parse(_text(file), file.name, "Write one list of rows, or a row on each line.")
-    for number, row in enumerate(rows, start=1):
-        yield f"row {number} of {file.name}", row
-
-
 class _RepeatedKeyError(Exception):
-    """An object that has a key twice."""
+    """An object has a key twice."""
 
 
 def _parse(text: str, where: str, remedy: str) -> Any:
@@ -101,7 +91,7 @@ def _text(file: TextFile) -> str:
 
 
 def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
-    """Rows under the names that any of them has; a name that a row lacks is missing there."""
+    """Rows with the names of all of them; a name that a row does not have is missing there."""
     kept: list[dict[Path, Any]] = []
     paths: dict[Path, None] = {}
     filled = 0
@@ -128,7 +118,11 @@ def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
         if other != path:
             both = " and ".join(" in ".join(map(repr, reversed(each))) for each in (other, path))
             raise DataError(f"two columns of {name} are both named {'.'.join(path)!r}: {both}. Rename one of them.")
-    return columns_source({".".join(path): [_simple(row.get(path)) for row in kept] for path in paths})
+    columns: dict[str, list[Any]] = {}
+    for path in paths:
+        cells = [row.get(path) for row in kept]
+        columns[".".join(path)] = [None if x == {} or (not isinstance(x, list) and is_missing(x)) else x for x in cells]
+    return columns_source(columns)
 
 
 def _flat(row: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -140,23 +134,17 @@ def _flat(row: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield (*above, key), value
 
 
-def _simple(cell: Any) -> Any:
-    return None if cell is None or (not isinstance(cell, list) and is_missing(cell)) or cell == {} else cell
-
-
-# Weka's ARFF files, which declare their columns.
+# -- Weka's ARFF files, which declare their columns
 
 AUTOCLASS = b"!#; AutoClass"
-"""How AutoClass's files begin."""
-
 ARFF_HEAD = 4_096
-"""Bytes in which a file says what it is."""
+"""First bytes of a file that decide whether it is ARFF."""
 
 CATEGORICAL, NUMBER = "categorical", "number"
 
 
 class DeclaredColumn(NamedTuple):
-    """A column of such a file, what it is, and in which words the file says so."""
+    """A column of an ARFF file, its kind, and the words of the file for it."""
 
     name: str
     kind: str
@@ -164,7 +152,7 @@ class DeclaredColumn(NamedTuple):
 
 
 def declared_source(file: TextFile) -> ArrowSource | None:
-    """The source of such a file; None for any other."""
+    """The source of an ARFF file; None for any other."""
     begins = file.first(ARFF_HEAD)
     if begins.startswith(AUTOCLASS) or file.path.endswith(".db2"):
         raise DataError(
@@ -176,17 +164,46 @@ def declared_source(file: TextFile) -> ArrowSource | None:
     return _read_arff(file) if first.lower().startswith(b"@relation") else None
 
 
+_attribute = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+)\s+(.+)""", re.IGNORECASE)
+_arff_cell = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(,|$)""")
+_escaped = re.compile(r"\\(.)")
+
+
+def _read_arff(file: TextFile) -> ArrowSource:
+    columns: list[DeclaredColumn] = []
+    text = recoded(b"".join(file.blocks()))[0].decode()
+    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
+    lines = ((number, line) for number, line in lines if line and not line.startswith("%"))
+    for number, line in lines:
+        if line.lower() == "@data":
+            return _arff_source(columns, _arff_rows(lines, file.name), file.name)
+        match = _attribute.fullmatch(line)
+        if match is not None:
+            declared = match[2].strip()
+            word = "nominal" if declared.startswith("{") else declared.split()[0].lower()
+            kind = NUMBER if word in ("numeric", "real", "integer") else CATEGORICAL
+            columns.append(DeclaredColumn(_unquoted(match[1]), kind, f"{word} in the file"))
+        elif not line.lower().startswith("@relation"):
+            raise DataError(f"line {number} of {file.name} is neither an attribute nor @data: {wording.cell(line)}.")
+    raise DataError(f"{file.name} is an ARFF file without @data. Copy or download it again.")
+
+
 def _arff_source(
     columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str
 ) -> ArrowSource:
-    """The rows, each with the number of its line, under the columns that the file declares."""
     refuse_repeated([column.name for column in columns])
     cells: list[list[object]] = [[] for _ in columns]
     for line, row in rows:
         if len(row) != len(columns):
             raise DataError(f"line {line} of {name} has {len(row)} cells where it declares {len(columns)} columns.")
         for place, cell in enumerate(row):
-            cells[place].append(_cell(cell, columns[place], line, name))
+            number = None if cell is None or columns[place].kind == CATEGORICAL else number_of(cell)
+            if number is None and cell is not None and columns[place].kind != CATEGORICAL:
+                raise DataError(
+                    f"{wording.column(columns[place].name)}, line {line} of {name}: {wording.cell(cell)} is not a "
+                    "number, which the file declares it to be. Correct the cell, or the declaration."
+                )
+            cells[place].append(cell if number is None else float(number))
     if not cells or not cells[0]:
         raise DataError(f"{name} declares {len(columns)} columns, but has no rows.")
     found = columns_source({column.name: own for column, own in zip(columns, cells, strict=True)})
@@ -195,70 +212,16 @@ def _arff_source(
     return found
 
 
-def _cell(cell: str | None, column: DeclaredColumn, line: int, name: str) -> object:
-    if cell is None or column.kind == CATEGORICAL:
-        return cell
-    number = number_of(cell)
-    if number is None:
-        raise DataError(
-            f"{wording.column(column.name)}, line {line} of {name}: {wording.cell(cell)} is no number, which "
-            "the file declares it to be. Correct the cell, or what is declared."
-        )
-    return float(number)
-
-
-def _lines(file: TextFile) -> Iterator[tuple[int, str]]:
-    text = recoded(b"".join(file.blocks()))[0].decode()
-    return enumerate(text.splitlines(), start=1)
-
-
-# -- ARFF
-
-_attribute = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+)\s+(.+)""", re.IGNORECASE)
-_arff_cell = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(,|$)""")
-_escaped = re.compile(r"\\(.)")
-
-
-def _read_arff(file: TextFile) -> ArrowSource:
-    columns: list[DeclaredColumn] = []
-    lines = ((number, line.strip()) for number, line in _lines(file))
-    lines = ((number, line) for number, line in lines if line and not line.startswith("%"))
-    for number, line in lines:
-        if line.lower() == "@data":
-            return _arff_source(columns, _arff_rows(lines, file.name), file.name)
-        match = _attribute.fullmatch(line)
-        if match is not None:
-            columns.append(_arff_column(_unquoted(match[1]), match[2].strip()))
-        elif not line.lower().startswith("@relation"):
-            raise DataError(f"line {number} of {file.name} is neither an attribute nor @data: {wording.cell(line)}.")
-    raise DataError(f"{file.name} is an ARFF file without @data. Copy or download it again.")
-
-
-def _arff_column(name: str, said: str) -> DeclaredColumn:
-    if said.startswith("{"):
-        return DeclaredColumn(name, CATEGORICAL, "nominal in the file")
-    kind = said.split()[0].lower()
-    return DeclaredColumn(
-        name, NUMBER if kind in ("numeric", "real", "integer") else CATEGORICAL, f"{kind} in the file"
-    )
-
-
 def _arff_rows(lines: Iterable[tuple[int, str]], name: str) -> Iterator[tuple[int, list[str | None]]]:
     for number, line in lines:
         if line.startswith("{"):
             raise DataError(f"line {number} of {name} is sparse, which is not read. Save it with all of its cells.")
-        yield number, [None if cell == "?" else _unquoted(cell) for cell in _arff_cells(line)]
-
-
-def _arff_cells(line: str) -> Iterator[str]:
-    at = 0
-    while True:
-        match = _arff_cell.match(line, at)
-        assert match is not None
-        yield match[1]
-        if not match[2]:
-            return
-        at = match.end()
+        cells: list[str | None] = []
+        match = _arff_cell.match(line)
+        while match is not None:
+            cells.append(None if match[1] == "?" else _unquoted(match[1]))
+            match = _arff_cell.match(line, match.end()) if match[2] else None
+        yield number, cells
 
 
 def _unquoted(cell: str) -> str:

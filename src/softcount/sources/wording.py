@@ -19,20 +19,17 @@ def column(key: Key) -> str:
 
 
 def cell(value: object) -> str:
-    """A cell as shown in a message, cut where it is long."""
     shown = repr(value)
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 4] + "..." + shown[0]
 
 
 def and_others(names: Iterable[object], most: int = 5) -> str:
-    """Names in a row, the first few spelt out."""
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def refuse_unknown(keys: Iterable[Key], asked: Key, what: str) -> None:
-    """Raise where `asked` is no column of the table, offering the names that come close."""
     known = list(keys)
     if asked in known:
         return

@@ -19,7 +19,7 @@ from softcount.table.schema import FARTHEST, Becomes, Contradiction, Key, Kind, 
 UNKNOWN = -1
 """The label code of a row whose class is not known."""
 MOST_REPEATS = 1 << 24
-"""Repetitions of rows that are put into folds one by one."""
+"""Repetitions of rows that are assigned to folds one by one."""
 
 
 class Chunk(Struct, frozen=True):
@@ -63,7 +63,6 @@ class Chunk(Struct, frozen=True):
 
 
 def end_to_end(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """Neighbouring chunks as one; as they are where they hold text or sequences."""
     if len(chunks) < 2 or any(chunk.bags or chunk.borders is not None for chunk in chunks):
         return chunks
     reals, codes, wide = (_together(chunks, name) for name in ("reals", "codes", "wide"))
@@ -77,7 +76,7 @@ def _together(chunks: Sequence[Chunk], name: str) -> np.ndarray:
 
 
 class Chunks(Struct, frozen=True):
-    """A few chunks, to be gone through as a table is."""
+    """A few chunks with the interface of a table."""
 
     chunks: Sequence[Chunk]
     n_rows: int | None = None
@@ -94,7 +93,7 @@ PAIRS: tuple[tuple[object, object], ...] = (
     (0, 1), (False, True), ("no", "yes"), ("No", "Yes"), ("n", "y"), ("N", "Y"), ("f", "t"), ("F", "T"),
     ("false", "true"), ("False", "True"),
 )  # fmt: skip
-"""Opposites, so that a yes-or-no column knows its other level even if it was never met."""
+"""Opposites: a yes-or-no column gets its other category even if it does not occur."""
 
 
 class Settled(Struct, frozen=True):
@@ -111,7 +110,7 @@ class Settled(Struct, frozen=True):
     notes: list[str] = field(default_factory=list)
 
     def moves_alike(self, other: Settled) -> bool:
-        """Whether both put codes and labels in the same order."""
+        """Whether both give codes and labels the same order."""
         return (
             self.remap.keys() == other.remap.keys()
             and all(np.array_equal(move, other.remap[key]) for key, move in self.remap.items())
@@ -119,7 +118,6 @@ class Settled(Struct, frozen=True):
         )
 
     def recoded(self, chunk: Chunk) -> Chunk:
-        """The chunk with its codes and labels in the settled order."""
         labels = chunk.labels
         if labels is not None and self.label_remap is not None:
             labels = np.where(labels < 0, labels, self.label_remap[np.maximum(labels, 0)]).astype(np.int32)
@@ -152,8 +150,6 @@ class Settled(Struct, frozen=True):
 
 
 class RowRange(Protocol):
-    """Anything that is some rows of a table, one after another."""
-
     @property
     def start(self) -> int: ...
     @property
@@ -161,8 +157,6 @@ class RowRange(Protocol):
 
 
 class WeightedRows(RowRange, Protocol):
-    """Rows that may have weights."""
-
     @property
     def weights(self) -> np.ndarray | None: ...
 
@@ -201,7 +195,6 @@ class Repeats(Struct, frozen=True):
         return cls(dict(zip(found, ends, strict=False)), each)
 
     def times(self, weights: np.ndarray) -> np.ndarray:
-        """How many times each row is repeated."""
         found: np.ndarray = np.minimum(weights, self.most).astype(np.int64)
         return found
 
@@ -238,7 +231,6 @@ class Split(Struct, frozen=True):
 
     @property
     def counts_weights(self) -> bool:
-        """Whether weights are numbers of rows."""
         return self.repeats is not None or (self.units is not None and self.units.whole)
 
     @property
@@ -246,7 +238,6 @@ class Split(Struct, frozen=True):
         return range(1) if self.share is not None else range(self.folds)
 
     def of(self, rows: RowRange) -> np.ndarray:
-        """The fold of each row, by its own number."""
         return self.of_numbers(self._numbers(rows))
 
     def _numbers(self, rows: RowRange) -> np.ndarray:
@@ -256,11 +247,10 @@ class Split(Struct, frozen=True):
         return np.arange(rows.start, rows.start + rows.n_rows)
 
     def of_first(self, rows: int) -> np.ndarray:
-        """The fold of each of the first so many rows."""
         return self.of_numbers(np.arange(rows))
 
     def folded(self, chunk: Chunk) -> Folded:
-        """A chunk's rows by fold; one whose repetitions are in several is in each, with their part of its weight."""
+        """A chunk's rows by fold; a row with repetitions in several folds is in each, with their part of its weight."""
         if self.repeats is None and self.inside is None:
             return Folded(chunk, np.arange(chunk.n_rows), self.of(chunk))
         shares = self._shares(chunk, chunk.labels)
@@ -268,7 +258,6 @@ class Split(Struct, frozen=True):
         return Folded(replace(chunk.take(rows), weights=shares[rows, folds]), rows, folds.astype(np.int32))
 
     def weights_in(self, rows: WeightedRows, fold: int) -> np.ndarray:
-        """The weight that each row has in a fold."""
         if self.repeats is not None:
             return self._shares(rows, None)[:, fold]
         return np.where(self.of(rows) == fold, 1.0 if rows.weights is None else rows.weights, 0.0)
@@ -291,7 +280,6 @@ class Split(Struct, frozen=True):
         return shares.reshape(chunk.n_rows, self.folds)
 
     def of_numbers(self, numbers: np.ndarray) -> np.ndarray:
-        """The fold of the rows of these numbers."""
         apart = np.uint64((self.seed & (2**63 - 1)) * 0x9E3779B97F4A7C15 % 2**64)
         drawn = mixed(numbers.astype(np.uint64) + apart)
         if self.share is not None:
@@ -302,12 +290,12 @@ class Split(Struct, frozen=True):
 # How far the numbers of a table reach: farther than their first rows promised, they cannot be squared and added.
 
 SAFE = 2.0**40
-"""Times as far as the first rows may lie that later ones may, before they are counted in larger units."""
+"""Later numbers may lie this many times as far out as the first rows before they are counted in larger units."""
 LARGEST = float(np.finfo(np.float64).max)
 
 
 class Reach(Struct, frozen=True):
-    """The least and the greatest number of every column, 0 among them, and the first cell that lies too far out."""
+    """The least and the greatest number of every column, 0 included, and the first cell that lies too far out."""
 
     ends: np.ndarray
     far: Contradiction | None = None
@@ -330,7 +318,6 @@ class Reach(Struct, frozen=True):
 
 
 def reach_of(schema: Schema, chunk: Chunk) -> Reach:
-    """How far the numbers of a chunk of a table of this schema reach."""
     numbers = chunk.reals
     ends = np.stack([np.nanmin(numbers, axis=0, initial=0.0), np.nanmax(numbers, axis=0, initial=0.0)])
     for place, spec in enumerate(schema.stored("reals")):

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from softcount.table.table import Table
 
 MOST_KEPT = 50_000
-"""Rows whose numbers are kept to find quantiles, of up to 80 columns."""
+"""Rows whose numbers are kept for quantiles, of up to 80 columns."""
 MOST_CELLS, FEWEST_KEPT = 4_000_000, 1_000
-"""Numbers that are kept at most, 32 MB; fewer rows of more columns, but so many in any case."""
+"""Numbers that are kept, 32 MB; with more columns fewer rows, but at least `FEWEST_KEPT`."""
 MOST_MARKED = 1_000_000
 """Rows up to which copies are counted: eight bytes of each are kept."""
 MOST_LEVELS_KEPT = 1_000
-"""Levels of a column whose rows are kept, the most frequent first."""
+"""Categories of a column whose counts are kept, the most frequent."""
 MOST_HOLES = 200
-"""Columns up to which pairs of holes are counted."""
+"""Columns up to which pairs of missing cells are counted."""
 MOST_PAIRS_KEPT = 20
 APART = np.uint64(0x9E3779B97F4A7C15)
-"""Added to numbers before they are mixed, so that nought is not kept as it is."""
+"""Added to numbers before they are hashed, so that 0 is not its own hash."""
 STEPS = np.linspace(0.0, 1.0, 21)
 """The quantiles that are kept: every twentieth part."""
 
@@ -69,12 +69,11 @@ class TableSummary(Struct, frozen=True):
     unlabelled: int = 0
 
     def column(self, key: Key) -> ColumnSummary | None:
-        """The summary of one column, if there is one."""
         return next((column for column in self.columns if column.key == key), None)
 
 
 def summarise(chunks: Iterable[Chunk], schema: Schema, like: TableSummary | None = None) -> TableSummary:
-    """The summary of all chunks of a table; `like` is another's, whose edges are to be counted between."""
+    """The summary of all chunks of a table; `like` is another summary, whose edges are used for counts between."""
     found = _RunningSummary(schema)
     for chunk in chunks:
         found.add(chunk)
@@ -93,7 +92,6 @@ class PassSummary:
         self._running: _RunningSummary | None = None
 
     def __call__(self, table: Table) -> Callable[[Chunk], None] | None:
-        """What is to be shown the chunks of a pass that begins."""
         if self.closed:
             return None
         self._table, self._running = table, _RunningSummary(table.schema)
@@ -108,8 +106,6 @@ class PassSummary:
 
 
 class _RunningSummary:
-    """What adds up while chunks go by."""
-
     def __init__(self, schema: Schema) -> None:
         self.schema, self.rows, self.unlabelled = schema, 0, 0
         self.fields = schema.used
@@ -146,7 +142,7 @@ class _RunningSummary:
         self._mark(chunk)
 
     def settled(self, settled: Settled) -> _RunningSummary:
-        """The same in settled codes. What else is kept of rows depends on which are alike, not on their codes."""
+        """The summary in settled codes. What else is kept of rows depends on which are alike, not on their codes."""
         found = copy(self)
         found.schema, found.fields, found.coded = settled.schema, settled.schema.used, {}
         for key, counts in self.coded.items():
@@ -164,13 +160,13 @@ class _RunningSummary:
         return np.asarray(np.isnan(cells) if store == "reals" else cells == 0)
 
     def _numbers(self, chunk: Chunk, rows: np.ndarray) -> np.ndarray:
-        """The numbers of some rows, and after them how many words each of their documents has."""
+        """The numbers of some rows, followed by the numbers of words of their documents."""
         lengths = [np.asarray(bag[rows].sum(axis=1), dtype=float)[:, 0] - 1.0 for bag in chunk.bags]
         lengths = [np.where(length < 0, np.nan, length) for length in lengths]
         return np.concatenate([chunk.reals[rows], *(length[:, None] for length in lengths)], axis=1)
 
     def _mark(self, chunk: Chunk) -> None:
-        """A number for each row that copies share."""
+        """A hash for each row, the same for copies."""
         if self.marks is None or chunk.bags or self.rows > MOST_MARKED:
             self.marks = None
             return

@@ -17,7 +17,7 @@ from softcount.table.cell_forms import CellForm, is_plain, write_cell
 
 LOG_2 = math.log(2.0)
 MOST_INTERVALS = 5
-"""Intervals of equal count that a column is cut into where nobody says how many."""
+"""Default number of intervals of equal count."""
 
 
 def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
 
 
 PIECES = 8
-"""Bins of equal width that the density within an interval has."""
+"""Bins of equal width within an interval."""
 
 
 class IntervalDensity(Struct, frozen=True, dict=True):
@@ -92,7 +92,7 @@ class IntervalDensity(Struct, frozen=True, dict=True):
 
     @classmethod
     def without_rows(cls, cuts: np.ndarray) -> IntervalDensity:
-        """Even within each interval; the first and the last are as wide as the others on average."""
+        """Uniform within each interval; the first and the last are as wide as the others on average."""
         wide = float(np.diff(cuts).mean()) if len(cuts) > 1 else 1.0
         ends = (cuts[0] - wide, cuts[-1] + wide) if len(cuts) else (-0.5, 0.5)
         edges = np.concatenate([[ends[0]], cuts, [ends[1]]])
@@ -101,7 +101,6 @@ class IntervalDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Where the bins of all intervals begin, and where the last ends."""
         return _bounds(self.edges)
 
     def log_densities(self, values: np.ndarray) -> np.ndarray:
@@ -135,29 +134,24 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         return np.clip(np.rint(found), self.edges[0] + 0.5, self.edges[-1] - 0.5) if whole else found
 
     def share_between(self, low: float, high: float) -> np.ndarray:
-        """How much of each interval lies between two numbers.
-
-        >>> IntervalDensity.without_rows(np.array([0.0, 4.0])).share_between(-1.0, 1.0)
-        array([0.25, 0.25, 0.  ])
-        """
+        """How much of each interval lies between two numbers."""
         whole = np.concatenate([[0.0], np.cumsum(self.shares.ravel())])
         ends = [np.interp(np.clip(x, self.edges[:-1], self.edges[1:]), self.bounds, whole) for x in (low, high)]
         return np.asarray(ends[1] - ends[0])
 
     def cdf(self, shares: np.ndarray, x: float) -> float:
-        """How much lies below x if the intervals have these shares."""
+        """The share below x if the intervals have these shares."""
         below = np.concatenate([[0.0], np.cumsum((shares[:, None] * self.shares).ravel())])
         return float(np.interp(x, self.bounds, below / below[-1]))
 
 
 def _bounds(edges: np.ndarray) -> np.ndarray:
-    """Where the bins of all intervals begin, and where the last ends."""
+    """The lower bounds of the bins of all intervals, and the upper bound of the last."""
     steps = np.arange(PIECES) / PIECES
     return np.append((edges[:-1, None] + np.diff(edges)[:, None] * steps).ravel(), edges[-1])
 
 
 def bins_of(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """The bin of each number, which holds its upper end; numbers outside are in the first and in the last."""
     return np.clip(np.searchsorted(bounds, values) - 1, 0, len(bounds) - 2)
 
 
@@ -181,7 +175,7 @@ def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
 
 
 class PointTable(NamedTuple):
-    """The different values of a column, and (values x classes) the weight of the rows that hold each."""
+    """The distinct values of a column, and (values x classes) the weight of the rows that hold each."""
 
     distinct: np.ndarray
     counts: np.ndarray
@@ -198,7 +192,7 @@ class PointTable(NamedTuple):
 
 
 def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
-    """The same for each of several columns, which may be made one after another: of each the values are kept."""
+    """Cuts by class for each of several columns; of each only the values are kept."""
     distinct: list[np.ndarray] = []
 
     def counts() -> Iterator[np.ndarray]:
@@ -214,16 +208,16 @@ def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
 
 
 def class_places(counts: np.ndarray) -> np.ndarray:
-    """The same cuts from (points x classes) rows: the points before which they lie."""
+    """Cuts by class from (points x classes) counts: the points before which they lie."""
     return class_places_each([counts])[0]
 
 
 AT_ONCE = 1 << 16
-"""Points times classes of the tables, or of a part of one, that are looked at together."""
+"""Points times classes of the tables that are cut together."""
 
 
 def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """The same for each of several tables."""
+    """Cuts by class for each of several tables of counts."""
     found: list[np.ndarray] = []
     group: list[_RunningTotals] = []
     for counts in tables:
@@ -236,14 +230,14 @@ def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
 
 
 class _RunningTotals(NamedTuple):
-    """(points + 1 x classes) what is below each point where a cut may be, and below all; the points themselves."""
+    """(points + 1 x classes) totals below each point where a cut may be, and below all; the points themselves."""
 
     below: np.ndarray
     points: np.ndarray
 
     @classmethod
     def of(cls, counts: np.ndarray) -> _RunningTotals:
-        """No best cut lies between neighbours that are all of one and the same class."""
+        """The best cut is never between neighbours of one and the same class (Fayyad and Irani)."""
         there = counts > 0
         own = np.where(there.sum(axis=1) == 1, there.argmax(axis=1), -1)
         points = 1 + np.flatnonzero((own[1:] != own[:-1]) | (own[1:] < 0))
@@ -253,7 +247,7 @@ class _RunningTotals(NamedTuple):
 
 
 def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
-    """The cuts of every table: all parts of all tables are cut at once, then the parts of these."""
+    """The cuts of every table: all parts of all tables are cut in one step, then the parts of these."""
     classes, ends = max(own.below.shape[1] for own in group), np.cumsum([0, *(len(own.below) for own in group)])
     below = np.zeros((ends[-1], classes))
     for own, first, last in zip(group, ends, ends[1:], strict=False):
@@ -294,19 +288,17 @@ def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[
 
 
 def _sides(below: np.ndarray, start: np.ndarray, at: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is left and right of places between others."""
     middle = below[at]
     # running totals of any weights: what is left of nothing may be a little less
     return np.maximum(middle - below[start], 0.0), np.maximum(below[stop] - middle, 0.0)
 
 
 def _entropy(counts: np.ndarray) -> np.ndarray:
-    """Of the classes of every row of counts, times its weight; in nats."""
     return np.asarray(times_log(counts.sum(axis=1)) - times_log(counts).sum(axis=1))
 
 
 def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Whether what a cut gains is more than it costs."""
+    """Whether a cut gains more than it costs."""
     sides = [left + right, left, right]
     total = [side.sum(axis=1) for side in sides]
     kinds = [(side > 1e-12 * own[:, None]).sum(axis=1) for side, own in zip(sides, total, strict=True)]
@@ -318,11 +310,7 @@ def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tuple[str, ...]:
-    """What the intervals between cuts are called, in the form of the column's cells.
-
-    >>> interval_names([1.5, 20.0])
-    ('<= 1.5', '1.5 to 20', '> 20')
-    """
+    """Names of the intervals between cuts, in the form of the column's cells."""
     spelt = [f"{edge:.6g}" if is_plain(form) else str(write_cell(form, float(edge))) for edge in edges]
     if len(set(spelt)) < len(spelt):
         spelt = [repr(float(edge)) for edge in edges]
@@ -334,9 +322,9 @@ def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tupl
 # Intervals of numbers and groups of levels by Boullé's Bayesian rule (MODL): the likeliest ones given the classes.
 
 MOST_PARTS = 64
-"""Neighbours are joined, the most alike first, until so many are left; among those the best intervals are found."""
+"""Neighbours are merged, the most alike first, until so many are left; among those the best intervals are found."""
 ENOUGH = 8
-"""More intervals that are tried after those that were best."""
+"""More intervals that are tried after the best number so far."""
 MOST_LOOKED_UP = 1 << 20
 """Rows up to which logarithms of factorials are looked up."""
 
@@ -383,7 +371,7 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_seen_classes(counts: np.ndarray) -> np.ndarray:
-    """The counts of the classes that have rows; whole numbers where they are, as those are looked up."""
+    """The counts of the classes that have rows; as integers if they are, since those are looked up."""
     seen = counts[:, counts.sum(axis=0) > 0]
     whole = seen.astype(np.int64)
     return whole if (whole == seen).all() and whole.sum() < MOST_LOOKED_UP else seen
@@ -395,7 +383,7 @@ def _log_factorials(size: int) -> np.ndarray:
 
 
 def log_factorial(n: np.ndarray) -> np.ndarray:
-    """Logarithms of factorials, also of what is not whole."""
+    """Logarithms of factorials, also of fractions."""
     if n.dtype.kind != "i":
         return np.asarray(gammaln(n + 1.0))
     return _log_factorials(1 << int(n.max(initial=1)).bit_length()).take(n)
@@ -414,7 +402,7 @@ def part_costs(counts: np.ndarray) -> np.ndarray:
 
 
 def _joined(counts: np.ndarray) -> np.ndarray:
-    """Where parts begin once neighbours are joined: those of one and the same class, then the most alike."""
+    """Where parts begin once neighbours are merged: those of one and the same class, then the most alike."""
     only = np.where((counts > 0).sum(axis=1) == 1, counts.argmax(axis=1), -1)
     first = np.flatnonzero(np.concatenate([[True], (only[1:] != only[:-1]) | (only[1:] < 0)]))
     parts = np.add.reduceat(counts, first, axis=0)
@@ -430,7 +418,7 @@ def _joined(counts: np.ndarray) -> np.ndarray:
 
 
 def _best_intervals(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """Which parts begin a new interval: of all ways to cut, the one of least cost; 1, 2, 3, ... of them have prices."""
+    """The parts that begin an interval in the cheapest partition; `prices` are those of 1, 2, 3, ... intervals."""
     last = len(parts)
     below = np.concatenate([np.zeros_like(parts[:1]), np.cumsum(parts, axis=0)])
     low, high = _pairs(last + 1)
@@ -454,12 +442,12 @@ def _best_intervals(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=128)
 def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every place with every later one."""
+    """All pairs of a place and a later one."""
     return np.triu_indices(size, 1)
 
 
 def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """The group of every part: again and again the two that are most alike are joined, and the best stage is kept."""
+    """The group of every part: the two most alike are merged again and again, and the best stage is kept."""
     group, parts, costs = np.arange(len(parts)), parts.copy(), part_costs(parts)
     dearer = part_costs(parts[:, None] + parts[None]) - costs[:, None] - costs[None]
     np.fill_diagonal(dearer, np.inf)
@@ -478,7 +466,7 @@ def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
 
 
 def _likeness(counts: np.ndarray) -> np.ndarray:
-    """Levels in an order in which those of like classes are neighbours: along the direction in which shares differ."""
+    """Levels ordered so that those of like classes are neighbours: along the direction in which shares differ most."""
     shares = (counts + counts.sum(axis=0) / counts.sum()) / (counts.sum(axis=1, keepdims=True) + 1.0)
     if counts.shape[1] == 2:
         return np.argsort(shares[:, 1], kind="stable")
@@ -488,7 +476,7 @@ def _likeness(counts: np.ndarray) -> np.ndarray:
 
 
 def log_partitions(levels: int, most: int) -> np.ndarray:
-    """Logarithms of the ways to part so many levels into at most 1, 2, 3, ... groups, up to `most`."""
+    """Logarithms of the number of ways to split levels into at most 1, 2, 3, ... groups, up to `most`."""
     ways, numbers = np.full(min(levels, most), -np.inf), np.log(np.arange(1.0, min(levels, most) + 1.0))
     ways[0] = 0.0
     for _ in range(1, levels):

@@ -96,7 +96,7 @@ def _refused(plan: ColumnPlan, row: int, value: float) -> Exception:
 
 
 def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWords) -> None:
-    """Raise where a column that had one value in the first rows has another later."""
+    """Raise if a column with one value in the first rows has another later."""
     column = flat(column)
     if cell_type(column.type) is CellType.TIME:
         column = arrow_of(numbers(column, words, plan.key, start))
@@ -118,25 +118,22 @@ class ColumnCoding(Struct, frozen=True):
 
     @property
     def numeric(self) -> list[ColumnPlan]:
-        """The columns of numbers, in the order a chunk has them."""
         return [plan for plan in self.plans if plan.field.used and plan.field.kind.numeric]
 
     def level_coders(self, wide: bool) -> list[LevelCoder]:
-        """The coders of the columns of levels, in the order a chunk has them."""
         return [coder for coder in self.coders.values() if coder.plan.field.wide == wide]
 
 
 class Encoder:
-    """What turns rows as they were loaded into the arrays of a chunk."""
+    """Turns rows as they were loaded into the arrays of a chunk."""
 
     coders: Mapping[Key, LevelCoder] = MappingProxyType({})
 
     def encode(self, piece: TablePiece, raw: Any) -> CodedChunk:
-        """One chunk, without labels and weights, and its missing and unseen cells."""
         raise NotImplementedError
 
     def alone(self, start: int) -> Encoder:
-        """The same encoder with what it holds of the piece that begins at this row, and of no other."""
+        """This encoder with what it holds of the piece that begins at this row, and of no other."""
         return self
 
 
@@ -151,7 +148,7 @@ class ArrowEncoder(Encoder):
         return ArrowEncoder(self.coding, {key: text.alone(start) for key, text in self.texts.items()})
 
     def encode(self, piece: TablePiece, columns: Mapping[Key, Any]) -> CodedChunk:
-        """One chunk; a wanted column that is not there is missing in every row."""
+        """Encode one piece; a wanted column that is not there is missing in every row."""
         coding = self.coding
         for plan in self.constants:
             check_constant(plan, columns[plan.key], piece.start, coding.words)
@@ -186,7 +183,7 @@ def _levels(
     unseen: dict[Key, int],
     kind: type[np.integer[Any]],
 ) -> np.ndarray:
-    """A column of codes from each coder; what is missing, or unseen by a closed vocabulary, is counted."""
+    """A column of codes from each coder; missing cells, and cells unseen by a closed vocabulary, are counted."""
     out = np.zeros((len(coders), piece.n_rows), dtype=kind)
     for slot, coder in enumerate(coders):
         key = coder.plan.key
@@ -207,7 +204,6 @@ class BagEncoder(Encoder):
     """Chunks from a sparse matrix: the rows themselves."""
 
     def encode(self, piece: TablePiece, rows: Any) -> CodedChunk:
-        """One chunk; an infinite or missing count is refused."""
         nothing = np.empty((piece.n_rows, 0))
         if not np.isfinite(rows.data).all():
             at = int(np.argmax(~np.isfinite(rows.data)))
@@ -268,7 +264,7 @@ class DenseEncoder(Encoder):
 
 
 def _all_finite(block: np.ndarray) -> bool:
-    """Whether no number is missing or infinite; a false alarm (a sum that overflows) only costs a second look."""
+    """A sum that overflows is a false alarm, which only costs a second look."""
     with np.errstate(over="ignore", invalid="ignore"):
         return math.isfinite(float(block.sum()))
 
@@ -277,14 +273,13 @@ def _all_finite(block: np.ndarray) -> bool:
 
 
 class RowCoding(Struct, frozen=True):
-    """How the rows of a table become chunks: an encoder of its columns (by their own names), labels and weights."""
+    """How rows become chunks: an encoder of the columns (by their own names), labels and weights."""
 
     encoder: Encoder
     located: Mapping[Key, Key]
     sides: SideColumns
 
     def renamed(self, raw: Any) -> Any:
-        """Columns as they were loaded, by the names the table has for them."""
         if not isinstance(raw, Mapping):
             return raw
         return {key: raw[name] for key, name in self.located.items() if name in raw}
@@ -308,7 +303,7 @@ class ChunkTask(Struct, frozen=True):
         return found.chunk
 
     def coded(self) -> CodedChunk:
-        """The chunk with all that the table must hear of it: for `Table.absorb`."""
+        """The chunk with the counts and levels that `Table.absorb` takes in."""
         piece, coding = self.piece, self.coding
         raw = piece.load()
         found = coding.encoder.encode(piece, coding.renamed(raw))
@@ -365,7 +360,6 @@ class Tally:
         self.weight = 0.0
 
     def add(self, found: CodedChunk) -> None:
-        """Count a chunk."""
         chunk = found.chunk
         unknown = 0 if chunk.labels is None else int(np.count_nonzero(chunk.labels == UNKNOWN))
         with self._lock:
@@ -386,7 +380,6 @@ class Tally:
 
 
 def add_counts(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
-    """Add counts by column to what was counted before."""
     for key, count in counts.items():
         totals[key] = totals.get(key, 0) + count
 
@@ -429,8 +422,6 @@ def read_part(
 
 
 class FinalOrder(Struct, frozen=True):
-    """The levels and labels of all parts in their settled order."""
-
     schema: Schema
     labels: list[Any] | None
 
@@ -445,7 +436,6 @@ class FinalOrder(Struct, frozen=True):
 
 
 def add_facts(tally: Tally, facts: PartFacts, start: int) -> None:
-    """Count a part that starts at this row."""
     tally.unknown_labels += facts.unknown_labels
     tally.weight += facts.weight
     add_counts(tally.missing, facts.missing)
@@ -485,7 +475,6 @@ class WordsEncoder(Encoder):
         self.coders: Any = {key: WordsMet(Gathered(reading)) for key, (_, reading) in reader.readings.items()}
 
     def encode(self, piece: TablePiece, raw: Any) -> CodedChunk:
-        """A chunk without columns, once its words are gathered."""
         _, labelled, blocks = self.reader(TextPiece(piece._replace(load=lambda: raw), None))
         for met, (block, known) in zip(self.coders.values(), blocks, strict=True):
             some = None if labelled.all() else known & labelled
@@ -496,19 +485,18 @@ class WordsEncoder(Encoder):
 
 
 class WordsCoding(RowCoding, frozen=True):
-    """Rows whose words are gathered; columns have the names that the source has for them."""
+    """Rows whose words are gathered; columns have the names of the source."""
 
     def renamed(self, raw: Any) -> Any:
         return raw
 
 
 def words_coding(reader: WordReader) -> tuple[RowCoding, dict[Key, Wanted]]:
-    """How others gather the words of parts of a table, and the columns they read."""
     return WordsCoding(WordsEncoder(reader), {}, SideColumns(None, None, reader.missing)), reader.wanted
 
 
 def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:
-    """Choose the words of columns among those that all parts met; False where no row has a label."""
+    """Choose the words of columns among those of all parts; False if no row has a label."""
     parts: list[Any] = [part.levels for part in facts if part.levels]
     first = next(iter(columns))
     rows, among = sum(part[first].rows for part in parts), sum(part[first].among for part in parts)

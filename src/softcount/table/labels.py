@@ -20,7 +20,7 @@ from softcount.table.chunk import UNKNOWN
 from softcount.table.levels import LevelCoder, in_order, order_codes
 
 WINDOW = 1 << 16
-"""Widest range of whole-number labels that is looked up in a table."""
+"""Widest range of integer labels that is looked up in a table."""
 
 NO_WORDS = MissingWords(frozenset())
 
@@ -90,7 +90,7 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _seen(steps: np.ndarray, size: int) -> np.ndarray:
-    """Which of the steps 0 .. size - 1 occur; the first rows mostly settle it, and only doubtful steps are sought."""
+    """Which of the steps 0 .. size - 1 occur; the first rows mostly settle it, and only the others are searched for."""
     seen = np.zeros(size, dtype=bool)
     seen[steps[:4_096]] = True
     doubtful = np.flatnonzero(~seen)
@@ -102,7 +102,7 @@ def _seen(steps: np.ndarray, size: int) -> np.ndarray:
 
 
 def _object_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Labels of an array of objects that are all words or missing; None for any other."""
+    """Labels of an array of strings and missing values; None for any other."""
     cells = y.tolist()
     distinct_cells = set(cells)
     words = sorted(cell for cell in distinct_cells if type(cell) is str)
@@ -114,7 +114,6 @@ def _object_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def continuous(value: float, row: int) -> DataError:
-    """The error of a label that is a measurement; scikit-learn expects its first words."""
     return DataError(
         f"Unknown label type: continuous. Labels name classes, but row {row} holds {value}. {NO_REGRESSION} {AS_TEXT}"
     )
@@ -125,7 +124,6 @@ AS_TEXT = "To make every number a class, give y as text: [str(value) for value i
 
 
 def numeric_target(key: object, found: str) -> DataError:
-    """The error of a target column that holds numbers."""
     insist = remedies.kind(key, "categorical")
     return DataError(
         f"{wording.column(key)} holds numbers ({found}), and a target holds classes. {NO_REGRESSION} "
@@ -152,7 +150,7 @@ def refuse_many_numbers(classes: Sequence[Any], key: object = None) -> None:
 
 
 def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Labels from lists, series, strings and objects, by Arrow's dictionary."""
+    """Labels from lists, series, strings and objects."""
     if is_frame(y) and not hasattr(y, "dtype") and hasattr(y, "column_names"):
         raise DataError("labels must be one column. Pass the name of the column, or the column itself.")
     column = arrow_column("labels", y)
@@ -171,7 +169,7 @@ def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:
-    """Classes as the array a user of `y` expects: its own kind of string, or plain numbers or truth values."""
+    """Classes as an array of the type of `y`: its own kind of string, numbers or Booleans."""
     kind = getattr(getattr(y, "dtype", None), "kind", "")
     if kind in ("U", "S"):
         return np.array(ordered, dtype=y.dtype.type)
@@ -181,7 +179,7 @@ def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:
 
 
 def check_weights(w: Any, n_rows: int) -> np.ndarray:
-    """Row weights as float64; a negative, infinite or missing one is refused by its row, as are weights all zero."""
+    """Row weights as float64; a negative, infinite or missing weight raises an error, and so do weights all zero."""
     try:
         weights = np.asarray(w, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -197,7 +195,6 @@ def check_weights(w: Any, n_rows: int) -> np.ndarray:
 
 
 def check_weight_values(weights: np.ndarray, start: int, name: str = "the weight") -> None:
-    """Raise at the first weight that is negative, infinite or missing."""
     total = float(weights.sum()) if len(weights) else 0.0
     if len(weights) and (not math.isfinite(total) or float(weights.min()) < 0):
         bad = ~np.isfinite(weights) | (weights < 0)
@@ -207,12 +204,12 @@ def check_weight_values(weights: np.ndarray, start: int, name: str = "the weight
 
 
 def no_weight() -> DataError:
-    """The error of a table in which no row counts."""
+    """The error of a table without a positive weight."""
     return DataError("all weights are zero, so no row counts. Give at least one row a weight above zero.")
 
 
 class SideColumns(Struct, frozen=True):
-    """The columns of labels and weights, where a table has them among its own."""
+    """The columns of labels and weights of a table."""
 
     labels: LevelCoder | None
     weight: Key | None
@@ -228,7 +225,7 @@ class SideColumns(Struct, frozen=True):
         return self.labels.codes(_column(raw, self.labels.plan.key), start) - 1
 
     def weights_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
-        """The weights of rows as they were loaded; those given where no column holds them."""
+        """The weights of loaded rows; `given` if no column holds them."""
         if self.weight is None:
             return given
         found = numbers(_column(raw, self.weight), self.words, self.weight, start, padded=True)
@@ -237,5 +234,4 @@ class SideColumns(Struct, frozen=True):
 
 
 def _column(raw: Any, key: Any) -> Any:
-    """A column of what was loaded; arrays load as arrays."""
     return raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])

@@ -20,11 +20,11 @@ from softcount.table.cell_values import MissingWords, distinct, too_large
 from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS, Becomes, ColumnPlan, Contradiction
 
 NewLevels = tuple[int, list[Any]]
-"""How many levels were known, and those met since."""
+"""How many levels were known, and the new ones."""
 
 
 class TooManyLevels(Exception):
-    """More levels than the column may hold."""
+    pass
 
 
 class Vocabulary:
@@ -64,7 +64,7 @@ class Vocabulary:
 
     @property
     def learned(self) -> NewLevels | None:
-        """How many levels a copy came with, and those it has met since; None for a vocabulary that is no copy."""
+        """How many levels a copy came with, and the new ones; None for a vocabulary that is not a copy."""
         return None if self.copied is None else (self.copied, self.levels[self.copied :])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Vocabulary:
         vars(self).update(state, _lock=Lock())
 
     def codes(self, values: Sequence[object]) -> np.ndarray:
-        """The code of each value, None being missing; an open vocabulary learns the values it lacks."""
+        """The code of each value, 0 for None; an open vocabulary learns new values."""
         find = self._find if self.closed else self._codes.get
         found = [0 if value is None else find(value) for value in values]
         if None in found:
@@ -103,19 +103,19 @@ class Vocabulary:
 
 
 def in_order(levels: Sequence[object], capped: bool = False) -> list[object]:
-    """Levels sorted: numbers by size, then words by spelling; where `capped`, the last, which the rest share, last."""
+    """Levels sorted: numbers by size, then words; if `capped`, the last one, which the rest share, stays last."""
     shared = levels[len(levels) - capped :]
     return [*sorted(levels[: len(levels) - capped], key=lambda level: (isinstance(level, str), level)), *shared]
 
 
 def order_codes(levels: Sequence[object], ordered: Sequence[object]) -> np.ndarray:
-    """New code of every old code when `levels` are put in the order `ordered`; missing stays 0."""
+    """New code of every old code if `levels` are put in the order `ordered`; missing stays 0."""
     rank = {level: place for place, level in enumerate(ordered, start=1)}
     return np.array([0, *(rank[level] for level in levels)], dtype=np.int32)
 
 
 class LevelCoder(Struct):
-    """Distinct values of a column to codes, by its plan; a value the plan cannot hold is a contradiction."""
+    """Codes for the distinct values of a column; a value that its plan cannot hold raises a contradiction."""
 
     plan: ColumnPlan
     vocabulary: Vocabulary
@@ -126,7 +126,7 @@ class LevelCoder(Struct):
 
     @classmethod
     def of(cls, plan: ColumnPlan, words: MissingWords, closed: bool = False) -> LevelCoder:
-        """A coder with the vocabulary that the column starts from."""
+        """A coder with the initial vocabulary of the column."""
         if closed:
             known = Vocabulary(plan.field.levels, closed=True, capped=len(plan.field.levels) > plan.most_levels)
         elif plan.capped is not None:
@@ -146,7 +146,7 @@ class LevelCoder(Struct):
         return np.where(codes == 0, np.int32(self.blank), codes) if self.blank else codes
 
     def learn(self, levels: Sequence[Any], start: int) -> None:
-        """Take in levels that were met elsewhere, in rows from this one on."""
+        """Add levels of a part that starts at this row."""
         try:
             self.vocabulary.codes(levels)
         except TooManyLevels:
@@ -169,7 +169,7 @@ class LevelCoder(Struct):
             raise self.overflow(start + int(np.argmax(np.isin(places, new))) + 1) from None
 
     def _level(self, value: Any, place: int, places: np.ndarray, start: int) -> Any:
-        """The number a cell stands for; a cell that is none changes what the column is."""
+        """The number in a cell; anything else changes the kind of the column."""
         level = number_of(value.strip()) if isinstance(value, str) else value
         if level is None and value is not None:
             reason = f"not only numbers: {wording.cell(value)}"
@@ -182,7 +182,6 @@ class LevelCoder(Struct):
         return None if level in self.words.numbers else level
 
     def overflow(self, row: int) -> Contradiction:
-        """The contradiction of more levels than there is room for."""
         plan = self.plan
         if plan.field.wide:
             return Contradiction(plan.key, row, "more levels than are kept apart", Becomes.CAPPED)
@@ -199,14 +198,14 @@ def row_of(places: np.ndarray, place: int, start: int) -> int:
 # Whole-number columns of an array to one-byte codes, all columns of a chunk at once.
 
 WINDOW = 1_024
-"""Widest range of values looked up in a table; columns that range further are coded one by one."""
+"""Widest range of values that is looked up in a table; other columns are coded one by one."""
 
 SMALL = 200_000
-"""Cells below which compiled loops are not worth the second it takes to wake Numba."""
+"""Cells below which compiled loops are not worth the second it takes to load Numba."""
 
 
 def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bool:
-    """The NumPy twin of `softcount.kernels.csv_cells.recode_run`."""
+    """NumPy version of `softcount.kernels.csv_cells.recode_run`."""
     inside = bool(np.all((values >= low) & (values <= low + size - 1)))
     if inside:
         codes[:] = values.astype(np.int64) - (low - 1)
@@ -216,7 +215,7 @@ def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bo
 def recode_table(
     block: np.ndarray, columns: np.ndarray, low: np.ndarray, tables: np.ndarray, codes: np.ndarray
 ) -> bool:
-    """The NumPy twin of `softcount.kernels.csv_cells.recode_table`."""
+    """NumPy version of `softcount.kernels.csv_cells.recode_table`."""
     beyond = tables.shape[1] - 1
     for j, column in enumerate(columns):
         steps = block[:, column].astype(np.int64) - low[j]
@@ -241,7 +240,7 @@ class Tables(Struct, frozen=True):
 
 
 class Recoder:
-    """Codes for the narrow whole-number columns of an array, learning levels as they appear."""
+    """Codes for the integer columns of an array with few levels, learning levels as they appear."""
 
     def __init__(self, array: np.ndarray, coders: Sequence[LevelCoder], places: Sequence[int]) -> None:
         self.coders = coders
@@ -333,7 +332,7 @@ class Recoder:
 
 
 def _fits(levels: Sequence[Any]) -> bool:
-    """Whether levels are whole numbers close enough together for a table."""
+    """Whether levels are integers close enough together for a table."""
     if not all(isinstance(level, int) and -(2**62) < level < 2**62 for level in levels):
         return False
     return not levels or max(levels) - min(levels) < WINDOW
@@ -349,16 +348,16 @@ def _common_run(levels: Sequence[Sequence[Any]]) -> tuple[int, int] | None:
 # Which levels of a column are kept where there are too many: the most frequent, wherever their rows stand.
 
 EXACT = 4
-"""Times as many levels as are kept that are counted one by one."""
+"""Up to this many times the levels that are kept are counted exactly."""
 CELLS, LINES = 1 << 20, 4
-"""Cells of a line, and lines: a level has one cell in each."""
+"""Cells of a line of the count-min sketch, and lines."""
 
 LevelCounts = Iterable[tuple[list[Any], np.ndarray]]
-"""Levels of some rows and the weight of each, stretch by stretch."""
+"""Levels of some rows and the weight of each, piece by piece."""
 
 
 class KeptLevels(NamedTuple):
-    """The levels that are kept, and how many share the one for the rest: so many, or at least so many."""
+    """The levels that are kept, and how many others share one code: exactly, or at least."""
 
     levels: list[Any]
     others: int
@@ -385,12 +384,11 @@ def frequent_levels(counted: Callable[[], LevelCounts], most: int, declared: Ite
 
 
 def _by_spelling(level: Any) -> tuple[bool, Any]:
-    """Numbers by size, then words by spelling."""
     return isinstance(level, str), level
 
 
 def _weights(counts: LevelCounts, known: set[Any], limit: int, only: set[Any] | None = None) -> dict[Any, float] | None:
-    """The weight of every level that is not known yet; None where there are more than may be held."""
+    """The weight of every level that is not known; None if there are more than `limit`."""
     found: dict[Any, float] = {}
     for levels, weights in counts:
         for level, weight in zip(levels, weights.tolist(), strict=True):
@@ -402,7 +400,7 @@ def _weights(counts: LevelCounts, known: set[Any], limit: int, only: set[Any] | 
 
 
 def _candidates(counted: Callable[[], LevelCounts], known: set[Any], limit: int) -> tuple[set[Any], int]:
-    """The levels whose least cells are largest, and how many levels there are at least."""
+    """The levels with the largest estimates of a count-min sketch, and a lower bound of the number of levels."""
     lines = np.zeros((LINES, CELLS))
     for levels, weights in counted():
         for line, cells in zip(lines, _cells(levels), strict=True):
@@ -423,6 +421,6 @@ def _largest(best: dict[Any, float], limit: int) -> Iterator[tuple[Any, float]]:
 
 
 def _cells(levels: list[Any]) -> np.ndarray:
-    """The cells of every level, by line: the same in every process, whatever Python hashes."""
+    """The cells of every level, by line: the same in every process, unlike Python's hashes."""
     digests = b"".join(blake2b(repr(level).encode(), digest_size=4 * LINES).digest() for level in levels)
     return np.frombuffer(digests, "<u4").reshape(-1, LINES).T % CELLS
