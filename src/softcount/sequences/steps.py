@@ -23,8 +23,10 @@ Map = Callable[..., Iterable[Any]]
 class StepSource(ArrowSource):
     """The steps of all sequences, cut into pieces between sequences only: a long sequence is a piece by itself.
 
-    `starts` are the first rows of the sequences and, last, how many rows there are.
+    `starts` are the first rows of the sequences and, last, how many rows there are. Sequences may have no step.
     """
+
+    may_be_empty = True
 
     def __init__(
         self,
@@ -38,9 +40,6 @@ class StepSource(ArrowSource):
     ) -> None:
         self.starts, self.text_file, self.verbatim = starts, text_file, verbatim
         super().__init__(table, keys, named, notes)
-
-    def _refuse_empty(self) -> None:
-        """Sequences may be asked for what comes first, and have no step."""
 
     def spans(self) -> Iterator[tuple[int, int]]:
         rows = chunk_rows_for(int(self.starts[-1]))

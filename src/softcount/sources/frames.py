@@ -245,13 +245,15 @@ class ArrowSource(Source):
     """Columns that are already in memory as an Arrow table."""
 
     verbatim = True
+    may_be_empty = False
 
     def __init__(self, table: Any, keys: Sequence[Any] = (), named: bool = True, notes: tuple[str, ...] = ()) -> None:
         self.table, self.named, self.notes = table, named, notes
         self.keys = list(keys) or list(self.table.column_names)
         source.refuse_repeated(self.keys)
         self.n_rows = self.table.num_rows
-        refuse_empty(self.n_rows, len(self.keys))
+        if not self.may_be_empty:
+            refuse_empty(self.n_rows, len(self.keys))
         row_bytes = text_bytes(self.table) / max(1, self.table.num_rows)
         self.chunk_rows = chunk_rows_for(self.table.num_rows, row_bytes, columns=len(self.keys))
         self._at = {key: place for place, key in enumerate(self.keys)}

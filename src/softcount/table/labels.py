@@ -25,7 +25,7 @@ WINDOW = 1 << 16
 NO_WORDS = MissingWords(frozenset())
 
 NUMBERED_CLASSES = 20
-"""Different whole numbers up to which a column of numbers is a column of classes; above, it is a numeric target.
+"""Distinct integers up to which a target holds classes; above, it is a numeric target.
 
 Grades, ratings and digits stay classes. The months of a contract (73 values) and the ages of a survey (61) are numbers.
 """

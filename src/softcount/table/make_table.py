@@ -1,4 +1,4 @@
-"""Opening a table: data and what is said about it, to a `Table`."""
+"""Opening a table: data and the settings for its columns, to a `Table`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from softcount.text import Reading
 NUMERIC = [kind for kind in Kind if kind.numeric]
 
 
-def open_table(  # noqa: PLR0913 - what can be said of a table
+def open_table(  # noqa: PLR0913 - the settings of a table
     data: Any,
     *,
     kinds: Mapping[Key, Kind | str | Reading] | str | Reading | None = None,
@@ -42,14 +42,13 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     progress: Callable[[int, int], None] | None = None,
     **form: Any,
 ) -> Table:
-    """A table ready to be read: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
+    """Open a table: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
 
-    Without a `schema` its kinds are decided by looking at the first rows, `kinds` overriding (one for each column, or
-    one for all; those in `guessed` nobody declared, earlier rows suggested them); with one the table is read for
-    prediction, its columns matched to the schema's. Where text is asked for, a list of documents is a table of one
-    column, "text". `labels` and `weights` are arrays, `target` and `weight` name columns. How a file is written is said
-    as `FileFormat` has it: `header=False`, `names`, `delimiter`, `decimal`, `encoding`, ...; where nothing is said, it
-    is read as the schema remembers.
+    Without a `schema` the first rows decide the kinds of columns; `kinds` overrides them, one for each column or one
+    for all (those in `guessed` were suggested by earlier rows). With a `schema` the table is read for prediction, and
+    its columns are matched to the schema's. With `kinds="text"` a list of documents is a table of one column, "text".
+    `labels` and `weights` are arrays, `target` and `weight` name columns. The other settings are those of
+    `FileFormat`: `header=False`, `names`, `delimiter`, `decimal`, `encoding`, ...; the schema remembers them.
 
     >>> table = open_table({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
     >>> [(spec.key, spec.kind.value) for spec in table.schema.fields]
@@ -57,20 +56,24 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
     >>> [spec.why for spec in open_table(["free money", "see you at noon"], kinds="text").schema.fields]
     ['declared']
     """
-    said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
+    missing = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
     texts: Mapping[Key, TextColumn] = {}
     if isinstance(data, Table):
-        plain = not (kinds or levels or target is not None or weight is not None or schema or said != MISSING)
+        plain = not (kinds or levels or target is not None or weight is not None or schema or missing != MISSING)
         if plain and labels is None and weights is None:
             return data
-        source, texts = data.source, data.texts_read(said)
+        source, texts = data.source, data.texts_read(missing)
     else:
-        remembered = CONTENT_DECIDES if schema is None else schema.form
-        form_said = FileFormat.of(**form).over(remembered)
-        source = open_source(_as_table(data, kinds, schema), _null_words(said, schema), form_said, progress)
-    # Sources with real nulls take no word for one: a folder, a country or a document may be called NA.
+        file_format = FileFormat.of(**form).over(CONTENT_DECIDES if schema is None else schema.form)
+        nulls = missing
+        if schema is not None:  # a word that is a category of the model is decided by column
+            fields = [spec for spec in schema.fields if spec.kind is Kind.CATEGORICAL]
+            kept = set().union(*(set(missing).intersection(spec.levels) for spec in fields))
+            nulls = tuple(word for word in missing if word not in kept)
+        source = open_source(_as_table(data, kinds, schema), nulls, file_format, progress)
+    # In sources with real nulls no word is missing: a folder, a country or a document may be called NA.
     verbatim = source.kinds or source.verbatim
-    words = MissingWords.besides_null(said) if verbatim else MissingWords.of(said, source.text_file)
+    words = MissingWords.besides_null(missing) if verbatim else MissingWords.of(missing, source.text_file)
     # Columns such as the file a document is from are features only if they are declared.
     named = set(kinds) if isinstance(kinds, Mapping) else set()
     known = set() if schema is None else {spec.key for spec in schema.fields}
@@ -86,50 +89,43 @@ def open_table(  # noqa: PLR0913 - what can be said of a table
         notes = list(source.notes)
         located = _located(source, schema, apart, notes)
         plans = tuple(
-            ColumnPlan(spec, as_numbers=_has_numbers(spec), guessed=not spec.declared) for spec in schema.fields
+            ColumnPlan(
+                spec,
+                as_numbers=spec.kind is not Kind.TEXT
+                and len(spec.levels) > 0
+                and not any(isinstance(level, str) for level in spec.levels),
+                guessed=not spec.declared,
+            )
+            for spec in schema.fields
         )
         return Table(TableParts(source, plans, words, schema.missing, sides, tuple(notes), schema, located))
     if texts and sides.gaps:
-        texts = {}  # labels may have a say in which words are kept
-    return _open(source, request, said, sides, apart, texts)
-
-
-def _null_words(said: tuple[str, ...], schema: Schema | None) -> tuple[str, ...]:
-    """The words that a file reader takes as null: a word that is a category of the model is decided by column."""
-    if schema is None:
-        return said
-    known = (set(said).intersection(spec.levels) for spec in schema.fields if spec.kind is Kind.CATEGORICAL)
-    kept = set().union(*known)
-    return tuple(word for word in said if word not in kept)
+        texts = {}  # labels may change which words are kept
+    return _open(source, request, missing, sides, apart, texts)
 
 
 def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
-    """A list of documents as the one column of text that is asked for; any other data as it is."""
+    """A list of documents as a table of one column of text; other data unchanged."""
     column = text_column(data)
     if column is None:
         if is_text(kinds) and isinstance(data, list | tuple | np.ndarray) and not len(data):
             refuse_empty(0, 1)
         return data
+    if schema is not None and schema.only_text is not None:
+        return {schema.only_text: column[TEXT]}
     if schema is not None:
-        return {_only_text(schema): column[TEXT]}
+        columns = wording.and_others(spec.key for spec in schema.used)
+        if schema.texts:
+            raise DataError(f"the model reads {columns}, so a list of documents is not enough. Give a table of them.")
+        raise DataError(
+            "Expected 2D array, got 1D array instead: a list of documents, but the model reads no text. "
+            f"It reads {columns}; give a table of them."
+        )
     if is_text(kinds) or (isinstance(kinds, Mapping) and is_text(kinds.get(TEXT))):
         return column
     raise DataError(
         "Expected 2D array, got 1D array instead: a list of documents. To count their words declare them text: "
         "kinds='text'. A table of one column has rows of one cell each: array.reshape(-1, 1)"
-    )
-
-
-def _only_text(schema: Schema) -> Key:
-    """The one column a model of text has; a model of other columns takes no list of documents."""
-    if schema.only_text is not None:
-        return schema.only_text
-    columns = wording.and_others(spec.key for spec in schema.used)
-    if schema.texts:
-        raise DataError(f"the model reads {columns}, so a list of documents is not enough. Give a table of them.")
-    raise DataError(
-        "Expected 2D array, got 1D array instead: a list of documents, but the model reads no text. "
-        f"It reads {columns}; give a table of them."
     )
 
 
@@ -146,7 +142,7 @@ def _open(
             wording.refuse_unknown(source.keys, key, what)
     request = replace(request, kinds={**source.kinds, **request.kinds}, groups=sides.labels, weights=sides.weights)
     if isinstance(source, DenseSource):
-        _refuse_numbers([key for key, said in request.kinds.items() if is_text(said)], "is declared text")
+        _refuse_numbers([key for key, kind in request.kinds.items() if is_text(kind)], "is declared text")
         request = replace(request, kinds={**request.kinds, **dict.fromkeys(apart, IGNORE)})
         if sides.target is not None:
             classes = source.array[:LOOK_WHOLE, sides.target.key]
@@ -154,59 +150,41 @@ def _open(
         plans, notes = inspect_array(source.array, request)
         plans = [plan for plan in plans if plan.key not in apart]
     else:
-        told = [] if sides.target is None else [sides.target.key]
-        heavy = [] if sides.weight is None else [sides.weight]
-        first = dict(source.head([*(key for key in source.keys if key not in apart), *told, *heavy]))
-        if heavy:
-            request = replace(request, weights=numbers(first.pop(heavy[0]), request.words, heavy[0], 0, padded=True))
-        declared = {key for key, said in request.kinds.items() if said not in NUMERIC}
-        first, taken = mask_words(first, request.words, {*told, *request.levels, *declared}, source.n_rows)
-        request = replace(request, groups=cell_codes(first.pop(told[0])) if told else request.groups)
+        target = [] if sides.target is None else [sides.target.key]
+        weight = [] if sides.weight is None else [sides.weight]
+        first = dict(source.head([*(key for key in source.keys if key not in apart), *target, *weight]))
+        if weight:
+            request = replace(request, weights=numbers(first.pop(weight[0]), request.words, weight[0], 0, padded=True))
+        declared = {key for key, kind in request.kinds.items() if kind not in NUMERIC}
+        first, taken = mask_words(first, request.words, {*target, *request.levels, *declared}, source.n_rows)
+        request = replace(request, groups=cell_codes(first.pop(target[0])) if target else request.groups)
         plans, notes = inspect_columns(first, request)
         notes = [*taken, *notes]
-    if source.whys:  # documents know what they are without being looked at
+    if source.whys:
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
         why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5]) or "there is no other"
         how = remedies.either("kinds={'COL': 'KIND'}", "--kind COL=KIND")
         raise DataError(f"no column is left to model ({why}). Declare a column to be used: {how}")
-    said = (*source.notes, *notes)
-    return Table(TableParts(source, tuple(plans), request.words, missing, sides, said, texts=texts))
-
-
-def _has_numbers(spec: Field) -> bool:
-    """Whether the levels of a column are numbers."""
-    levels = () if spec.kind is Kind.TEXT else spec.levels
-    return len(levels) > 0 and not any(isinstance(level, str) for level in levels)
+    every = (*source.notes, *notes)
+    return Table(TableParts(source, tuple(plans), request.words, missing, sides, every, texts=texts))
 
 
 def _located(source: Source, schema: Schema, apart: set[Key], notes: list[str]) -> dict[Key, Key]:
-    """Where each field of the schema is found: by name, or by position where either side has no names."""
+    """The column of each field of the schema: by name, or by position if either side has no names."""
     if isinstance(source, SparseSource | DenseSource):
         _refuse_numbers(schema.texts, "of the model is text")
     if isinstance(source, SparseSource):
         return {}
     expected = [spec.key for spec in schema.fields]
     given = [key for key in source.keys if key not in apart]
-    if source.named and not all(isinstance(key, int) for key in expected):
-        return _by_name(expected, given, schema, notes)
-    if len(given) != len(expected):
-        raise DataError(
-            f"X has {len(given)} features, but Softcount is expecting {len(expected)} features as input. "
-            "Give the columns the model was fitted on, in the same order."
-        )
-    return dict(zip(expected, given, strict=True))
-
-
-def _refuse_numbers(texts: Sequence[Key], what: str) -> None:
-    if texts:
-        raise DataError(
-            f"{wording.column(texts[0])} {what}, but the table is an array of numbers. "
-            "Give a frame, a file, or a list of documents."
-        )
-
-
-def _by_name(expected: list[Key], given: list[Key], schema: Schema, notes: list[str]) -> dict[Key, Key]:
+    if not source.named or all(isinstance(key, int) for key in expected):
+        if len(given) != len(expected):
+            raise DataError(
+                f"X has {len(given)} features, but Softcount is expecting {len(expected)} features as input. "
+                "Give the columns the model was fitted on, in the same order."
+            )
+        return dict(zip(expected, given, strict=True))
     present = set(given)
     absent = [key for key in expected if key not in present and schema[key].used]
     extra = sorted(present.difference(expected), key=given.index)
@@ -227,8 +205,16 @@ def _by_name(expected: list[Key], given: list[Key], schema: Schema, notes: list[
     return {key: key for key in expected if key in present}
 
 
+def _refuse_numbers(texts: Sequence[Key], what: str) -> None:
+    if texts:
+        raise DataError(
+            f"{wording.column(texts[0])} {what}, but the table is an array of numbers. "
+            "Give a frame, a file, or a list of documents."
+        )
+
+
 def read_labels(data: Any, target: Key, missing: Sequence[str] = MISSING) -> list[Any]:
-    """The cells of a column as labels of rows, None where missing: every number is a label of its own."""
+    """The labels of all rows, None where missing; every number is a label."""
     return open_table(data, target=target, kinds={target: Kind.CATEGORICAL}, missing=missing).labels()
 
 
@@ -245,14 +231,11 @@ def _sides(source: Source, request: Request, target: Any, weight: Any, labels: A
 
 
 SPELT_LABELS = 200
-"""Labels that say with how many decimals they are spelt."""
+"""Labels that decide how many decimals labels are spelt with."""
 
 
 def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnPlan, bool]:
-    """How to read labels, and whether they are floats to their owner.
-
-    A numeric target is refused unless its owner declares it categorical.
-    """
+    """How to read labels, and whether they are floats; a numeric target must be declared categorical."""
     column = flat(source.head([target])[target])
     cells = cell_type(column.type)
     if cells is CellType.NESTED:

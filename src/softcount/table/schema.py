@@ -21,12 +21,11 @@ from softcount.text.words import Reading
 
 
 def label(key: Key) -> str:
-    """A column's or block's name as text."""
     return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def apart(name: str, theirs: Container[object]) -> str:
-    """A name of ours, in one more pair of parentheses as long as it is one of theirs.
+    """The name, in parentheses until it differs from the others.
 
     >>> apart("(prior)", ["age"]), apart("(prior)", ["age", "(prior)"])
     ('(prior)', '((prior))')
@@ -37,7 +36,7 @@ def apart(name: str, theirs: Container[object]) -> str:
 
 
 def labels(keys: Iterable[Key]) -> dict[Key, str]:
-    """Every key's name as text, no two alike: columns that have names keep them, blocks and numbers stand back.
+    """Every key as text, all different: named columns keep their names, blocks and numbers get parentheses.
 
     >>> labels(["a", "b", "a, b", ("a", "b")])
     {'a': 'a', 'b': 'b', 'a, b': 'a, b', ('a', 'b'): '(a, b)'}
@@ -52,17 +51,16 @@ def labels(keys: Iterable[Key]) -> dict[Key, str]:
     return {key: found[key] for key in keys}
 
 
-# The different numbers of a column, or of a fine grid where there are too many: what rows are counted at.
+# -- the distinct numbers of a column, or of a fine grid if there are too many, at which rows are counted
 
 MOST_POINTS = 2048
-"""Different numbers of a column that are counted apart."""
 FEWEST_POINTS = 128
 MOST_COUNTS = 1 << 21
-"""CountedPoints of all columns in all classes, about, whatever the number of classes."""
+"""Counts of all columns in all classes, about."""
 
 
 def points_for(classes: int, columns: int) -> int:
-    """How many different numbers each column may have, so that counts in all classes stay small; a power of two.
+    """Distinct numbers that each column may have, a power of two, so that there are about `MOST_COUNTS` counts.
 
     >>> points_for(2, 6), points_for(1000, 30)
     (2048, 128)
@@ -72,7 +70,7 @@ def points_for(classes: int, columns: int) -> int:
 
 
 class CountedPoints(Struct, frozen=True):
-    """At most so many numbers in order; with a `step` they are the middles of the cells of a grid of that width.
+    """At most `most` numbers in order; with a `step` they are the middles of the cells of a grid of that width.
 
     >>> CountedPoints.of([np.array([3.0, 1.0, np.nan, 3.0])])
     CountedPoints(values=(1.0, 3.0), step=0.0, most=2048)
@@ -86,29 +84,27 @@ class CountedPoints(Struct, frozen=True):
 
     @staticmethod
     def of(columns: Iterable[np.ndarray], most: int = MOST_POINTS) -> CountedPoints:
-        """The different numbers of some columns; those that are missing or infinite are passed over."""
+        """The distinct finite numbers of some columns."""
         parts = [np.unique(column[np.isfinite(column)]) for column in columns]
         return _few(np.unique(np.concatenate([np.zeros(0), *parts])) + 0.0, 0.0, most)
 
     def places(self, column: np.ndarray) -> np.ndarray:
-        """Where each number of a column is among the points; a number that is not there goes to a neighbour."""
+        """The place of each number of a column among the points; a number that is not there goes to a neighbour."""
         found = np.searchsorted(self.values, on_grid(column, self.step))
         return np.minimum(found, max(len(self.values) - 1, 0))
 
     def united(self, other: CountedPoints) -> CountedPoints:
-        """The points of two tables together."""
         step = max(self.step, other.step)
         both = np.union1d(on_grid(np.array(self.values), step), on_grid(np.array(other.values), step))
         return _few(both, step, min(self.most, other.most))
 
 
 def on_grid(values: np.ndarray, step: float) -> np.ndarray:
-    """Numbers as the middles of the cells they lie in; as they are where there is no grid."""
     return (np.floor(values / step) + 0.5) * step if step else values
 
 
 def _few(values: np.ndarray, step: float, most: int) -> CountedPoints:
-    """Different numbers on the finest grid that leaves few enough of them."""
+    """Distinct numbers on the finest grid that leaves at most `most` of them."""
     found = CountedPoints((), step, most)
     if len(values) <= most:
         return replace(found, values=tuple(values.tolist()))
@@ -122,35 +118,33 @@ def _few(values: np.ndarray, step: float, most: int) -> CountedPoints:
     return replace(found, values=tuple(np.unique(on_grid(values, step)).tolist()), step=step)
 
 
-# What is known of a table's columns: kinds, levels, anchors, and where each is stored in a chunk.
+# -- fields: kinds, levels, anchors, and where each is stored in a chunk
 
 NARROW_LEVELS = 254
-"""Most levels a one-byte code can hold: 0 is missing and the last code is for levels never seen."""
+"""Most levels a one-byte code can hold: 0 is missing and the last code is for unseen levels."""
 
 MOST_LEVELS = 100_000
-"""Levels kept apart in one column, the most frequent; others share `OTHER`."""
+"""Most frequent levels of a column that have codes of their own; others share `OTHER`."""
 
 OTHER = "(other)"
-"""The level that stands for all levels beyond `MOST_LEVELS`."""
 
 BLANK = "(no value)"
-"""The category of missing cells in a column that has one value or none, as a tick box has; others leave them out."""
+"""The category of missing cells in a column with one value or none, such as a tick box."""
 
 EXCEL_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 MISSING = ("", "NA", "na", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", *EXCEL_ERRORS)
-"""Cells read as missing unless the caller says otherwise."""
+"""Cells read as missing by default."""
 
 DASHES = ("-", ".")
-"""Cells that mean missing among numbers, and among words unless + is one of them, as in a column of signs."""
-
+"""Cells that mean missing, unless + occurs too, as in a column of signs."""
 
 STRATEGIES = ("informative", "ignore", "drop", "impute", "error", "raise", "keep", "category", "indicator", "mean",
               "median", "mode", "most_frequent", "constant", "auto", "default")  # fmt: skip
-"""Words that other libraries take for how to treat missing cells: one of them alone is hardly a cell."""
+"""Names of treatments of missing cells in other libraries, which are hardly words for missing."""
 
 
 def with_usual(added: str | Iterable[str]) -> tuple[str, ...]:
-    """The usual words for missing, followed by those that the user adds, even if they are usual ones."""
+    """The default words for missing, followed by those of the user, even if they are the same."""
     if isinstance(added, str) and added in STRATEGIES:
         raise DataError(
             f"missing={added!r} is not a setting: `missing` lists the cells that mean missing, and these are never "
@@ -160,7 +154,7 @@ def with_usual(added: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def asked_words(missing: Sequence[str]) -> tuple[str, ...]:
-    """Those words for missing that the user named; of tables with real nulls the usual ones are not among them.
+    """The words for missing that the user named: the only ones in tables with real nulls.
 
     >>> asked_words(with_usual(["NA"])), asked_words(["x"])
     (('NA',), ('x',))
@@ -170,7 +164,7 @@ def asked_words(missing: Sequence[str]) -> tuple[str, ...]:
 
 
 class Kind(StrEnum):
-    """What the values of a column are; of each, whether they are numbers, and whether they are levels with codes."""
+    """What the values of a column are; `numeric`: numbers, `coded`: levels with codes."""
 
     CATEGORICAL = "categorical"
     REAL = "real"
@@ -185,13 +179,13 @@ class Kind(StrEnum):
     coded: bool
 
     def __init__(self, name: str) -> None:
-        # Asked several times for every column: names of an enumeration take longer to look up than this.
+        # Attributes: comparing members of an enumeration takes longer, several times for every column.
         self.numeric = name in ("real", "positive", "amount", "count")
         self.coded = not self.numeric and name != "text"
 
 
 class ColumnPlace(NamedTuple):
-    """Where a column lives in every chunk: an array's name and the column of that array."""
+    """Where a column is in every chunk: the name of an array and the column of that array."""
 
     store: str  # "reals" | "codes" | "wide" | "bags"
     slot: int
@@ -200,7 +194,7 @@ class ColumnPlace(NamedTuple):
 class Derived(Struct, frozen=True):
     """How a column that is left out follows from the column `lead`; without a lead it is always `constant`.
 
-    Of levels it is a function, given by pairs (level of `lead`, own level); a number is `intercept + slope * lead`.
+    Levels are given by pairs (level of `lead`, own level); a number is `intercept + slope * lead`.
     """
 
     lead: Key | None = None
@@ -238,10 +232,10 @@ class Field(Struct, frozen=True):
     cells: str = ""
     derived: Derived | None = None
     bounds: tuple[float, float] | None = None
-    """Between which numbers are drawn and answered; None: anywhere that its density goes."""
+    """Bounds of drawn and predicted numbers."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether the columns are modelled alike: `cells`, `derived` and `bounds` do not count."""
+        """Whether the columns are modelled alike: `cells`, `derived` and `bounds` are not compared."""
         if type(other) is not type(self):
             return NotImplemented
         compared = attrgetter(*type(self).__match_args__[:-3])
@@ -252,12 +246,11 @@ class Field(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether its numbers are whole."""
         return self.kind is Kind.COUNT or (self.kind.numeric and self.written == WHOLE)
 
 
 MOST_TEXTS = 8_500
-"""Columns of text whose words and counts, in seven entries each, a model file has room for."""
+"""Columns of text in a model file, which has seven entries for each."""
 
 
 class Schema(Struct, frozen=True, dict=True):
@@ -277,10 +270,10 @@ class Schema(Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> dict[Key, ColumnPlace]:
-        """Where each used column is in a chunk."""
         places, filled = {}, {"reals": 0, "codes": 0, "wide": 0, "bags": 0}
         for spec in self.used:
-            store = _store(spec)
+            coded = "wide" if spec.wide else "codes"
+            store = "bags" if spec.kind is Kind.TEXT else "reals" if spec.kind.numeric else coded
             places[spec.key] = ColumnPlace(store, filled[store])
             filled[store] += 1
         return places
@@ -289,22 +282,20 @@ class Schema(Struct, frozen=True, dict=True):
         return self.by_key[key]
 
     def stored(self, store: str) -> tuple[Field, ...]:
-        """The fields of one array of a chunk, in slot order."""
         return tuple(spec for spec in self.used if self.places[spec.key].store == store)
 
     def is_plain(self, width: int) -> bool:
-        """Whether so many columns known by their places are numbers that may be any, all of them used."""
+        """Whether the table is `width` columns of real numbers without names, all of them used."""
         plain = len(self.fields) == width and self.missing == MISSING
         return plain and all(x.key == i and x.used and x.kind is Kind.REAL for i, x in enumerate(self.fields))
 
     @property
     def texts(self) -> list[Key]:
-        """The columns of text that are used."""
         return [spec.key for spec in self.used if spec.kind is Kind.TEXT]
 
     @property
     def unsaveable(self) -> str | None:
-        """Why a model of this table would not go into a file, if it would not."""
+        """Why a model of this table cannot be saved, or None."""
         number = len(self.texts)
         if number <= MOST_TEXTS:
             return None
@@ -314,7 +305,7 @@ class Schema(Struct, frozen=True, dict=True):
 
     @property
     def only_text(self) -> Key | None:
-        """The one column that is used, where it is text."""
+        """The only column that is used, if it is text."""
         texts = self.texts
         return texts[0] if len(texts) == len(self.used) == 1 else None
 
@@ -322,18 +313,12 @@ class Schema(Struct, frozen=True, dict=True):
         return replace(self, fields=tuple(changed if spec.key == changed.key else spec for spec in self.fields))
 
 
-def _store(spec: Field) -> str:
-    if spec.kind is Kind.TEXT:
-        return "bags"
-    return "reals" if spec.kind.numeric else "wide" if spec.wide else "codes"
-
-
-# How each column is to be read, where its numbers lie, and what happens when later rows contradict the first ones.
+# -- plans: how each column is read, and how that changes when later rows contradict the first ones
 
 FARTHEST = 2.0**120
-"""Units that a number may lie from its anchor: squares of so many still add up, whatever rows weigh."""
+"""Units that a number may lie from its anchor: squares of so many can still be added, whatever the weights."""
 LOOKED_AT = 1_024
-"""Rows that decide an anchor: the median of so many is near enough for any column."""
+"""Rows whose median is the anchor."""
 
 
 class Anchor(NamedTuple):
@@ -344,7 +329,6 @@ class Anchor(NamedTuple):
 
 
 NO_ANCHOR = Anchor()
-"""For columns without a number to go by."""
 
 
 def anchor_of(values: np.ndarray) -> Anchor:
@@ -357,12 +341,10 @@ def anchor_of(values: np.ndarray) -> Anchor:
 
 
 def log_anchor_of(values: np.ndarray) -> Anchor:
-    """The anchor of the logarithms of what is above zero."""
     return anchor_of(np.log(values[np.isfinite(values) & (values > 0)][:LOOKED_AT]))
 
 
 def anchors_of(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Anchors and scales of all columns of a block of finite numbers."""
     # Work on values divided by their largest power of two: differences of numbers near 1e308 would overflow.
     largest = np.frexp(np.max(np.abs(block), axis=0))[1]
     unit = np.ascontiguousarray(np.ldexp(block, -largest).T)  # medians of long rows are found twice as fast
@@ -377,7 +359,7 @@ def anchors_of(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def medians(rows: np.ndarray) -> np.ndarray:
-    """The median of each row of finite numbers, as `np.median` has it, which loads masked arrays to ask for NaN."""
+    """The median of each row of finite numbers; `np.median` would import masked arrays."""
     last = rows.shape[1] // 2
     first = last - 1 + rows.shape[1] % 2
     found: np.ndarray = np.partition(rows, sorted({first, last}), axis=1)[:, [first, last]].mean(axis=1)
@@ -385,7 +367,7 @@ def medians(rows: np.ndarray) -> np.ndarray:
 
 
 class Becomes(StrEnum):
-    """What a column turns into when a row contradicts what was guessed of it."""
+    """What a column becomes when a row contradicts its guessed kind."""
 
     WORDS = "categories spelt as text"
     NUMBERS = "numbers"
@@ -397,7 +379,7 @@ class Becomes(StrEnum):
 
 
 class Contradiction(Exception):
-    """A row that does not fit what the first rows said of its column: start again with `table.widened(this)`."""
+    """A row does not fit the guessed kind of its column: start again with `table.widened(this)`."""
 
     def __init__(self, key: Key, row: int, reason: str, becomes: Becomes) -> None:
         super().__init__(f"{wording.column(key)}, row {row}: {reason}")
@@ -411,13 +393,13 @@ class Contradiction(Exception):
 
 
 class ColumnPlan(Struct, frozen=True):
-    """One column: its field, and what its cells are read as.
+    """One column: its field, and how its cells are read.
 
-    `as_numbers`: levels are numbers, also where cells are text. `constant`: the one value seen so far. `plain` and
-    `logged` are anchors of the numbers and of their logarithms. `capped`: the only levels kept apart.
-    `number_like`: its cells were numbers when looked at, so that it can fall back to being real. `extra`: levels that
-    exist besides those seen. `seen`: levels found when looking, in order. `most_levels` are kept apart at most.
-    `guessed`: earlier rows suggested its kind, which stays: a number it cannot hold is no evidence.
+    `as_numbers`: levels are numbers, also if cells are text. `constant`: the only value so far. `plain` and `logged`
+    are anchors of the numbers and of their logarithms. `capped`: the only levels with codes of their own.
+    `number_like`: its first cells were numbers, so that it may become real. `extra`: levels that exist in addition to
+    those `seen` in the first rows, in order. `most_levels` have codes of their own. `guessed`: earlier rows suggested
+    its kind, which stays: a number it cannot hold is taken as missing.
     """
 
     field: Field
@@ -437,12 +419,12 @@ class ColumnPlan(Struct, frozen=True):
         return self.field.key
 
     def anchored(self, values: np.ndarray) -> ColumnPlan:
-        """The same column with anchors of these numbers where it has none yet."""
+        """Add the anchors of these numbers, unless it has some."""
         logged = log_anchor_of(values) if self.logged == NO_ANCHOR else self.logged
         return replace(self, plain=self.plain or anchor_of(values), logged=logged)
 
     def as_kind(self, kind: Kind, why: str, *, used: bool = True) -> ColumnPlan:
-        """The same column read as another kind, with the anchor that kind needs."""
+        """Read as another kind, with the anchor that kind needs."""
         anchor = self.logged if kind is Kind.POSITIVE else self.plain or NO_ANCHOR
         constant = kind is Kind.CONSTANT and self.constant is not None
         derived = Derived(constant=self.constant) if constant else None
@@ -452,35 +434,32 @@ class ColumnPlan(Struct, frozen=True):
         return replace(self, field=changed)
 
     def after(self, why: Contradiction) -> ColumnPlan:
-        """How to read the column once a row has contradicted this plan."""
         if self.is_tick_box:
             return replace(self, extra=()).after(why)
-        said = f"{why.reason} (row {why.row})"
+        reason = f"{why.reason} (row {why.row})"
         if why.becomes is Becomes.WORDS:
-            return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=False, number_like=False, seen=())
+            return replace(self.as_kind(Kind.CATEGORICAL, reason), as_numbers=False, number_like=False, seen=())
         if why.becomes in (Becomes.NUMBERS, Becomes.AMOUNTS):
             kind = Kind.REAL if why.becomes is Becomes.NUMBERS else Kind.AMOUNT
-            return replace(self.as_kind(kind, said), as_numbers=False)
+            return replace(self.as_kind(kind, reason), as_numbers=False)
         if why.becomes is Becomes.WIDE:
             return replace(self, field=replace(self.field, wide=True))
         if isinstance(self.constant, float):
-            return self.as_kind(Kind.REAL, said)
+            return self.as_kind(Kind.REAL, reason)
         as_numbers = not isinstance(self.constant, str | bool)
-        return replace(self.as_kind(Kind.CATEGORICAL, said), as_numbers=as_numbers, number_like=as_numbers)
+        return replace(self.as_kind(Kind.CATEGORICAL, reason), as_numbers=as_numbers, number_like=as_numbers)
 
     def reaching(self, most: float) -> ColumnPlan:
-        """The same column in units in which a distance of `most` from the anchor is not too far."""
+        """In units in which a distance of `most` from the anchor is not too far."""
         scale = min(self.field.scale, float(np.ldexp(1.0, -np.frexp(most / FARTHEST)[1])))
         plain = Anchor(self.field.anchor, scale)
         return replace(self, field=replace(self.field, scale=scale), plain=plain)
 
     @property
     def is_tick_box(self) -> bool:
-        """Whether missing cells are a category, because the column seemed to have one value or none."""
         return BLANK in self.extra and not self.field.declared
 
     def cap(self, levels: list[object]) -> ColumnPlan:
-        """The same column with only these levels kept apart."""
         kept = levels[: self.most_levels]
         kept.append(apart(OTHER, set(kept)))
         return replace(self, capped=tuple(kept), field=replace(self.field, wide=True))
