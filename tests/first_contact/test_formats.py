@@ -98,7 +98,7 @@ def test_a_model_predicts_from_any_of_these_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.arff", "@relation t\n@attribute a numeric\n@data\nx\n", "'a', line 4 of .* is no number"),
+        ("t.arff", "@relation t\n@attribute a numeric\n@data\nx\n", "'a', line 4 of .* is not a number"),
         ("t.arff", "@relation t\n@attribute a numeric\n@data\n1,2\n", "line 4 .* has 2 cells where it declares 1"),
         ("t.arff", "@relation t\n@attribute a numeric\n", "without @data"),
         ("t.arff", "@relation t\n@attribute a numeric\n@data\n{0 1}\n", "sparse"),
