@@ -39,35 +39,30 @@ from softcount.table.cell_values import (
 from softcount.table.schema import Key
 from softcount.table.text_columns import without_marks
 
-# What the first rows say of a column, before anything is decided: how many values, which numbers, what is odd.
-
 FEW_BINS = 1 << 20
-"""Widest range of whole numbers that is counted in bins rather than sorted."""
-
+"""Widest range of integers that is counted in bins rather than sorted."""
 FEW_TEXTS = 20
-"""Different cells up to which text is categories, however long."""
-
+"""Distinct cells up to which text is categories, however long."""
 LONG_CELL = 64
 FEW_CELLS = 8_192
 FEW_MEANT = 1_000
-"""Bytes of a cell, on average, from which on a column is looked at in its first cells only; how many those are; and
-how many of them their words are counted in."""
+"""Mean bytes of a cell from which on only the first cells of a column are read; their number; and the number of those
+whose words are counted."""
 
 
 def is_few(count: int, rows: int) -> bool:
-    """Whether so many distinct whole numbers in so many rows are categories rather than numbers."""
+    """Whether `count` distinct integers in so many rows are categories rather than numbers."""
     few = count <= 10 or (count <= 20 and rows >= 20 * count)
     return count <= 2 or (few and rows >= 2 * count)
 
 
 class Facts(Struct, frozen=True):
-    """`rows` were looked at, `known` of them hold a value, `different` values are distinct (numbers: at least so many).
+    """Of `rows` first rows, `known` hold a value, and `different` values are distinct (numbers: at least so many).
 
-    `values` are the numbers in row order without the missing ones, or None for text. `only` is the one value of a
-    constant column. `words` is the mean number of words in a cell of text. `coded` says that the table's owner
-    already keeps the column as categories. `missing` are cells that mean missing in this column alone, and `note` says
-    what its owner should know of how cells are spelt. `written` is how its numbers are written, if not plainly.
-    `there` says which rows hold a value; None if only some rows were looked at.
+    `values` are the numbers in row order without the missing ones, or None for text. `only` is the value of a constant
+    column. `words` is the mean number of words in a cell of text. `coded`: a dictionary column. `missing` are cells
+    that mean missing in this column alone, and `note` is a remark on its cells. `written` is the form of its numbers,
+    if not plain. `there` are the rows that hold a value; None if only some rows were read.
     """
 
     key: Any
@@ -89,7 +84,7 @@ class Facts(Struct, frozen=True):
         return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
 
     def of_rows(self, rows: np.ndarray | None) -> Facts:
-        """The facts of some of the rows, by their places; a row may be there several times. None is every row."""
+        """The facts of some of the rows, by their places, which may repeat; None for every row."""
         if rows is None or self.there is None:
             return self
         there = self.there[rows]
@@ -102,10 +97,9 @@ class Facts(Struct, frozen=True):
 
 
 class Meant(Struct, frozen=True):
-    """What the cells of a column are meant to be, as far as is said.
+    """What is declared of a column: `levels`: cells are categories, `numbers`: numbers, however few distinct ones.
 
-    `levels`: a cell that is no number is a level and nothing else. `numbers`: it is to be read as numbers, however few
-    different ones there are. `habits` is how cells of its table are written.
+    `habits` is how cells of its table are written.
     """
 
     levels: bool = False
@@ -114,7 +108,6 @@ class Meant(Struct, frozen=True):
 
 
 def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
-    """The facts of an Arrow column."""
     column = flat(column)
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
@@ -134,19 +127,18 @@ def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool =
     there = ~np.isnan(column)
     values = column[there]
     different = count_distinct(values)
-    only = _only(values, cells) if different == 1 else None
+    only: Any = None
+    if different == 1:
+        only = float(values[0])
+        if cells is CellType.TRUTH:
+            only = bool(only)
+        elif only.is_integer() and abs(only) < 2**53:
+            only = int(only)
     return Facts(key, cells, len(column), len(values), different, values, only, coded=coded, there=there)
 
 
-def _only(values: np.ndarray, cells: CellType) -> object:
-    value = float(values[0])
-    if cells is CellType.TRUTH:
-        return bool(value)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
-
-
 def count_distinct(values: np.ndarray) -> int:
-    """How many distinct numbers; for numbers with decimals only whether there are none, one or several."""
+    """The number of distinct numbers; with decimals, 2 for two or more."""
     if not len(values):
         return 0
     low, high = float(values.min()), float(values.max())
@@ -160,9 +152,9 @@ def count_distinct(values: np.ndarray) -> int:
 
 
 def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts | None:
-    """Facts of cells of text that are plain numbers, all of them: what `_cell_facts` finds, cell by cell, in a tenth.
+    """Facts of a text column of plain numbers: those of `_cell_facts` in a tenth of the time.
 
-    None of others, and where a number may be a word for missing.
+    None for other columns, and if a number may mean missing.
     """
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not text or words.numbers or meant.habits.decimal == ",":
@@ -177,9 +169,9 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
 
 
 def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
-    """Facts of cells too long and too many to be categories or numbers; None where they are not.
+    """Facts of cells too long and too many to be categories or numbers; None for other columns.
 
-    The first few thousand say enough: looking at every cell of 44 MB takes 3 s.
+    The first few thousand suffice: reading every cell of 44 MB takes 3 s.
     """
     some = column.slice(0, FEW_CELLS)
     coded = pa.types.is_dictionary(some.type)
@@ -212,7 +204,7 @@ def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fac
 
 
 def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: MissingWords, meant: Meant) -> Facts | None:
-    """Facts of cells of text that are numbers, plain or written otherwise, a few odd; None of others."""
+    """Facts of cells of text that are numbers, in any form, with a few odd ones; None for other columns."""
     as_spelt = meant.levels or not words.usual
     floats, bad = floats_of(found, PLAIN)
     form, plain = None, not bad.any()
@@ -227,7 +219,7 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
     spelt = replace(spelt, written=form)
     few = not meant.numbers and kind is CellType.TEXT and spelt.whole and is_few(spelt.different, spelt.known)
     if few and form is not None and plain and all(cell is None or cell.isdecimal() for cell in found):
-        return replace(spelt, written=None)  # plain whole numbers, whatever other columns begin their decimals with
+        return replace(spelt, written=None)  # plain integers, whatever the decimal mark of other columns
     if not bad.any():
         return None if few and form is not None else spelt if as_spelt else _with_marks(spelt)
     odd = OddCells.of(found, places, bad)
@@ -237,7 +229,7 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
 
 
 def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray) -> Facts:
-    """The facts of cells as levels, from their distinct values and where each stands."""
+    """The facts of categories, from their distinct values and the place of each row's value."""
     known = np.append([value is not None for value in found], False)[places] if len(places) else np.zeros(0, bool)
     texts = [value for value in found if value is not None]
     different = len(set(texts))
@@ -246,7 +238,7 @@ def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray
 
 
 def _with_marks(facts: Facts) -> Facts:
-    """The same, with a note where some numbers look as if they meant missing."""
+    """Add a note if some numbers look as if they meant missing."""
     if facts.values is None or facts.cells is CellType.TIME:
         return facts
     return replace(facts, note=note_of_marks(facts.key, facts.values))
@@ -260,25 +252,25 @@ def _mean_words(texts: list[str]) -> float:
 # -- rows that are repeated
 
 BY_CHANCE = 30.0
-"""Times as many pairs of equal rows as independent columns would have, up to which rows are equal by chance."""
+"""Rows are equal by chance up to this many times the pairs of equal rows that independent columns would have."""
 FEW_VALUES = 30
-"""Different values up to which all that a column can hold were met."""
+"""Distinct values up to which a column is assumed to have no others."""
 MOST_REPEATED = 1 << 20
-"""Rows that whole weights may stand for."""
+"""Rows that integer weights may stand for."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def cell_codes(column: Any) -> np.ndarray:
-    """Numbers for the different cells of a column, -1 where there is none."""
+    """Codes of the distinct cells of a column, -1 for null."""
     return filled(as_type(with_levels(flat(column)).indices, "float64"), -1.0).astype(np.int64)
 
 
 def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray | None:
-    """The places of the rows that count as evidence of what columns are; None is every row, once.
+    """The places of the rows that decide the kinds of columns; None for every row, once.
 
-    A row that is repeated is no new evidence: repeating 100 of 240 rows turned counts into categories. So each
-    different row counts once. But rows of few columns with few values are equal by chance: they all count, and a row of
-    whole weight n counts n times. `columns` are codes of cells, those of most different values first.
+    A repeated row is no new evidence: repeating 100 of 240 rows turned counts into categories. So each distinct row
+    counts once. But rows of few columns with few values are equal by chance: they all count, and a row of integer
+    weight n counts n times. `columns` are codes of cells, those with the most distinct values first.
     """
     read: list[np.ndarray] = []
     key = np.zeros(1, dtype=np.uint64)
@@ -300,9 +292,9 @@ def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = Non
 
 
 def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np.ndarray) -> float:
-    """The probability that two rows are equal if columns are independent; `first` are places of the different rows.
+    """The probability that two rows are equal if columns are independent; `first` are places of the distinct rows.
 
-    A column of many values has others that were not met: the different rows say how often two of its cells are equal.
+    For a column with many values the distinct rows estimate how often two of its cells are equal, since it has others.
     A column that follows from those before it makes no two rows differ.
     """
     chance, key, different = 1.0, np.zeros(len(first), dtype=np.int64), 1
@@ -321,10 +313,7 @@ def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np
 
 
 def _whole_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
-    """Weights as numbers of rows, at least 1: a row of weight 0, as of a fold held out, tells what its columns are.
-
-    Ones if weights are not whole.
-    """
+    """Weights as numbers of rows, at least 1, since held-out rows of weight 0 count here; ones if not integers."""
     if weights is not None and 0 < weights.sum() <= MOST_REPEATED and (weights >= 0).all():
         whole = weights.astype(np.int64)
         if (whole == weights).all():
@@ -333,6 +322,6 @@ def _whole_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
 
 
 def alike_to_draw(codes: np.ndarray, rows: int) -> np.ndarray:
-    """The places of about so many rows, chosen by the codes of a column, so that equal rows are in or out together."""
+    """The places of about so many rows, sampled by the codes of a column, so that equal rows are in or out together."""
     mixed = (codes.view(np.uint64) * _SPREAD) >> np.uint64(40)
     return np.flatnonzero(mixed % np.uint64(max(1, len(codes) // rows)) == 0)

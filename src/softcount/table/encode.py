@@ -41,9 +41,9 @@ class CodedChunk(Struct, frozen=True):
 
 
 def outside_of(plan: ColumnPlan, values: np.ndarray, start: int) -> np.ndarray:
-    """Where a count is negative or not whole, a positive number not above zero or an amount below, if that was guessed.
+    """Rows that a guessed kind cannot hold: negative or fractional counts, positive numbers or amounts out of range.
 
-    A declared kind refuses such a row, and a guess that can still be changed is contradicted by it.
+    A declared kind raises an error, and a guess that can still be changed a contradiction.
     """
     if plan.field.kind is Kind.COUNT:
         bad = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values))
@@ -53,18 +53,23 @@ def outside_of(plan: ColumnPlan, values: np.ndarray, start: int) -> np.ndarray:
         bad = np.flatnonzero(values < 0)
     else:
         return np.zeros(0, dtype=np.int64)
-    if len(bad) and not plan.guessed:
-        raise _refused(plan, start + int(bad[0]) + 1, float(values[bad[0]]))
-    return bad
+    if not len(bad) or plan.guessed:
+        return bad
+    is_a, wrong, right = BOUNDS[plan.field.kind]
+    row, value = start + int(bad[0]) + 1, float(values[bad[0]])
+    if not plan.field.declared:
+        amount = plan.field.kind is Kind.POSITIVE and value == 0
+        raise Contradiction(plan.key, row, f"{wrong}: {value}", Becomes.AMOUNTS if amount else Becomes.NUMBERS)
+    raise DataError(
+        f"{wording.column(plan.key)} is {is_a}, but row {row} holds {value}. {right} "
+        f"Declare it real: {remedies.kind(plan.key, 'real')}, or leave it out: {remedies.kind(plan.key, 'ignore')}"
+    )
 
 
 def without_outside(
     reals: np.ndarray, plans: Iterable[tuple[int, ColumnPlan]], start: int
 ) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
-    """Columns of numbers with what these, by their places, cannot hold taken out; and the rows it stood in.
-
-    The same array where nothing is: it may be its owner's.
-    """
+    """Columns of numbers with NaN for those that their kinds cannot hold, and the rows of these; copied if changed."""
     outside: dict[Key, np.ndarray] = {}
     for slot, plan in plans:
         rows = outside_of(plan, reals[:, slot], start)
@@ -80,19 +85,7 @@ BOUNDS = {
     Kind.POSITIVE: ("positive", "not above zero", "Positive numbers are above zero."),
     Kind.AMOUNT: ("an amount", "below zero", "Amounts are 0 or above."),
 }
-"""Kinds that not every number is of: what such a column is, what another number is, and what would be right."""
-
-
-def _refused(plan: ColumnPlan, row: int, value: float) -> Exception:
-    is_a, wrong, right = BOUNDS[plan.field.kind]
-    if not plan.field.declared:
-        amount = plan.field.kind is Kind.POSITIVE and value == 0
-        return Contradiction(plan.key, row, f"{wrong}: {value}", Becomes.AMOUNTS if amount else Becomes.NUMBERS)
-    name = wording.column(plan.key)
-    return DataError(
-        f"{name} is {is_a}, but row {row} holds {value}. {right} "
-        f"Declare it real: {remedies.kind(plan.key, 'real')}, or leave it out: {remedies.kind(plan.key, 'ignore')}"
-    )
+"""Kinds with bounds: what such a column is, what is wrong with a number, and what is right."""
 
 
 def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWords) -> None:
@@ -217,10 +210,10 @@ class BagEncoder(Encoder):
 
 
 class DenseEncoder(Encoder):
-    """Encodes row ranges of one array of numbers: views where it can be used as it is, else one conversion per chunk.
+    """Encodes rows of one array of numbers: as views if possible, else with one conversion per chunk.
 
-    `checked` reads every number once to refuse infinite ones and to count missing ones. An engine whose own sums
-    would show them can leave that out: reading 400 MB a second time costs as much as a naive Bayes fit.
+    `checked` reads every number once to find infinite and missing ones. An engine whose own sums would show them can
+    leave that out: reading 400 MB a second time costs as much as a naive Bayes fit.
     """
 
     def __init__(
@@ -256,17 +249,13 @@ class DenseEncoder(Encoder):
             reals = block
         else:
             reals = without(np.ascontiguousarray(block[:, self.at], dtype=np.float64), self.words.numbers)
-        if (self.checked or not self.as_is) and not _all_finite(reals):
+        with np.errstate(over="ignore", invalid="ignore"):  # a sum that overflows only costs a second look
+            finite = math.isfinite(float(reals.sum())) if self.checked or not self.as_is else True
+        if not finite:
             for slot, plan in enumerate(self.numeric):
                 refuse_infinite(reals[:, slot], plan.key, start)
                 missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
         return reals
-
-
-def _all_finite(block: np.ndarray) -> bool:
-    """A sum that overflows is a false alarm, which only costs a second look."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return math.isfinite(float(block.sum()))
 
 
 # -- tasks
@@ -286,9 +275,9 @@ class RowCoding(Struct, frozen=True):
 
 
 class ChunkTask(Struct, frozen=True):
-    """Calling it gives the chunk of one piece, in any thread of the table's process; `coded` works in any process.
+    """Encodes one piece when called, in any thread of the table's process; `coded` works in any process.
 
-    `labels` and `weights` are those of its rows, where they did not come as columns.
+    `labels` and `weights` are those of its rows, if they did not come as columns.
     """
 
     piece: TablePiece
@@ -345,9 +334,9 @@ def _moves(coder: LevelCoder, new: NewLevels, codes: np.ndarray, start: int) -> 
 
 
 class Tally:
-    """What one pass has counted besides its chunks; a chunk read twice counts once. A pickled one starts anew.
+    """Counts of one pass; a chunk read twice counts once. A pickled tally is empty.
 
-    `watch` is shown every chunk once, in any order, one at a time.
+    `watch` is called with every chunk once, in any order, one at a time.
     """
 
     def __init__(self, watch: Callable[[Chunk], None] | None = None) -> None:
@@ -384,12 +373,11 @@ def add_counts(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
         totals[key] = totals.get(key, 0) + count
 
 
-# A part of a table that was encoded elsewhere: its chunks stay there, and what the table must hear comes back.
+# -- parts of a table that are encoded elsewhere: chunks stay there, and facts come back
 
 
 class PartFacts(Struct, frozen=True):
-    """What a pass over a part has shown: how many rows there are, and which levels were met, in the order of first
-    sight, those that every copy of the vocabulary came with among them."""
+    """Facts of a pass over a part; levels in the order in which they were met, known ones included."""
 
     n_rows: int = 0
     weight: float = 0.0
@@ -400,16 +388,13 @@ class PartFacts(Struct, frozen=True):
     levels: Mapping[Key, list[Any]] = field(default_factory=dict)
     labels: list[Any] | None = None
     digest: str | None = None
-    """Of the cells, where these need not be the same when the part is read again."""
+    """Of the cells, if they may differ when the part is read again."""
 
 
 def read_part(
     source: Source, coding: RowCoding, wanted: Mapping[Key, Wanted], keep: Callable[[Chunk], Any]
 ) -> PartFacts:
-    """A part's facts; `keep` takes its chunks, with levels and rows numbered as they come.
-
-    The coding learns what it meets.
-    """
+    """A part's facts; `keep` is called with its chunks, whose levels and rows are numbered as they come."""
     tally, rows = Tally(), 0
     for piece in source.pieces(wanted):
         chunk = ChunkTask(piece, coding, tally)()
@@ -426,7 +411,6 @@ class FinalOrder(Struct, frozen=True):
     labels: list[Any] | None
 
     def settled(self, chunk: Chunk, facts: PartFacts, start: int) -> Chunk:
-        """A chunk of a part that starts at this row of the table, in the settled codes."""
         remap = {key: order_codes(own, self.schema[key].levels) for key, own in facts.levels.items()}
         labels = None
         if self.labels is not None and facts.labels is not None:
@@ -444,14 +428,11 @@ def add_facts(tally: Tally, facts: PartFacts, start: int) -> None:
         tally.outside.setdefault(key, []).append(rows + start)
 
 
-# Words of the parts of a table that others read: each part tells what it met, and the table chooses among all.
+# -- words of such parts: each part gathers its own, and the table chooses among all
 
 
 class WordsMet(Struct):
-    """The words of a column of text that a part holds; `among`: how many of its rows have a label.
-
-    It stands where the coder of a column of levels does, and is what has been learned itself.
-    """
+    """The words of a column of text in a part, in place of a coder of levels; `among`: rows with a label."""
 
     gathered: Gathered
     rows: int = 0

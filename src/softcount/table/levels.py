@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
@@ -30,9 +31,9 @@ class TooManyLevels(Exception):
 class Vocabulary:
     """Codes 1, 2, ... for the levels of a column; 0 is missing.
 
-    An open vocabulary grows, from any number of threads. A closed one gives every level it does not know the code
-    after its last, and matches by spelling where a value comes as another type (1 for "1"). A pickled one becomes a
-    copy, which knows with how many levels it came (`copied`).
+    An open vocabulary grows, from any number of threads. A closed one gives unknown levels the code after its last, and
+    matches by spelling if a value has another type (1 for "1"). A pickled one becomes a copy, which knows with how many
+    levels it came (`copied`).
 
     >>> Vocabulary(["no", "yes"], closed=True).codes(["yes", "maybe", None]).tolist()
     [2, 3, 0]
@@ -81,7 +82,12 @@ class Vocabulary:
         find = self._find if self.closed else self._codes.get
         found = [0 if value is None else find(value) for value in values]
         if None in found:
-            self._learn(values)
+            with self._lock:
+                for value in values:
+                    if value is not None and value not in self._codes:
+                        if len(self._codes) >= self.room:
+                            raise TooManyLevels
+                        self._codes[value] = len(self._codes) + 1
             found = [0 if value is None else self._codes[value] for value in values]
         return np.array(found, dtype=np.int32)
 
@@ -92,14 +98,6 @@ class Vocabulary:
         if code is None and self._spelt and isinstance(value, str):
             code = self._codes.get(number_of(value))
         return self.beyond if code is None else code
-
-    def _learn(self, values: Iterable[object]) -> None:
-        with self._lock:
-            for value in values:
-                if value is not None and value not in self._codes:
-                    if len(self._codes) >= self.room:
-                        raise TooManyLevels
-                    self._codes[value] = len(self._codes) + 1
 
 
 def in_order(levels: Sequence[object], capped: bool = False) -> list[object]:
@@ -141,18 +139,6 @@ class LevelCoder(Struct):
     def codes(self, column: Any, start: int) -> np.ndarray:
         """One code per row, 0 where missing."""
         values, places = distinct(column, self.words)
-        table = self._table(values, places, start)
-        codes: np.ndarray = np.append(table, 0).astype(np.int32)[places]
-        return np.where(codes == 0, np.int32(self.blank), codes) if self.blank else codes
-
-    def learn(self, levels: Sequence[Any], start: int) -> None:
-        """Add levels of a part that starts at this row."""
-        try:
-            self.vocabulary.codes(levels)
-        except TooManyLevels:
-            raise self.overflow(start + 1) from None
-
-    def _table(self, values: Sequence[Any], places: np.ndarray, start: int) -> np.ndarray:
         levels = values
         if self.plan.as_numbers and not self.closed:
             levels = [self._level(value, place, places, start) for place, value in enumerate(values)]
@@ -163,10 +149,19 @@ class LevelCoder(Struct):
                     reason = f"not always the same: {wording.cell(level)}"
                     raise Contradiction(self.plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
         try:
-            return self.vocabulary.codes(levels)
+            table = self.vocabulary.codes(levels)
         except TooManyLevels:
             new = [place for place, level in enumerate(levels) if level is not None and level not in self.vocabulary]
             raise self.overflow(start + int(np.argmax(np.isin(places, new))) + 1) from None
+        codes: np.ndarray = np.append(table, 0).astype(np.int32)[places]
+        return np.where(codes == 0, np.int32(self.blank), codes) if self.blank else codes
+
+    def learn(self, levels: Sequence[Any], start: int) -> None:
+        """Add levels of a part that starts at this row."""
+        try:
+            self.vocabulary.codes(levels)
+        except TooManyLevels:
+            raise self.overflow(start + 1) from None
 
     def _level(self, value: Any, place: int, places: np.ndarray, start: int) -> Any:
         """The number in a cell; anything else changes the kind of the column."""
@@ -195,7 +190,7 @@ def row_of(places: np.ndarray, place: int, start: int) -> int:
     return start + int(np.argmax(places == place)) + 1
 
 
-# Whole-number columns of an array to one-byte codes, all columns of a chunk at once.
+# -- integer columns of an array to one-byte codes, all columns of a chunk together
 
 WINDOW = 1_024
 """Widest range of values that is looked up in a table; other columns are coded one by one."""
@@ -227,7 +222,7 @@ def recode_table(
 class Tables(Struct, frozen=True):
     """Look-up tables of the levels known so far, for the columns narrow enough to have one.
 
-    `fast` are the coders so served, `slow` the others. `run` is set where every column of the array has the same
+    `fast` are the coders with a table, `slow` the others. `run` is set if every column of the array has the same
     consecutive levels, coded in order: then no table is needed.
     """
 
@@ -249,17 +244,11 @@ class Recoder:
         self._boolean = array.dtype.kind == "b"
         self._compiled = array.shape[0] * len(coders) >= SMALL
         if coders and not coders[0].closed:
-            self._prefill(array[:4_096])
+            with suppress(TooManyLevels):  # raised again, with its row, when the chunk is coded
+                for coder, place in zip(coders, places, strict=True):
+                    if not coder.plan.seen:
+                        coder.vocabulary.codes(self._values(np.unique(array[:4_096, place])))
         self._tables = self._build()
-
-    def _prefill(self, head: np.ndarray) -> None:
-        for coder, place in zip(self.coders, self.places, strict=True):
-            if coder.plan.seen:
-                continue
-            try:
-                coder.vocabulary.codes(self._values(np.unique(head[:, place])))
-            except TooManyLevels:
-                return  # said again, with its row, when the chunk is coded
 
     def _values(self, values: np.ndarray) -> list[Any]:
         cells: list[Any] = values.astype(bool).tolist() if self._boolean else values.tolist()
@@ -276,8 +265,10 @@ class Recoder:
             codes[j, steps] = np.arange(1, len(steps) + 1)
         columns = np.array([self.places[place] for place in fast], dtype=np.int64)
         whole = columns.tolist() == list(range(self.width))
-        run = _common_run([levels[place] for place in fast]) if whole else None
-        return Tables(fast, slow, columns, low, codes, run)
+        first = levels[fast[0]] if whole and fast else []
+        same = bool(first) and all(levels[place] == first for place in fast)
+        steady = same and all(later - earlier == 1 for earlier, later in pairwise(first))
+        return Tables(fast, slow, columns, low, codes, (int(first[0]), len(first)) if steady else None)
 
     def codes(self, block: np.ndarray, start: int) -> tuple[np.ndarray, list[int]]:
         """One-byte codes of a block, and how many unseen levels each column of it held."""
@@ -338,14 +329,7 @@ def _fits(levels: Sequence[Any]) -> bool:
     return not levels or max(levels) - min(levels) < WINDOW
 
 
-def _common_run(levels: Sequence[Sequence[Any]]) -> tuple[int, int] | None:
-    first = list(levels[0]) if levels else []
-    if not first or any(later - earlier != 1 for earlier, later in pairwise(first)):
-        return None
-    return (int(first[0]), len(first)) if all(list(other) == first for other in levels) else None
-
-
-# Which levels of a column are kept where there are too many: the most frequent, wherever their rows stand.
+# -- the most frequent levels of a column that has too many
 
 EXACT = 4
 """Up to this many times the levels that are kept are counted exactly."""
@@ -365,7 +349,7 @@ class KeptLevels(NamedTuple):
 
 
 def frequent_levels(counted: Callable[[], LevelCounts], most: int, declared: Iterable[Any] = ()) -> KeptLevels:
-    """The declared levels and the most frequent others, `most` in all; `counted` goes over the rows, as often as asked.
+    """The declared levels and the most frequent others, `most` in all; `counted` may go over the rows three times.
 
     >>> rows = [(["b", "a", "c"], np.array([2.0, 1.0, 1.0])), (["c", "d"], np.array([1.0, 1.0]))]
     >>> frequent_levels(lambda: rows, 3)

@@ -36,9 +36,9 @@ from softcount.table.schema import (
 from softcount.table.text_columns import CELLS, Map, TextColumn
 
 ENOUGH = 3
-"""Columns from which on one note says it of all."""
+"""Columns from which on they share one note."""
 NAMED = 8
-"""Columns that it names."""
+"""Columns that such a note names."""
 ALIKE = (
     (re.compile(r"column (?P<name>.+?) (?P<more>is always .*): left out"), "never vary and are left out"),
     (
@@ -54,13 +54,13 @@ ALIKE = (
 
 
 def grouped_notes(notes: Sequence[str]) -> list[str]:
-    """The notes, none twice, with one in place of several that say the same of columns, where the first of them was.
+    """The notes without repeats, and with one in place of several that say the same of columns.
 
     >>> grouped_notes([f"column {name!r} is always 1: left out" for name in "abc"])
     ["3 columns never vary and are left out: 'a' (always 1), 'b' (always 1), 'c' (always 1)"]
     """
     kept = list(dict.fromkeys(notes))
-    for pattern, said in ALIKE:
+    for pattern, summary in ALIKE:
         found = {note: match for note in kept if (match := pattern.fullmatch(note)) is not None}
         if len(found) >= ENOUGH:
             matches = list(found.values())
@@ -69,26 +69,24 @@ def grouped_notes(notes: Sequence[str]) -> list[str]:
                 for match in matches
             ]
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            first, told = next(iter(found)), f"{len(names)} columns {said}: {', '.join(names[:NAMED])}{more}"
-            kept = [told if note == first else note for note in kept if note == first or note not in found]
+            first, shared = next(iter(found)), f"{len(names)} columns {summary}: {', '.join(names[:NAMED])}{more}"
+            kept = [shared if note == first else note for note in kept if note == first or note not in found]
     return kept
 
 
-# A table that is open for reading: its schema as guessed or given, and its rows as chunks.
-
 MOST_HELD = 1 << 25
-"""Bytes of chunks that a table keeps for the next pass; arrays, which are quickly read, are never kept twice."""
+"""Bytes of chunks that a table keeps for the next pass; rows of arrays are in memory anyway."""
 Watch = Callable[["Table"], Callable[[Chunk], None] | None]
-"""Asked whenever a pass of a table begins, it says who is to be shown the chunks."""
+"""Called when a pass of a table begins; returns a function that is called with every chunk, or None."""
 MetThere = Callable[["Table", RowCoding, Mapping[Key, Wanted]], Sequence[PartFacts]]
-"""How parts of a table are read on other machines by a coding, and what they met."""
+"""Reads the parts of a table on other machines by a coding, and returns their facts."""
 NOWHERE = -1
-"""A row that no piece begins at."""
+"""A row at which no piece begins."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
 class Sides(Struct, frozen=True):
-    """What a row has besides its features: where its label and weight come from."""
+    """Where the label and the weight of a row come from: columns, or arrays."""
 
     target: ColumnPlan | None = None
     floats: bool = False
@@ -97,7 +95,7 @@ class Sides(Struct, frozen=True):
     weights: np.ndarray | None = None
 
     def part(self, name: str, piece: TablePiece) -> np.ndarray | None:
-        """The "labels" or "weights" of a piece's rows, where they did not come as a column."""
+        """The "labels" or "weights" of a piece's rows, from an array."""
         whole: np.ndarray | None = getattr(self, name)
         end = piece.start + piece.n_rows
         if whole is not None and len(whole) < end:
@@ -106,12 +104,11 @@ class Sides(Struct, frozen=True):
 
     @property
     def gaps(self) -> bool:
-        """Whether some rows may have no label; of a column one knows when it is read."""
+        """Whether some rows may have no label; True for any column of labels."""
         return self.target is not None or (self.labels is not None and bool((self.labels < 0).any()))
 
 
 def refuse_unequal(name: str, side: Sequence[Any] | np.ndarray | None, rows: int | None) -> None:
-    """Raise where there are not as many labels, or weights, as rows."""
     if side is not None and rows is not None and len(side) != rows:
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: {len(side)} {name} for a table of "
@@ -120,11 +117,10 @@ def refuse_unequal(name: str, side: Sequence[Any] | np.ndarray | None, rows: int
 
 
 class TableParts(Struct, frozen=True):
-    """What a table is made of: rows, how each column is read, and what its owner has said of them.
+    """The parts of a table: rows, how each column is read, and settings.
 
-    `closed` is the schema of a table read for prediction, and `located` says which column of the source each of its
-    fields is. A table that is not `checked` hands arrays over unread. `texts` are columns of text read before. `watch`
-    is asked when a pass begins.
+    `closed` is the schema of a table read for prediction, and `located` has the column of the source for each of its
+    fields. If not `checked`, arrays are passed on unread. `texts` are columns of text read before.
     """
 
     source: Source
@@ -143,7 +139,7 @@ class TableParts(Struct, frozen=True):
 class Table:
     """Rows to be read, as often as needed, as chunks that are the same for any batching and any number of threads.
 
-    `notes` say what its owner should know: columns left out, re-read otherwise, not found.
+    `notes` are remarks for its owner: columns left out, read in another way, not found.
     """
 
     def __init__(self, parts: TableParts) -> None:
@@ -171,55 +167,47 @@ class Table:
 
     @property
     def told(self) -> list[str]:
-        """The notes, those that say the same of many columns in one."""
         return grouped_notes(self.notes)
 
     @property
     def keys(self) -> list[Key]:
-        """The columns in order, those left out included; labels and weights are no columns."""
+        """The columns in order, also those left out; without labels and weights."""
         return [spec.key for spec in self.schema.fields]
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows; None for a stream not read to its end yet."""
+        """The number of rows; None for a stream before its end."""
         return self.source.n_rows
 
     @property
     def n_words(self) -> int:
-        """How many different words the documents have, added up over the documents; 0 before they are gathered."""
+        """Distinct words of each document, summed over documents; 0 before they are gathered."""
         return sum(text.chosen.cells for text in self._texts.values() if text.chosen is not None)
 
     @property
     def unseen(self) -> dict[Key, int]:
-        """Cells per column, in the last pass, with levels that a settled schema does not have."""
+        """Cells per column, in the last pass, with levels that are not in the schema."""
         return {spec.key: self._tally.unseen.get(spec.key, 0) for spec in self.schema.used}
 
     @property
     def outside(self) -> dict[Key, np.ndarray]:
-        """By column, the rows of the last pass (from 0) whose number its guessed kind cannot hold: no evidence."""
+        """By column, the rows of the last pass (from 0) whose number its guessed kind cannot hold."""
         return {key: np.sort(np.concatenate(rows)) for key, rows in self._tally.outside.items()}
 
     @property
     def outside_note(self) -> str:
-        """How many such numbers there were and where, or nothing."""
         counts = {key: len(rows) for key, rows in self.outside.items()}
         where = ", ".join(f"{key!r} ({count:,})" for key, count in counts.items())
         return f"{sum(counts.values()):,} numbers {OUTSIDE}: {where}" if counts else ""
 
     @property
     def unknown_labels(self) -> int:
-        """Rows without a label in the last pass."""
         return self._tally.unknown_labels
 
     @property
     def missing(self) -> dict[Key, int]:
-        """Missing cells per column in the last pass."""
-        counts = self._tally.missing if self.checked else {**self._tally.missing, **self._missing_in_array()}
-        return {spec.key: counts.get(spec.key, 0) for spec in self.schema.used}
-
-    def _missing_in_array(self) -> dict[Key, int]:
-        """Missing cells of an array that was handed over unread, counted when someone asks."""
-        if self._deferred is None:
+        """Missing cells per column in the last pass; those of an unread array are counted here."""
+        if not self.checked and self._deferred is None:
             self._deferred = {}
             for piece in self.source.pieces({}):
                 block = piece.load()
@@ -227,14 +215,14 @@ class Table:
                 encode.add_counts(
                     self._deferred, {key: int(counts[place]) for key, place in self.located.items() if len(counts)}
                 )
-        return self._deferred
+        found = {**self._tally.missing, **(self._deferred or {})}
+        return {spec.key: found.get(spec.key, 0) for spec in self.schema.used}
 
     def unchecked(self) -> Table:
-        """The same table for an engine that notices infinite numbers itself: arrays are handed over unread."""
+        """The table for an engine that detects infinite numbers itself: arrays are passed on unread."""
         return self._again(checked=False) if self.checked and isinstance(self.source, DenseSource) else self
 
     def watched(self, watch: Watch) -> Table:
-        """The same table, with somebody to be shown the chunks of each pass."""
         return self._again(watch=watch)
 
     def _again(self, **changed: Any) -> Table:
@@ -242,17 +230,16 @@ class Table:
         return Table(replace(self.parts, **{**now, **changed}))
 
     def chosen(self, plans: Mapping[Key, tuple[ColumnPlan, str]]) -> Table:
-        """The same table with some columns of numbers read by other plans, each with why."""
+        """The table with other plans for some columns of numbers, each with the reason."""
         changed = {key: replace(plan, field=replace(plan.field, why=why)) for key, (plan, why) in plans.items()}
         return self._again(plans=tuple(changed.get(plan.key, plan) for plan in self.plans))
 
     def texts_read(self, missing: tuple[str, ...]) -> Mapping[Key, TextColumn]:
-        """The columns of text as they were read, for a table of the same rows where the same cells are missing."""
+        """The columns of text as they were read, for a table of the same rows with the same missing words."""
         read = self.closed is None and missing == self.schema.missing
         return self._texts if read and all(text.among is None for text in self._texts.values()) else {}
 
     def _wanted(self) -> dict[Key, Wanted]:
-        """The columns to be read, by their name in the source."""
         wanted: dict[Key, Wanted] = {}
         for plan in self.plans:
             spec = plan.field
@@ -261,7 +248,7 @@ class Table:
                     wanted |= {} if self._texts[spec.key].complete else {self.located[spec.key]: CELLS}
                     continue
                 padded = spec.declared or self.closed is not None
-                # Cells that only we can read would make Arrow give up on all columns of a chunk.
+                # Cells that Arrow cannot read would make it give up on all columns of a chunk.
                 spelt = spec.missing or (spec.written is not None and spec.written.is_text)
                 numeric = spec.used and spec.kind.numeric and not spelt
                 wanted[self.located[spec.key]] = Wanted(numeric, padded)
@@ -274,7 +261,7 @@ class Table:
     def gather_words(self, run: Map = map, labelled: bool = False, there: MetThere | None = None) -> None:
         """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows.
 
-        Rows on other machines are read `there`, by a coding, and what their parts met comes back.
+        `there` reads rows on other machines.
         """
         new = {key: text for key, text in self._texts.items() if text.words is None}
         if new:
@@ -294,9 +281,7 @@ class Table:
         readings = {key: (self.located[key], text.reading) for key, text in new.items()}
         reader = text_columns.WordReader(readings, self.words, sides)
         if there is not None:
-            from softcount.table.encode import choose_words, words_coding
-
-            return choose_words(new, there(self, *words_coding(reader)))
+            return encode.choose_words(new, there(self, *encode.words_coding(reader)))
         given = Sides() if sides is None else self.sides
         pieces = self.source.pieces(reader.wanted)
         parts = (text_columns.TextPiece(piece, given.part("labels", piece)) for piece in pieces)
@@ -305,7 +290,7 @@ class Table:
     def tasks(self) -> Iterator[ChunkTask]:
         """One task per chunk, in row order; each may be called in any thread, and reads its own rows.
 
-        In another process call `task.coded()`, and hand what it gives to `absorb`, in the order of the tasks.
+        In another process call `task.coded()`, and pass the result to `absorb`, in the order of the tasks.
         """
         self.gather_words()
         self._tally = tally = Tally(None if self.parts.watch is None else self.parts.watch(self))
@@ -320,7 +305,7 @@ class Table:
         refuse_unequal("weights", self.sides.weights, self.n_rows)
 
     def chunks(self, run: Map = map) -> Iterator[Chunk]:
-        """All chunks in row order, read with `run` as the `map`: of threads or of processes; small ones once."""
+        """All chunks in row order, read with `run` as the `map`, of threads or processes; a small table is kept."""
         self.gather_words(run)
         if self._held is not None:
             self._tally = Tally()
@@ -332,14 +317,14 @@ class Table:
         room = -1 if again else MOST_HELD
         held: list[CodedChunk] = []
         for coded in run(ChunkTask.coded, self.tasks()):
-            found = self._absorbed(coded)
+            found = self.absorb(coded)
             room -= found.chunk.reals.nbytes + found.chunk.codes.nbytes + found.chunk.wide.nbytes
             held = [*held, found] if room >= 0 else []
             yield found.chunk
         self._held = held if room >= 0 else None
 
     def in_order(self, chunks: Iterable[Chunk], settled: Settled) -> Iterable[Chunk]:
-        """All chunks of a pass in their settled codes; kept where the chunks are."""
+        """All chunks of a pass in their settled codes; kept if the chunks are."""
         if self._in_order is not None and settled.moves_alike(self._in_order[0]):
             return self._in_order[1]
         if self._held is None:
@@ -349,14 +334,11 @@ class Table:
 
     @property
     def holds_rows(self) -> bool:
-        """Whether its rows are in memory anyway: an array, whose chunks are views where they can be."""
+        """Whether its rows are in memory as an array."""
         return isinstance(self.source, DenseSource | SparseSource)
 
-    def absorb(self, found: CodedChunk) -> Chunk:
-        """A chunk that was coded in another process, in this table's codes; what was met there is met here."""
-        return self._absorbed(found).chunk
-
-    def _absorbed(self, found: CodedChunk) -> CodedChunk:
+    def absorb(self, found: CodedChunk) -> CodedChunk:
+        """A chunk that was coded in another process, in this table's codes; its counts and levels are added here."""
         chunk = encode.absorbed(found, self.schema, self._coders, self._side_columns.labels)
         here = replace(found, chunk=chunk)
         self._tally.add(here)
@@ -367,15 +349,15 @@ class Table:
         return bool(self._texts)
 
     def coding_elsewhere(self) -> tuple[RowCoding, dict[Key, Wanted]]:
-        """How others encode parts of the table, and the columns they read; a pass begins."""
+        """The coding of parts on other machines, and the columns they read; a pass begins."""
         self._tally = Tally()
         if self._coding is None:
             self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
-        own = self._coding.encoder.alone(NOWHERE)  # documents that are held here are not sent
+        own = self._coding.encoder.alone(NOWHERE)  # documents in memory are not sent
         return replace(self._coding, encoder=own), self._wanted()
 
     def absorb_parts(self, facts: Sequence[PartFacts], starts: Sequence[int]) -> None:
-        """Take in what others met in parts of the table that start at these rows, in the order of the parts."""
+        """Add the facts of parts that start at these rows, in the order of the parts."""
         labels = self._side_columns.labels
         for own, start in zip(facts, starts, strict=True):
             for coder, levels in [*((self._coders[key], own.levels[key]) for key in own.levels), (labels, own.labels)]:
@@ -385,7 +367,6 @@ class Table:
         self.source.n_rows = sum(own.n_rows for own in facts)
 
     def final_order(self, settled: Settled) -> FinalOrder:
-        """The settled order, for parts that have codes of their own."""
         coder = self._side_columns.labels
         return FinalOrder(settled.schema, None if coder is None else in_order(coder.vocabulary.levels))
 
@@ -400,8 +381,8 @@ class Table:
     def settle(self, two_levels: Iterable[Key] = (), classes: Sequence[Any] | None = None) -> Settled:
         """After a full pass: levels and classes in order, and the new code of each old one.
 
-        Columns named in `two_levels` always have two, also where only one of yes and no was met. `classes` are given
-        where the labels came already coded in their order.
+        Columns in `two_levels` always have two, also if only one of yes and no occurs. `classes` are given if labels
+        came coded in their order.
         """
         if self.sides.weight is not None and self._tally.weight == 0:
             raise no_weight()
@@ -424,7 +405,7 @@ class Table:
         return Settled(schema, remap, found, order, notes).with_opposites(two_levels)
 
     def _settled_labels(self) -> tuple[list[Any], np.ndarray]:
-        """Classes of a target column in order; floats stay floats, as scikit-learn's users expect."""
+        """Classes of a target column in order; floats stay floats, as in scikit-learn."""
         coder = self._side_columns.labels
         if coder is None:
             return [], np.zeros(0, dtype=np.int32)
@@ -434,7 +415,7 @@ class Table:
         return classes, order_codes(levels, ordered)[1:] - 1
 
     def labels(self) -> list[Any]:
-        """The label of every row, None where it is unknown; nothing but the labels is read."""
+        """The label of every row, None where it is unknown; reads only the labels."""
         coder = self._side_columns.labels
         if coder is None:
             return []
@@ -451,7 +432,7 @@ class Table:
         return self.sides.weight is not None or self.sides.weights is not None
 
     def weights(self) -> Iterator[tuple[int, np.ndarray | None]]:
-        """The first row and the weights of every chunk, None for all ones; nothing but the weights is read."""
+        """The first row and the weights of every chunk, None for all ones; reads only the weights."""
         column = self.sides.weight
         for piece in self.source.pieces({} if column is None else {column: Wanted(numeric=True, padded=True)}):
             given = self.sides.part("weights", piece)
@@ -459,16 +440,21 @@ class Table:
             yield piece.start, self._side_columns.weights_in(raw, piece.start, given)
 
     def widened(self, why: Contradiction) -> Table:
-        """The same table, with the contradicted column read as what it turned out to be."""
+        """The table with the contradicted column read in another way."""
         target = self.sides.target
         if target is not None and why.key == target.key:
-            return self._again(sides=replace(self.sides, target=_labels_after(target, why)))
+            if why.becomes is Becomes.WORDS:
+                return self._again(sides=replace(self.sides, target=target.after(why)))
+            if why.becomes is Becomes.NUMBERS:
+                raise numeric_target(target.key, f"row {why.row:,} holds {why.reason.rsplit(' ', 1)[-1]}")
+            name = wording.column(target.key)
+            raise DataError(f"{name} has more than {target.most_levels:,} classes. Name another target.")
         plan = next(plan for plan in self.plans if plan.key == why.key)
         if why.becomes is Becomes.FARTHER:
             chunks = (task() for task in self._alone(plan).tasks())
             off = (np.abs(chunk.reals[:, 0] - plan.field.anchor) for chunk in chunks)
             farther = plan.reaching(max(float(np.nanmax(part, initial=0.0)) for part in off))
-            return self._again(plans=tuple(farther if plan.key == why.key else plan for plan in self.plans))
+            return self._with_plan(farther)
         if why.becomes is Becomes.CAPPED:
             return self._capped(plan)
         changed = plan.after(why)
@@ -481,32 +467,36 @@ class Table:
                     break
             anchored = replace(changed, plain=anchor_of(found), logged=log_anchor_of(found))
             changed = anchored.as_kind(changed.field.kind, changed.field.why)
-        plans = tuple(changed if plan.key == why.key else plan for plan in self.plans)
-        others = [note for note in self.notes if not note.startswith(wording.column(why.key) + " ")]
-        return self._again(plans=plans, notes=(*others, _note(changed, why)))
+        name = wording.column(changed.key)
+        if why.becomes is Becomes.WIDE:
+            return self._with_plan(changed, f"{name} has many levels: {why.reason}")
+        return self._with_plan(changed, f"{name} is read as {changed.field.kind}: {changed.field.why}")
+
+    def _with_plan(self, changed: ColumnPlan, note: str | None = None) -> Table:
+        """The table with another plan of a column; a note replaces the notes on that column."""
+        plans = tuple(changed if plan.key == changed.key else plan for plan in self.plans)
+        if note is None:
+            return self._again(plans=plans)
+        others = [old for old in self.notes if not old.startswith(wording.column(changed.key) + " ")]
+        return self._again(plans=plans, notes=(*others, note))
 
     def _capped(self, plan: ColumnPlan) -> Table:
-        """The same table with the most frequent levels of a column, and one that the others share."""
+        """The table with the most frequent levels of a column, and one that the others share."""
         try:
             kept = frequent_levels(partial(self._level_counts, plan), plan.most_levels, map(level_of, plan.extra))
         except Contradiction as another:  # a later row shows that the column is something else
             return self.widened(another)
         capped = plan.cap(kept.levels)
-        plans = tuple(capped if plan.key == capped.key else plan for plan in self.plans)
-        others = [note for note in self.notes if not note.startswith(wording.column(plan.key) + " ")]
         assert capped.capped is not None
         more = f"{'at least ' if kept.at_least else ''}{kept.others:,}"
         note = (
             f"{wording.column(capped.key)} has more than {capped.most_levels:,} levels: the most frequent are kept, "
             f"the rarest {more} share {capped.capped[-1]!r}"
         )
-        return self._again(plans=plans, notes=(*others, note))
+        return self._with_plan(capped, note)
 
     def within_reach(self, chunks: Iterable[Chunk]) -> Table:
-        """This table, whose rows these are; a contradiction where numbers lie too far from the first ones to square.
-
-        A column whose ends are farther apart than any number says is refused.
-        """
+        """This table, if the numbers in its chunks can be squared and added; else a contradiction or an error."""
         parts = iter(chunks)
         reach = reach_of(self.schema, next(parts))
         for chunk in parts:
@@ -514,12 +504,11 @@ class Table:
         return self.refuse_far(reach)
 
     def refuse_far(self, reach: Reach) -> Table:
-        """The same by how far the rows reach."""
         reach.check(self.schema)
         return self
 
     def _alone(self, plan: ColumnPlan, sides: Sides | None = None) -> Table:
-        """This column by itself, read in order: what comes first must not depend on threads."""
+        """This column by itself, read in order: the first values must not depend on threads."""
         unused = {other.key: Field(other.key, Kind.IDENTIFIER, "", used=False) for other in self.plans}
         plans = (plan if other.key == plan.key else replace(other, field=unused[other.key]) for other in self.plans)
         return self._again(plans=tuple(plans), notes=(), sides=sides or Sides())
@@ -536,7 +525,7 @@ class Table:
 
 
 def document_at(table: Table, key: Key, row: int) -> str | None:
-    """The document at a row, counted from 0, as it was written; None where it is missing, or the column not there."""
+    """The document at a row, counted from 0, as it was written; None if it is missing."""
     name = table.located.get(key)
     if name is None:
         return None
@@ -545,18 +534,3 @@ def document_at(table: Table, key: Key, row: int) -> str | None:
             cell = piece.load()[name].slice(row - piece.start, 1)
             return text_columns.written(key, cell, table.words)
     return None
-
-
-def _note(plan: ColumnPlan, why: Contradiction) -> str:
-    name = wording.column(plan.key)
-    if why.becomes is Becomes.WIDE:
-        return f"{name} has many levels: {why.reason}"
-    return f"{name} is read as {plan.field.kind}: {plan.field.why}"
-
-
-def _labels_after(target: ColumnPlan, why: Contradiction) -> ColumnPlan:
-    if why.becomes is Becomes.WORDS:
-        return target.after(why)
-    if why.becomes is Becomes.NUMBERS:
-        raise numeric_target(target.key, f"row {why.row:,} holds {why.reason.rsplit(' ', 1)[-1]}")
-    raise DataError(f"{wording.column(target.key)} has more than {target.most_levels:,} classes. Name another target.")
