@@ -27,8 +27,7 @@ from softcount.sources.arrow_files import PARQUET_MAGIC
 from softcount.sources.bytestream import Progress, TextFile, first_bytes
 from softcount.sources.csv_dialect import DELIMITERS
 from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, is_tar, lines_of, one_document
-from softcount.sources.open_source import table_parts
-from softcount.sources.open_source import file_source, from_path, open_source
+from softcount.sources.open_source import file_source, from_path, open_source, table_parts
 from softcount.sources.source import Source, Wanted
 from softcount.table import MISSING, Chunks, Contradiction, Key, Schema, Table, open_table
 from softcount.table.cell_values import count_decimals, format_cell

@@ -25,12 +25,12 @@ MOST_REPEATS = 1 << 24
 class Chunk(Struct, frozen=True):
     """Rows `start` .. `start + n_rows`, column by column in the arrays that `Schema.places` names.
 
-    `reals` holds numbers as they came, NaN where missing; its memory layout is free (rows first is fastest).
-    `codes` (one byte) and `wide` (four bytes) hold levels: 0 is missing, 1..m the levels of the field in order,
-    m + 1 a level the model has never seen. `bags` are sparse blocks of counts: the one of a CSR table, or one for every
-    text column, whose first column is 1 for a document and 0 where it is missing, followed by its words.
-    `labels` are class codes, `UNKNOWN` where not known; `weights` are row weights, None for all ones. `borders` are the
-    rows, counted within the chunk, at which a new sequence starts; None where rows are no sequences.
+    `reals` holds unchanged numbers, NaN where missing; its memory layout is free (rows first is fastest).
+    `codes` (one byte) and `wide` (four bytes) hold levels: 0 is missing, 1..m the levels of the field in order, m + 1
+    an unseen level. `bags` are sparse blocks of counts: the one of a CSR table, or one for every text column, whose
+    first column is 1 for a document and 0 if it is missing, followed by its words. `labels` are class codes, `UNKNOWN`
+    where not known; `weights` are row weights, None for all ones. `borders` are the rows, counted within the chunk, at
+    which a new sequence starts; None if rows are not sequences.
     """
 
     start: int
@@ -48,7 +48,7 @@ class Chunk(Struct, frozen=True):
         return float(self.n_rows) if self.weights is None else float(self.weights.sum())
 
     def take(self, rows: np.ndarray | slice) -> Chunk:
-        """Some of its rows, as if they came one after another where it starts; rows of sequences only as a slice."""
+        """Some of its rows, numbered from its start; rows of sequences only as a slice."""
         borders = self.borders
         if borders is not None:
             first, stop, step = rows.indices(self.n_rows) if isinstance(rows, slice) else (0, 0, 0)
@@ -97,10 +97,10 @@ PAIRS: tuple[tuple[object, object], ...] = (
 
 
 class Settled(Struct, frozen=True):
-    """What a full pass has shown: the schema with its levels in order, and the new code of every code handed out.
+    """The result of a full pass: the schema with its levels in order, and the new code of every code.
 
     `remap[key][old]` is the new code of a level; `classes` are the labels in order, and `label_remap[old]` their new
-    codes (None: they were coded in order to begin with).
+    codes (None: they were coded in order).
     """
 
     schema: Schema
@@ -136,7 +136,7 @@ class Settled(Struct, frozen=True):
         return codes
 
     def with_opposites(self, keys: Iterable[Key]) -> Settled:
-        """The same with both levels of yes-or-no columns of which only one was met."""
+        """With both levels of yes-or-no columns of which only one occurs."""
         schema, remap = self.schema, dict(self.remap)
         for key in keys:
             spec = schema[key]
@@ -174,10 +174,10 @@ class Repeats(Struct, frozen=True):
     def of(
         cls, weights: Callable[[], Iterable[tuple[int, np.ndarray | None]]], most: int = MOST_REPEATS
     ) -> Repeats | None:
-        """From the start and the weights of every chunk; None where weights are all one, or some are no whole number.
+        """From the start and the weights of every chunk; None if weights are all one, or some are not integers.
 
-        As many repetitions in all as `most` are kept apart, so that no weight is too large: where there are more, the
-        weights are asked for again. No more than those of one chunk are held.
+        Rows are repeated at most `most` times in all; with more, the weights are read a second time and limited. Only
+        those of one chunk are in memory.
         """
         found, ones, rows = {}, True, 0
         for start, part in weights():
@@ -215,11 +215,11 @@ class Folded(Struct, frozen=True):
 
 
 class Split(Struct, frozen=True):
-    """Which fold a row is in, from its number and the seed. With a share, fold 0 is held out and fold 1 trains.
+    """The fold of a row, from its number and the seed. With a share, fold 0 is held out and fold 1 trains.
 
-    Where weights are `repeats`, each repetition of a row has a number and so a fold of its own: the folds are those of
-    the table with its rows written out. Where identical rows are copies, their fold is that of their unit (`units`), or
-    of the row if there are too many rows to compare. A split `inside` another has only the rows that train there.
+    If weights are `repeats`, each repetition of a row has a number and a fold: the folds are those of the table with
+    its rows written out. If identical rows are copies, their fold is that of their unit (`units`), or of the row if
+    there are too many rows to compare. A split `inside` another has only the rows that train there.
     """
 
     folds: int
@@ -287,7 +287,7 @@ class Split(Struct, frozen=True):
         return (drawn % np.uint64(self.folds)).astype(np.int32)
 
 
-# How far the numbers of a table reach: farther than their first rows promised, they cannot be squared and added.
+# -- numbers much larger than the first rows, which cannot be squared and added
 
 SAFE = 2.0**40
 """Later numbers may lie this many times as far out as the first rows before they are counted in larger units."""
@@ -305,13 +305,13 @@ class Reach(Struct, frozen=True):
         return Reach(np.stack(ends), self.far or other.far)
 
     def check(self, schema: Schema) -> None:
-        """Raise where a column's ends are farther apart than any number says, or a cell contradicts its scale."""
+        """Raise an error if the range of a column overflows, or a contradiction if a cell exceeds its scale."""
         for place, spec in enumerate(schema.stored("reals")):
             least, greatest = self.ends[:, place].tolist()
             if spec.kind is Kind.REAL and greatest / 2 - least / 2 > LARGEST / 2:
                 raise DataError(
-                    f"{wording.column(spec.key)} goes from {least:.3g} to {greatest:.3g}, which is farther than any "
-                    "number says. Count it in a larger unit: divide the column, by 1e10 say."
+                    f"{wording.column(spec.key)} goes from {least:.3g} to {greatest:.3g}, which is more than a "
+                    "float can hold. Use a larger unit: divide the column, by 1e10 for example."
                 )
         if self.far is not None:
             raise self.far

@@ -35,10 +35,10 @@ STEPS = np.linspace(0.0, 1.0, 21)
 
 
 class ColumnSummary(Struct, frozen=True):
-    """One column: how many cells are there, missing, or of a level that the schema does not have.
+    """One column: the number of cells with a value, missing, or with a level that is not in the schema.
 
-    Of numbers, 21 quantiles, and how many rows lie up to each different one of them, the first included, of `looked_at`
-    (of text, words of a document). Of levels, the rows of the most frequent, by the level's place in the schema.
+    For numbers (for text, words of a document) 21 quantiles, and the rows up to each distinct one of them, of
+    `looked_at`. For levels, the counts of the most frequent, by their places in the schema.
     """
 
     key: Key
@@ -56,10 +56,10 @@ class ColumnSummary(Struct, frozen=True):
 
 
 class TableSummary(Struct, frozen=True):
-    """All columns that are used, the rows, and what is missing together.
+    """All columns that are used, and the number of rows.
 
-    `together` are pairs of columns and the rows that miss both, most rows first; `copies` the rows that are the same as
-    an earlier one, None where there were too many rows to compare; `unlabelled` the rows without a class.
+    `together` are pairs of columns and the rows that miss both, most rows first; `copies` the rows identical to an
+    earlier one, None if there were too many rows to compare; `unlabelled` the rows without a class.
     """
 
     rows: int
@@ -81,9 +81,9 @@ def summarise(chunks: Iterable[Chunk], schema: Schema, like: TableSummary | None
 
 
 class PassSummary:
-    """The summary of a table's last pass, made beside what the pass was for: reading rows again costs more.
+    """The summary of a table's last pass, made during that pass, since reading rows again costs more.
 
-    It is a table's `watch`, and does not care in which order chunks come. Once `closed`, passes are no longer watched.
+    It is a table's `watch`; the order of chunks does not matter. Once `closed`, passes are no longer watched.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class PassSummary:
         return self._running.add
 
     def under(self, schema: Schema) -> TableSummary | None:
-        """The summary in the terms of a schema; None unless all rows went by in the last pass, as it has them."""
+        """The summary in the codes of a schema; None unless the last pass read all rows under it."""
         if self._table is None or self._running is None or self._running.rows != self._table.n_rows:
             return None
         settled = self._table.settle()
@@ -214,7 +214,7 @@ class _RunningSummary:
 
 
 def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, ...]:
-    """How many numbers lie up to each edge and above the one before; the last is of those above all.
+    """The number of cells up to each edge and above the one before; the last count is of those above all.
 
     >>> counted_between(np.array([1.0, 2.0, 2.0, 3.0, 9.0]), (1.0, 2.0, 4.0))
     (1, 2, 1, 1)
@@ -225,7 +225,7 @@ def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, .
     return tuple(np.bincount(places, minlength=len(edges) + 1).tolist())
 
 
-# Identical rows: copies of one observation, or independent observations that agree by chance.
+# -- identical rows: copies of one observation, or independent observations that agree by chance
 
 Weights = Callable[[], Iterable[tuple[int, np.ndarray | None]]]
 """The first row and the weights of every chunk."""
@@ -239,7 +239,7 @@ LEAST_DISAGREEMENT = 0.1
 CHANCE = 10.0
 """Pairs of identical rows per pair expected from independent columns that discrete tables have without copies."""
 MOST_COMPARED = 20_000
-"""Rows that are compared with each other where folds are dealt by the number of a row."""
+"""Rows that are compared with each other if folds are assigned by the number of a row."""
 FEW_DISTINCT = 10
 """Distinct rows of a class below which a common divisor of their numbers may be chance."""
 
@@ -390,7 +390,7 @@ def deal_repeats(split: Split, chunks: Sequence[Chunk], weights: Weights, comple
 
 
 def _by_first(marks: np.ndarray) -> np.ndarray:
-    """Numbers 0, 1, ... for different marks, in the order in which they are first met."""
+    """Numbers 0, 1, ... for distinct marks, in the order of first occurrence."""
     _, first, found = np.unique(marks, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), dtype=np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))

@@ -47,12 +47,11 @@ PIECES = 8
 
 
 class IntervalDensity(Struct, frozen=True, dict=True):
-    """How the numbers of a column lie within the intervals that it is cut into.
+    """The distribution of a column within its intervals.
 
-    `edges` are the cuts between the smallest and the largest number seen. `shares` (intervals x bins of equal width)
-    add up to 1 in every interval: they turn a probability of intervals into a density of numbers. `means` are the mean
-    numbers of the intervals. `beyond` is the share of the first and of the last interval that is kept for numbers
-    outside the range seen, about as much as one row.
+    `edges` are the cuts between the smallest and the largest number. `shares` (intervals x bins of equal width) add up
+    to 1 in every interval: they turn probabilities of intervals into a density. `means` are the means of the intervals.
+    `beyond` is the share of the first and of the last interval for numbers outside the range, about one row.
     """
 
     edges: np.ndarray
@@ -104,9 +103,9 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         return _bounds(self.edges)
 
     def log_densities(self, values: np.ndarray) -> np.ndarray:
-        """The log-density of numbers given the interval that they are in; nothing for missing ones.
+        """The log-density of numbers given their interval, 0 for missing ones.
 
-        Outside the range seen it falls off exponentially, by a factor e over the width of the last interval there.
+        Outside the range it falls exponentially, by a factor e over the width of the last interval there.
         """
         known = ~np.isnan(values)
         at = np.where(known, values, self.edges[0])
@@ -125,7 +124,7 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         return np.where(known, found, 0.0)
 
     def draw(self, intervals: np.ndarray, rng: np.random.Generator, whole: bool = False) -> np.ndarray:
-        """A number of each of these intervals, within the range seen; rounded if the column holds `whole` numbers."""
+        """Draw a number from each of these intervals, within the range; rounded if the column holds `whole` numbers."""
         chance = rng.random(len(intervals))
         totals = np.cumsum(self.shares, axis=1)[intervals]
         bins = np.minimum((chance[:, None] * totals[:, -1:] >= totals).sum(axis=1), PIECES - 1)
@@ -166,7 +165,7 @@ def _bin_counts(values: np.ndarray, weights: np.ndarray, bounds: np.ndarray, who
 
 
 def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-    """Cuts at which the classes differ by more than it costs to tell them: none where the classes do not change.
+    """Cuts by minimum description length (Fayyad and Irani): none if the classes do not differ enough.
 
     A cut is made where it lowers the entropy of the classes most, if that gains more than
     (log2(n - 1) + log2(3^k - 2) - k H + k1 H1 + k2 H2) / n bits, and so on within both sides.
@@ -319,7 +318,7 @@ def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tupl
     return (f"<= {spelt[0]}", *(f"{low} to {high}" for low, high in pairwise(spelt)), f"> {spelt[-1]}")
 
 
-# Intervals of numbers and groups of levels by Boullé's Bayesian rule (MODL): the likeliest ones given the classes.
+# -- intervals of numbers and groups of levels by Boullé's MODL: the most probable ones given the classes
 
 MOST_PARTS = 64
 """Neighbours are merged, the most alike first, until so many are left; among those the best intervals are found."""
@@ -330,7 +329,7 @@ MOST_LOOKED_UP = 1 << 20
 
 
 def interval_places(counts: np.ndarray) -> np.ndarray:
-    """Where (points x classes) rows are cut: before each of these points.
+    """The points before which (points x classes) counts are cut.
 
     >>> interval_places(np.array([[9.0, 0], [8, 1], [9, 0], [0, 9], [1, 9], [0, 8]]))
     array([3])
@@ -390,15 +389,15 @@ def log_factorial(n: np.ndarray) -> np.ndarray:
 
 
 def part_costs(counts: np.ndarray) -> np.ndarray:
-    """What telling the classes within each part costs, in nats: their shares, then which row has which.
+    """The description length of the classes within each part, in nats: their shares, then the class of each row.
 
     It is the logarithm of (n + classes - 1)! / (classes - 1)! / n1! / n2! / ... for a part of n rows.
     """
     classes = counts.shape[-1]
-    told = log_factorial(counts.sum(axis=-1) + (classes - 1))
+    cost = log_factorial(counts.sum(axis=-1) + (classes - 1))
     for j in range(classes):
-        told -= log_factorial(counts[..., j])
-    return np.asarray(told - gammaln(classes))
+        cost -= log_factorial(counts[..., j])
+    return np.asarray(cost - gammaln(classes))
 
 
 def _joined(counts: np.ndarray) -> np.ndarray:

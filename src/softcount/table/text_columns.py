@@ -1,4 +1,4 @@
-"""Columns of text: their words gathered in one pass before the first chunk, and counted row by row in every chunk."""
+"""Columns of text: their words are gathered in one pass before the first chunk, and counted in every chunk."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of
 from softcount.text.count_words import all_transitions, transition_block
 
 Map = Callable[..., Iterable[Any]]
-"""How work is done over pieces: `map` itself, or the `map` of a pool of threads."""
+"""`map` itself, or the `map` of a pool of threads or processes."""
 
 CELLS = Wanted(numeric=False, text=True)
 
 MOST_WORDS = 1_000_000
-"""Different words kept of a column whose owner has not said how many."""
+"""Distinct words kept of a column by default."""
 
 DEFAULT_READING = Reading(max_words=MOST_WORDS)
 
@@ -36,27 +36,26 @@ MOST_HELD = 64_000_000
 """Counts kept from gathering the words of all columns (five bytes each); documents beyond are read a second time."""
 
 SHORT = 64
-"""Bytes of the longest cell that is compared with the words for a missing one."""
+"""Bytes of the longest cell that is compared with the missing words."""
 
 NO_WORDS = Words.of(())
 
 
-def is_text(said: Any) -> bool:
-    """Whether what was said of a column declares it text."""
-    return isinstance(said, Reading) or (isinstance(said, str) and said == Kind.TEXT)
+def is_text(kind: Any) -> bool:
+    """Whether the declared kind of a column is text."""
+    return isinstance(kind, Reading) or (isinstance(kind, str) and kind == Kind.TEXT)
 
 
 NO_PLACES = np.zeros(1, dtype=np.int32)
 
 
 class TextColumn(Struct):
-    """The words of one column of text, and what is held of the documents they were gathered from.
+    """The words of one column of text, and the counts kept of the documents they were gathered from.
 
-    `held` has, by the first row of each piece, its words by the numbers under which they were gathered, and `places`
-    the column of a bag that each number became. A table read for prediction has only the `words` of its model.
-    `complete`: every piece is held, so that no document need be read again. `lost`: how often a word may have been met
-    that was given up while too many were gathered. `among`: how many labelled rows the words were chosen among, where
-    others have no label.
+    `held` has, by the first row of each piece, the numbers of its words, and `places` the column of a bag for each
+    number. A table read for prediction has only the `words` of its model. `complete`: every piece is held, so that no
+    document is read again. `lost`: the largest count of a word that was given up while too many were gathered.
+    `among`: the number of labelled rows that the words were chosen from, if others have no label.
     """
 
     reading: Reading
@@ -69,26 +68,26 @@ class TextColumn(Struct):
     among: int | None = None
 
     def bag(self, piece: TablePiece, key: Key, cells: Any, missing: MissingWords) -> Any:
-        """The rows of a piece as a matrix: 1 where there is a document, then how often each word occurs in it.
-
-        Without cells, and where nothing is held, no row has a document.
-        """
+        """The rows of a piece as a matrix: 1 for a document, then its counts of words; no documents without cells."""
         assert self.words is not None
         block, places = self.held.get(piece.start), self.places
         if block is None:
-            there = cells is not None
-            block = marked(*read_cells(key, cells, self.reading, missing)) if there else no_documents(piece.n_rows)
+            if cells is None:
+                nothing = np.zeros(0, dtype=np.int32)
+                block = WordBlock(np.zeros(piece.n_rows + 1, dtype=np.int64), nothing, nothing, NO_WORDS)
+            else:
+                block = marked(*read_cells(key, cells, self.reading, missing))
             places = _places(self.words.columns(block.words))
         return matrix_of(block, places, 1 + len(self.words))
 
     def alone(self, start: int) -> TextColumn:
-        """The same column, holding documents of the piece that begins at this row and of no other."""
+        """A copy that holds only documents of the piece that begins at this row."""
         if start not in self.held:
             return replace(self, held={}, chosen=None, places=NO_PLACES)
         return replace(self, held={start: self.held[start]}, chosen=None)
 
     def settle(self, gathered: Gathered, held: dict[int, WordBlock], complete: bool) -> None:
-        """Choose the words, once all are gathered. Where some were given up on the way, documents are read again."""
+        """Choose the words once all are gathered. If some were given up on the way, documents are read again."""
         self.chosen = gathered.chosen()
         columns = self.chosen.columns
         if self.reading.analyzer == "steps":
@@ -101,12 +100,12 @@ class TextColumn(Struct):
 
 
 def _places(columns: np.ndarray) -> np.ndarray:
-    """Where in a bag the words of a block go, the mark of a document before them."""
+    """The columns of a bag for the words of a block; column 0 marks a document."""
     return np.concatenate([[0], np.where(columns < 0, -1, columns + 1)]).astype(np.int32)
 
 
 def bag_holes(bag: Any) -> tuple[int, int]:
-    """How many rows of a bag have no document, and how many a document without a known word."""
+    """The number of rows without a document, and with a document without a known word."""
     lengths = np.diff(bag.indptr)
     return int(np.count_nonzero(lengths == 0)), int(np.count_nonzero(lengths == 1))
 
@@ -115,7 +114,6 @@ def bag_holes(bag: Any) -> tuple[int, int]:
 
 
 def read_cells(key: Key, column: Any, reading: Reading, missing: MissingWords) -> tuple[WordBlock, np.ndarray]:
-    """The words of a column's cells, and which of the cells are documents."""
     if reading.analyzer == "steps" and cell_type(flat(column).type) is CellType.NESTED:
         rows = flat(column).to_pylist()
         return transition_block(rows, reading, key), np.array([row is not None for row in rows], dtype=bool)
@@ -126,23 +124,17 @@ def read_cells(key: Key, column: Any, reading: Reading, missing: MissingWords) -
 
 
 def marked(block: WordBlock, known: np.ndarray) -> WordBlock:
-    """The block with one word before its own, number 0, once wherever there is a document."""
+    """The block with a word 0 before its own, once in every document."""
     at = block.indptr[:-1][known]
     ends = block.indptr + np.concatenate([[0], np.cumsum(known)])
     return WordBlock(ends, np.insert(block.ids + np.int32(1), at, 0), np.insert(block.counts, at, 1), block.words)
 
 
-def no_documents(n_rows: int) -> WordBlock:
-    """A block of rows without a document."""
-    nothing = np.zeros(0, dtype=np.int32)
-    return WordBlock(np.zeros(n_rows + 1, dtype=np.int64), nothing, nothing, NO_WORDS)
-
-
 def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
-    """A column as text, null where there is no document; numbers, dates and truth values as they are written.
+    """A column as text, null for a missing document; numbers, dates and Booleans as text.
 
-    In a text file, and wherever words for a missing cell were asked for, a cell that is one of them is missing, and
-    so is an empty one. Elsewhere only a null is: an empty string is a document without words.
+    In a text file, or if the user named missing words, such cells and empty ones are missing. Elsewhere only null is:
+    an empty string is a document without words.
     """
     column = flat(column)
     if pa.types.is_dictionary(column.type):
@@ -159,7 +151,7 @@ def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
 
 
 def written(key: Key, cell: Any, missing: MissingWords) -> str | None:
-    """The only cell of a column as it was written; the steps of a sequence with blanks between them."""
+    """The cell of a column of one row as text; the steps of a sequence with blanks between them."""
     if cell_type(flat(cell).type) is CellType.NESTED:
         steps = cell[0].as_py()
         return None if steps is None else " ".join("?" if step is None else str(step) for step in steps)
@@ -168,7 +160,7 @@ def written(key: Key, cell: Any, missing: MissingWords) -> str | None:
 
 
 def without_marks(column: Any, marks: frozenset[str]) -> Any:
-    """Cells of text with those that are one of the marks made null; blanks around a cell do not count."""
+    """Cells of text with null for the missing words `marks`, also with blanks around them."""
     longest = max(SHORT, 2 * max((len(mark.encode()) for mark in marks), default=0))
     short = np.flatnonzero(filled(pc.less_equal(pc.binary_length(column), longest), False))
     cells = column.take(arrow_of(short)).to_pylist()
@@ -184,7 +176,7 @@ def without_marks(column: Any, marks: frozenset[str]) -> Any:
 
 
 def text_columns(plans: Iterable[ColumnPlan], closed: bool, older: Mapping[Key, TextColumn]) -> dict[Key, TextColumn]:
-    """The columns of text that are used; what an earlier table of the same rows has gathered stays."""
+    """The columns of text that are used; those of an `older` table of the same rows are kept."""
     found: dict[Key, TextColumn] = {}
     for plan in plans:
         if plan.field.used and plan.field.kind is Kind.TEXT:
@@ -199,14 +191,14 @@ def text_columns(plans: Iterable[ColumnPlan], closed: bool, older: Mapping[Key, 
 
 
 class TextPiece(NamedTuple):
-    """A piece whose words are to be gathered, and the labels of its rows where they did not come as a column."""
+    """A piece whose words are to be gathered, and the labels of its rows if they did not come as a column."""
 
     piece: TablePiece
     labels: np.ndarray | None
 
 
 class WordReader(Struct, frozen=True):
-    """Reads the words of columns of text piece by piece, in any process; with `sides` it says which rows have a label.
+    """Reads the words of columns of text in any process; with `sides` also which rows have a label.
 
     `readings` has the name of each column in the source, and how it is read.
     """
@@ -217,14 +209,13 @@ class WordReader(Struct, frozen=True):
 
     @property
     def wanted(self) -> dict[Key, Wanted]:
-        """The columns to be read: text, and beside it the labels."""
         wanted = {name: CELLS for name, _ in self.readings.values()}
         if self.sides is not None and self.sides.labels is not None:
             wanted[self.sides.labels.plan.key] = Wanted(numeric=False)
         return wanted
 
     def __call__(self, part: TextPiece) -> tuple[int, np.ndarray, list[tuple[WordBlock, np.ndarray]]]:
-        """The first row of a piece, which rows have a label, and of each column the words and which cells have any."""
+        """The first row of a piece, which rows have a label, and per column the words and which cells are documents."""
         piece, cells = part.piece, part.piece.load()
         labels = None if self.sides is None else self.sides.labels_in(cells, piece.start, part.labels)
         labelled = np.ones(piece.n_rows, dtype=bool) if labels is None else labels != UNKNOWN
@@ -233,10 +224,10 @@ class WordReader(Struct, frozen=True):
 
 
 def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterable[TextPiece], run: Map) -> bool:
-    """Read these columns in one pass and choose the words of each; False where no row has a label, and nothing is done.
+    """Read these columns in one pass and choose the words of each; False if no row has a label, and nothing is done.
 
-    Pieces may be read by several threads; their words are numbered in the order of the rows. Where some rows have no
-    label, words are chosen among those that have one.
+    Pieces may be read by several threads; their words are numbered in the order of the rows. If some rows have no
+    label, words are chosen from the labelled ones.
     """
     gathered = {key: Gathered(column.reading) for key, column in columns.items()}
     held: dict[Key, dict[int, WordBlock]] = {key: {} for key in columns}
@@ -249,7 +240,7 @@ def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterab
             numbers = gathered[key].add(block, int(np.count_nonzero(known)), some)
             room -= len(block.ids) + len(known)
             if room >= 0:
-                # Held blocks know words by number alone, and have counts in as few bytes as they need.
+                # Held blocks have only the numbers of words, and counts in as few bytes as they need.
                 compact = marked(replace(block, ids=numbers[block.ids]), known)
                 least = np.min_scalar_type(int(compact.counts.max(initial=0)))
                 held[key][start] = WordBlock(compact.indptr, compact.ids, compact.counts.astype(least), NO_WORDS)
@@ -262,16 +253,11 @@ def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterab
 
 
 def held_pieces(columns: Mapping[Key, TextColumn]) -> Iterator[TablePiece]:
-    """The pieces that were held, in row order, with nothing more to load."""
     for start, block in sorted(next(iter(columns.values())).held.items()):
         yield TablePiece(start, block.n_documents, dict)
 
 
-# -- what was found
-
-
 def with_words(plan: ColumnPlan, columns: Mapping[Key, TextColumn]) -> ColumnPlan:
-    """The plan of a column of text with the words gathered for it."""
     column = columns.get(plan.key)
     if column is None or column.words is None or plan.field.levels is column.words:
         return plan
@@ -280,12 +266,10 @@ def with_words(plan: ColumnPlan, columns: Mapping[Key, TextColumn]) -> ColumnPla
 
 
 def counted_words(number: int, reading: Reading) -> str:
-    """How many different words there are; of sequences, transitions."""
     return f"{number:,} transitions of sequences" if reading.analyzer == "steps" else f"{number:,} different words"
 
 
 def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
-    """What gathering the words has to say, column by column."""
     notes = []
     for key, column in columns.items():
         if column.chosen is not None:
@@ -306,13 +290,12 @@ WORDLESS = "is text without words"
 
 
 class Wordless(DataError):
-    """A table of nothing but text that holds no word; `fields` are its columns."""
+    """A table has only text, and no words; `fields` are its columns."""
 
     fields: tuple[Field, ...] = ()
 
 
 def refuse_wordless(plans: Sequence[ColumnPlan], columns: Mapping[Key, TextColumn]) -> None:
-    """Raise where a table is nothing but text without a word."""
     used = [plan.key for plan in plans if plan.field.used]
     chosen = [columns[key].chosen for key in used if key in columns]
     if len(chosen) == len(used) and all(found is not None and not len(found.words) for found in chosen):
