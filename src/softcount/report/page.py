@@ -20,10 +20,6 @@ from softcount.pictures.text import cell_width, escape_controls, format_number, 
 from softcount.run.progress import console_on, on_terminal
 
 if TYPE_CHECKING:
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
     from softcount.learn.record import Learned
     from softcount.pictures.drawing import Drawing
     from softcount.table.schema import Key
@@ -196,62 +192,56 @@ def page_blocks(page: Page) -> list[dict[str, Any]]:
 
 # -- on a terminal: rules, bold headings, and colour if the terminal allows it
 
+FOR = ("", "green", "bold green", "bold reverse green")
+AGAINST = ("", "red", "bold red", "bold reverse red")
+
 
 def show_page(page: Page, stream: IO[str]) -> None:
     """Write the page: with rich on a terminal, as aligned text elsewhere."""
     if not on_terminal(stream):
         stream.write(render_text(page))
         return
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console = console_on(stream)
-    for place, block in enumerate(page.blocks):
-        if isinstance(block, Heading):
-            if place:
-                console.print()
-            console.print(Text(block.text, style="bold"))
-        elif isinstance(block, Passage):
-            console.print(Padding(_color_passage(block, colored=not console.no_color), (0, 0, 0, 2)))
-        elif isinstance(block, Picture):
-            console.print(_rich_block(f"{block.title}:"), _rich_block(block.table))
-        else:
-            console.print(_rich_block(block))
-
-
-def _rich_block(block: Grid | str) -> Padding | Table:
     from rich.box import SIMPLE_HEAD
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
+    console = console_on(stream)
+
     # Text objects, not strings: a category called "[red]" must be shown, not obeyed.
-    if isinstance(block, str):
-        return Padding(Text(block), (0, 0, 0, 2))
-    table = Table(box=SIMPLE_HEAD, pad_edge=True, show_edge=False)
-    for heading, right in zip(block.headings, block.right, strict=True):
-        table.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
-    for row in block.rows:
-        table.add_row(*map(Text, row))
-    return table
+    def put_text(text: str | Text) -> None:
+        console.print(Padding(Text(text) if isinstance(text, str) else text, (0, 0, 0, 2)))
 
+    def put_grid(grid: Grid) -> None:
+        table = Table(box=SIMPLE_HEAD, pad_edge=True, show_edge=False)
+        for heading, right in zip(grid.headings, grid.right, strict=True):
+            table.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
+        for row in grid.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
 
-FOR = ("", "green", "bold green", "bold reverse green")
-AGAINST = ("", "red", "bold red", "bold reverse red")
-
-
-def _color_passage(passage: Passage, colored: bool) -> Text:
-    from rich.text import Text
-
-    if not colored:
-        return Text("\n".join(passage.plain()))
-    rest = f" for {passage.theirs}; the bolder, the more"
-    legend = Text.assemble(("green", FOR[2]), f" speaks for {passage.ours}, ", ("red", AGAINST[2]), rest)
-    lines = [legend] if passage.ours != passage.theirs else []
-    for line in passage.lines:
-        tones = ((piece.text, FOR[piece.tone] if piece.tone >= 0 else AGAINST[-piece.tone]) for piece in line)
-        lines.append(Text.assemble(*tones))
-    return Text("\n").join(lines)
+    for place, block in enumerate(page.blocks):
+        if isinstance(block, Heading):
+            if place:
+                console.print()
+            console.print(Text(block.text, style="bold"))
+        elif isinstance(block, Grid):
+            put_grid(block)
+        elif isinstance(block, Picture):
+            put_text(f"{block.title}:")
+            put_grid(block.table)
+        elif isinstance(block, str):
+            put_text(block)
+        elif console.no_color:
+            put_text("\n".join(block.plain()))
+        else:
+            rest = f" for {block.theirs}; the bolder, the more"
+            legend = Text.assemble(("green", FOR[2]), f" speaks for {block.ours}, ", ("red", AGAINST[2]), rest)
+            lines = [legend] if block.ours != block.theirs else []
+            for line in block.lines:
+                tones = ((x.text, FOR[x.tone] if x.tone >= 0 else AGAINST[-x.tone]) for x in line)
+                lines.append(Text.assemble(*tones))
+            put_text(Text("\n").join(lines))
 
 
 # -- JSON: records are objects, keys are text, NaN and infinities are null
