@@ -45,7 +45,7 @@ def test_a_model_that_guessing_beats_says_so_before_any_figure(tmp_path: Path) -
     noise = np.random.default_rng(0).normal(size=ROWS)
     frame = told(**{f"copy{n}": noise + n for n in range(30)})
     found, page = same_in_the_shell(frame, tmp_path)
-    assert found[0].startswith("worse than guessing: log-loss")
+    assert found[0].startswith("worse than guessing: cross-validated log-loss")
     assert "depend on each other" in found[0] and "Classifier" in found[0]
     assert page.index("worse than guessing") < page.index("log-loss  ") < page.index("Notes")
     assert page.count("worse than guessing") == 1
@@ -57,7 +57,7 @@ def test_what_guessing_beats_is_what_rows_held_out_say(tmp_path: Path) -> None:
     found, page = same_in_the_shell(frame, tmp_path)
     line = next(line for line in page.splitlines() if line.split()[:1] == ["log-loss"])
     assert [line.split()[1], line.split()[-1]] == [
-        found[0].split("log-loss ")[1].split()[0],
+        found[0].split("log-loss ")[1].split(";")[0],
         found[0].split("has ")[1].split(". ")[0],
     ]
 

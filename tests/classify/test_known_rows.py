@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import softcount as sc
-from softcount.evaluate import known_rows as drawing
-from softcount.evaluate.known_rows import known_rows
+from softcount.evaluate import folds as drawing
+from softcount.evaluate.folds import known_rows
 from softcount.run.local import Threads
 from softcount.table.chunk import Split
 

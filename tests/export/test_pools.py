@@ -16,7 +16,7 @@ from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqli
 from softcount.classify.encode import level_sizes, measured_count
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
-from softcount.evaluate.known_rows import known_rows
+from softcount.evaluate.folds import known_rows
 from softcount.export.onnx_graph import as_onnx
 from softcount.export.sql_query import as_sql
 from softcount.run.local import Threads

@@ -152,7 +152,7 @@ def test_a_tree_is_made_once_for_a_question_that_comes_again(monkeypatch: pytest
     asked = [((node,),) for node in (0, 1, 0, 2, 0)]
     trees = [questions._pruned(of, queries.Known((), (), ())) for of in asked]
     assert trees[2] is trees[0]
-    assert len(questions._kept._trees) <= 2
+    assert len(questions._kept) <= 2
     assert trees[4].loaded.tree == trees[0].loaded.tree
 
 
@@ -174,7 +174,7 @@ def test_bad_questions_and_tables_are_refused() -> None:
     for of in ([], [0, 0], [2], [-1]):
         with pytest.raises(DataError, match="a question is about different nodes from 0 to 1"):
             questions.posterior(of, nothing)
-    with pytest.raises(DataError, match="row 0 has code 2 for node 1"):
+    with pytest.raises(DataError, match="node 1, row 1: the code is 2"):
         questions.each([0], Evidence(np.array([[-1, 2]])))
     with pytest.raises(DataError, match="the table of node 'b' has a row that does not add up to one"):
         Questions(graph, [2, 2], [tables[0], np.array([[0.5, 0.5], [0.2, 0.7]])])

@@ -170,15 +170,15 @@ def test_any_whole_numbers_are_codes(kind):
 @pytest.mark.parametrize(
     ("codes", "sizes", "weights", "words"),
     [
-        ([[0, 1], [2, 0]], (2, 2), None, "node 0 has 2 levels, but row 1 holds 2"),
-        ([[0, -2]], (2, 2), None, "row 0 holds -2"),
+        ([[0, 1], [2, 0]], (2, 2), None, "node 0, row 2: the code is 2, but its levels are 0 to 1"),
+        ([[0, -2]], (2, 2), None, "row 1: the code is -2"),
         ([[0.0, 1.0]], (2, 2), None, "codes are whole numbers"),
         ([[0, 1]], (2,), None, "rows x 1 nodes"),
         ([0, 1], (2, 2), None, "rows x 2 nodes"),
         ([[0, -1]], (2, 0), None, "node 1 has no level"),
         ([[0, 1]], (2, 2), [1.0, 2.0], "there are 1 rows"),
-        ([[0, 1], [1, 1]], (2, 2), [1.0, -1.0], "the weight of row 1 is -1.0"),
-        ([[0, 1], [1, 1]], (2, 2), [np.nan, 1.0], "the weight of row 0 is nan"),
+        ([[0, 1], [1, 1]], (2, 2), [1.0, -1.0], "row 2: the weight is -1.0"),
+        ([[0, 1], [1, 1]], (2, 2), [np.nan, 1.0], "row 1: the weight is nan"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(codes, sizes, weights, words):

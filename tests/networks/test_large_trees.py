@@ -122,7 +122,7 @@ def test_trees_that_are_kept_have_bounded_memory(monkeypatch: pytest.MonkeyPatch
     nothing = Evidence(np.full((1, SIDE * SIDE), -1))
     for node in range(8 * SIDE):
         questions.posterior([node], nothing)
-        trees = [tree.loaded.tree.cells for tree in questions._kept._trees.values()]
+        trees = [tree.loaded.tree.cells for tree in questions._kept.values()]
         assert sum(trees) <= 10_000 or len(trees) == 1
 
 

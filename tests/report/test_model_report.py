@@ -21,7 +21,7 @@ from softcount.classify.recipes import RECIPES
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.explain import nomogram_of, read_out
+from softcount.fitted.explain import nomogram_of
 from softcount.report import report as reports
 from softcount.report.page import Picture
 from softcount.table import open_table
@@ -52,6 +52,15 @@ def drawn_rows(model: Any, n: int) -> list[dict[str, Any]]:
     return [
         {key: None if rng.random() < 0.15 else value for key, value in row.items() if key != "type"} for row in rows
     ]
+
+
+def read_out(fitted: Any, row: dict[Any, Any], first: int, second: int) -> float:
+    """The log-odds of two groups for a row, read from the nomogram and added up."""
+    used = {spec.key for spec in fitted.schema.used}
+    given = {key: [value] for key, value in row.items() if key in used and value is not None and value == value}
+    found = nomogram_of(fitted, given)
+    assert found is not None
+    return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))
 
 
 BY_COLUMN = ("naive Bayes", "weighted naive Bayes", "additive logistic model")

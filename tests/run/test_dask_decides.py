@@ -13,7 +13,7 @@ import pytest
 import softcount as sc
 from parted_rows import PARTS, columns
 from softcount.errors import DataError
-from softcount.evaluate import known_rows
+from softcount.evaluate import folds
 from softcount.evaluate.scores import cross_validate, hold_out
 from softcount.learn.settings import Plan
 from softcount.models.declare import read_kinds
@@ -65,10 +65,10 @@ def test_where_folds_would_take_em_nothing_is_said(client: Any, files: str) -> N
 def test_the_rows_that_choose_are_those_of_one_machine(
     client: Any, files: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_rows, "MOST_ROWS", most)
+    monkeypatch.setattr(folds, "MOST_ROWS", most)
     fitted = sc.NaiveBayes(unlabelled_weight=0).fit(files, "told").fitted_
     with Threads(1) as threads, DaskEngine(client) as engine:
-        here, there = (known_rows.known_rows(fitted, fitted.table(files, target="told"), x) for x in (threads, engine))
+        here, there = (folds.known_rows(fitted, fitted.table(files, target="told"), x) for x in (threads, engine))
     assert here.of == there.of < 600 * PARTS and len(here.numbers) == min(most, here.of)
     for name in ("numbers", "labels", "weights"):
         assert np.array_equal(getattr(here, name), getattr(there, name))

@@ -79,33 +79,27 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
     """
     import pyarrow as pa
 
-    names = _fitted(model).names
-    lines = [
-        {
-            "column": str(key),
-            "level": str(cells.levels[place]),
-            "class": str(names[group]),
-            **_line(cells, group, place),
-        }
-        for key, cells in _cells(beliefs, model).items()
-        for group, place in np.argwhere(~np.isnan(cells.said)).tolist()
-    ]
+    names, lines = _fitted(model).names, []
+    for key, cells in _cells(beliefs, model).items():
+        for group, place in np.argwhere(~np.isnan(cells.said)).tolist():
+            counts, alpha, rows = cells.counts[group], cells.alpha[group], float(cells.counts[group].sum())
+            n, m = float(cells.said[group, place]), float(cells.rows[group])
+            surprise = _log_evidence(np.ones(len(counts)), counts) - _log_evidence(alpha, counts)
+            lines.append(
+                {
+                    "column": str(key),
+                    "level": str(cells.levels[place]),
+                    "class": str(names[group]),
+                    "n": n,
+                    "m": m,
+                    "expert": n / m,
+                    "rows": rows,
+                    "data": float(counts[place] / rows) if rows else None,
+                    "both": float((counts[place] + alpha[place]) / (counts + alpha).sum()),
+                    "surprise_bits": surprise / float(np.log(2)),
+                }
+            )
     return pa.Table.from_pylist(lines)
-
-
-def _line(cells: BelievedCells, group: int, place: int) -> dict[str, float | None]:
-    counts, alpha, rows = cells.counts[group], cells.alpha[group], float(cells.counts[group].sum())
-    n, m = float(cells.said[group, place]), float(cells.rows[group])
-    surprise = _log_evidence(np.ones(len(counts)), counts) - _log_evidence(alpha, counts)
-    return {
-        "n": n,
-        "m": m,
-        "expert": n / m,
-        "rows": rows,
-        "data": float(counts[place] / rows) if rows else None,
-        "both": float((counts[place] + alpha[place]) / (counts + alpha).sum()),
-        "surprise_bits": surprise / float(np.log(2)),
-    }
 
 
 def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
@@ -137,7 +131,16 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
     elif isinstance(beliefs, Mapping) and set(FIELDS) - {"class"} <= set(beliefs):
         found = list(_of_columns(beliefs))
     elif isinstance(beliefs, Mapping):
-        found = [_of_cell(cell, said) for cell, said in beliefs.items()]
+        found = []
+        for cell, said in beliefs.items():
+            if (
+                not isinstance(cell, tuple)
+                or len(cell) not in (2, 3)
+                or not isinstance(said, Expert)
+                or np.ndim(said.n)
+            ):
+                raise DataError(f"{cell!r}: {said!r} is no belief. Give (column, level, class): Expert(n, m).")
+            found.append(_belief(str(cell), cell[0], cell[1], cell[2] if len(cell) == 3 else None, said.n, said.m))
     else:
         raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")
     if not found:
@@ -163,31 +166,21 @@ def _filled(beliefs: list[ExpertBelief], known: list[Any], names: list[Any], cou
             if not np.isnan(said[group, place]):
                 raise DataError(f"{belief.where}: this column, level and class have a belief already. Give one.")
             said[group, place] = belief.n
-        rows[group] = _one_m([belief for belief, _, _ in own])
+        for (first, *_), (belief, *_) in pairwise(own):
+            if belief.m != first.m:
+                raise DataError(
+                    f"{belief.where}: m is {belief.m:g}, but {first.where} imagines {first.m:g} rows of the same "
+                    f"class. Give every level of column {belief.column!r} in a class the same m."
+                )
+        rows[group] = own[0][0].m if own else 0.0
     padded = np.concatenate([counts, np.zeros((len(names), len(levels) - len(known)))], axis=1)
-    _refuse_sums(said, rows, beliefs, names)
-    return BelievedCells(levels, padded, said, rows)
-
-
-def _one_m(beliefs: list[ExpertBelief]) -> float:
-    """The imagined rows of one class, which all of its beliefs share; 0 without any."""
-    for first, belief in pairwise(beliefs):
-        if belief.m != first.m:
-            raise DataError(
-                f"{belief.where}: m is {belief.m:g}, but {first.where} imagines {first.m:g} rows of the same class. "
-                f"Give every level of column {belief.column!r} in a class the same m."
-            )
-    return beliefs[0].m if beliefs else 0.0
-
-
-def _refuse_sums(said: np.ndarray, rows: np.ndarray, beliefs: list[ExpertBelief], names: list[Any]) -> None:
-    """Refuse counts of levels that sum to more than the imagined rows, or with every level named to less."""
     total, full = np.nansum(said, axis=1), ~np.isnan(said).any(axis=1)
-    for group in np.flatnonzero((total > rows * (1 + 1e-9)) | (full & (total < rows * (1 - 1e-9)))):
+    for group in np.flatnonzero((total > rows * (1 + 1e-9)) | (full & (total < rows * (1 - 1e-9)))).tolist():
         raise DataError(
             f"column {beliefs[0].column!r}, class {names[group]!r}: the levels' n sum to {total[group]:g}, "
             f"and m is {rows[group]:g}. They sum to m, or to less where some levels are not named."
         )
+    return BelievedCells(levels, padded, said, rows)
 
 
 def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
@@ -246,12 +239,6 @@ def _of_columns(columns: Mapping[str, Any]) -> Iterator[ExpertBelief]:
         raise DataError(f"the columns {', '.join(FIELDS)} of the beliefs have different lengths.")
     for number, cells in enumerate(zip(*lists, strict=True), 1):
         yield _belief(f"belief {number}", *cells)
-
-
-def _of_cell(cell: Any, said: Any) -> ExpertBelief:
-    if not isinstance(cell, tuple) or len(cell) not in (2, 3) or not isinstance(said, Expert) or np.ndim(said.n):
-        raise DataError(f"{cell!r}: {said!r} is no belief. Give (column, level, class): Expert(n, m).")
-    return _belief(str(cell), cell[0], cell[1], cell[2] if len(cell) == 3 else None, said.n, said.m)
 
 
 def _belief(where: str, column: Hashable, level: Hashable, group: Hashable, n: Any, m: Any) -> ExpertBelief:

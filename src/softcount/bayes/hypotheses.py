@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -23,96 +24,61 @@ CLOSE = 1e-9
 """Probabilities whose sum is this near to one sum to one."""
 
 
-class Likelihood(Protocol):
-    """The log-likelihood of what is seen under one hypothesis, and the values it knows by name."""
+class Likelihood(Struct, frozen=True):
+    """The log-likelihood of observations under one hypothesis, and the values it knows by name.
 
-    @property
-    def known(self) -> tuple[Hashable, ...]: ...
-    @property
-    def takes_tables(self) -> bool: ...
-    def logs(self, seen: Any) -> np.ndarray: ...
-
-
-class LevelLikelihood:
-    """The probability of each value; a value that is left out has none.
-
-    >>> LevelLikelihood("fair", {"heads": 0.5, "tails": 0.5}).logs(["heads", "tails"]).round(4).tolist()
+    >>> likelihood_of("fair", {"heads": 0.5, "tails": 0.5}).logs(["heads", "tails"]).round(4).tolist()
     [-0.6931, -0.6931]
-    """
-
-    takes_tables = False
-
-    def __init__(self, name: Hashable, shares: Mapping[Any, float]) -> None:
-        self.shares = {value: checked_share(share, f"{name!r} gives {value!r}") for value, share in shares.items()}
-        sums_to_one(self.shares.values(), f"the probabilities of the values under {name!r}")
-
-    @property
-    def known(self) -> tuple[Hashable, ...]:
-        return tuple(self.shares)
-
-    def logs(self, seen: Any) -> np.ndarray:
-        return logs_of([self.shares.get(value, 0.0) for value in seen])
-
-
-class FunctionLikelihood:
-    """A function that says how probable, or how dense, one value is.
-
-    >>> FunctionLikelihood("flat", lambda x: 0.25 if 0 <= x <= 4 else 0.0).logs([1.5, 7.0]).round(4).tolist()
+    >>> likelihood_of("flat", lambda x: 0.25 if 0 <= x <= 4 else 0.0).logs([1.5, 7.0]).round(4).tolist()
     [-1.3863, -inf]
     """
 
-    takes_tables = False
-    known = ()
-
-    def __init__(self, name: Hashable, function: Callable[[Any], Any]) -> None:
-        self.name, self.function = name, function
-
-    def logs(self, seen: Any) -> np.ndarray:
-        return logs_of([checked_likelihood(self.function(value), self.name, repr(value)) for value in seen])
-
-
-class ModelLikelihood:
-    """A fitted model: its log-density of every row, or of all rows together where it says no more."""
-
-    takes_tables = True
-    known = ()
-
-    def __init__(self, name: Hashable, model: Any) -> None:
-        self.name = name
-        self.score = getattr(model, "score_samples", None) or model.log_likelihood
-
-    def logs(self, seen: Any) -> np.ndarray:
-        logs = np.asarray(self.score(seen), dtype=float)
-        if logs.ndim > 1:
-            raise DataError(f"the model {self.name!r} gives scores of shape {logs.shape}. One for each row is needed.")
-        if np.isnan(logs).any() or np.isposinf(logs).any():
-            raise DataError(f"the model {self.name!r} gives a log-likelihood of {logs.max():g}. It must be below inf.")
-        return logs
+    logs: Callable[[Any], np.ndarray]
+    known: tuple[Hashable, ...] = ()
+    takes_tables: bool = False
 
 
 def likelihood_of(name: Hashable, said: Any) -> Likelihood:
-    """The way a hypothesis judges, from what the user gave for it."""
+    """From a mapping of value to probability, a fitted model, or a function of a value."""
     if isinstance(said, Mapping):
-        return LevelLikelihood(name, said)
+        shares = {value: checked_share(share, f"{name!r} gives {value!r}") for value, share in said.items()}
+        sums_to_one(shares.values(), f"the probabilities of the values under {name!r}")
+        return Likelihood(partial(_level_logs, shares), tuple(shares))
     if hasattr(said, "score_samples") or hasattr(said, "log_likelihood"):
-        return ModelLikelihood(name, said)
+        return Likelihood(partial(_model_logs, name, said), takes_tables=True)
     if callable(said):
-        return FunctionLikelihood(name, said)
+        return Likelihood(partial(_function_logs, name, said))
     raise DataError(
         f"the likelihood of {name!r} is {said!r}. "
         "Give the probability of each value, a function of a value, or a fitted model."
     )
 
 
+def _level_logs(shares: Mapping[Any, float], seen: Any) -> np.ndarray:
+    return logs_of([shares.get(value, 0.0) for value in seen])
+
+
+def _function_logs(name: Hashable, function: Callable[[Any], Any], seen: Any) -> np.ndarray:
+    return logs_of([checked_likelihood(function(value), name, repr(value)) for value in seen])
+
+
+def _model_logs(name: Hashable, model: Any, seen: Any) -> np.ndarray:
+    """The log-density of every row, or of all rows together if the model gives no more."""
+    logs = np.asarray((getattr(model, "score_samples", None) or model.log_likelihood)(seen), dtype=float)
+    if logs.ndim > 1:
+        raise DataError(f"the model {name!r} gives scores of shape {logs.shape}. One for each row is needed.")
+    if np.isnan(logs).any() or np.isposinf(logs).any():
+        raise DataError(f"the model {name!r} gives a log-likelihood of {logs.max():g}. It must be below inf.")
+    return logs
+
+
 def checked_share(share: Any, told: str) -> float:
-    """A probability as a float, refused where it is none."""
     if not isinstance(share, Real) or not 0 <= float(share) <= 1:
         raise DataError(f"{told} the probability {share!r}. A probability is a number from 0 to 1.")
     return float(share)
 
 
 def checked_likelihood(said: Any, name: Hashable, what: str) -> float:
-    """A likelihood as a float: a probability or a density, so finite and 0 or more."""
     try:
         likelihood = float(said)
     except (TypeError, ValueError):
@@ -123,14 +89,12 @@ def checked_likelihood(said: Any, name: Hashable, what: str) -> float:
 
 
 def sums_to_one(shares: Any, told: str) -> None:
-    """Refuse probabilities that do not sum to one."""
     total = math.fsum(shares)
     if abs(total - 1) > CLOSE:
         raise DataError(f"{told} sum to {total:.10g}. Probabilities sum to one: divide each by their sum.")
 
 
 def logs_of(likelihoods: list[float]) -> np.ndarray:
-    """Their logarithms; -inf for 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.array(likelihoods, dtype=float)))
 
@@ -149,18 +113,15 @@ class BeliefCourse(Struct, frozen=True):
     predictions: Mapping[str, np.ndarray] = field(default_factory=dict)
     predicted: str = ""
 
-    @property
-    def observations(self) -> int:
-        return len(next(iter(self.posteriors.values()))) - 1
-
     def text(self) -> str:
         """A line for each hypothesis and each prediction, a whole block being one."""
-        lines = [f"posterior after 0 to {self.observations} observations (a whole block is 1)"]
+        last = len(next(iter(self.posteriors.values()))) - 1
+        lines = [f"posterior after 0 to {last} observations (a whole block is 1)"]
         lines += _lines(self.posteriors)
         if self.predictions:
             lines += [f"prediction that {printable(self.predicted)} comes next", *_lines(self.predictions)]
-        width = min(ACROSS, self.observations + 1)
-        marks = axis(0, self.observations, width) if self.observations and width >= 10 else []
+        width = min(ACROSS, last + 1)
+        marks = axis(0, last, width) if last and width >= 10 else []
         return "\n".join([*lines, *(" " * (LONGEST + 1) + mark for mark in marks)])
 
     def svg(self) -> str:
@@ -394,7 +355,6 @@ class Hypotheses:
 
     @property
     def _known(self) -> dict[Any, None]:
-        """Values that tables of probabilities name, each once."""
         return dict.fromkeys(value for judge in self._judges for value in judge.known)
 
     def _by_name(self, numbers: np.ndarray) -> dict[Any, float]:

@@ -29,8 +29,7 @@ from softcount.fit.network import AUTO, NetworkRequest, network_evidence
 from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
 from softcount.fit.network_structure import WORDS, SearchSettings, Structure, graph_of, learner, pairs_of, structure_of
 from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
-from softcount.fitted.network_numbers import NodeTable
-from softcount.fitted.network_rows import explained_rows, sampled_query, surprises
+from softcount.fitted.network_rows import NodeTable, explained_rows, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
 from softcount.learn.prepare import read_all

@@ -1,4 +1,4 @@
-"""Averaged one-dependence stars of a table's rows: learned, joined with others, and tried on rows held out."""
+"""AODE of a table's rows: fitted, merged, and cross-validated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.ensemble import deal, log_posteriors
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.evaluate.known_rows import KnownRows, class_places, known_rows
+from softcount.evaluate.folds import KnownRows, class_places, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.fitted import Fitted
 from softcount.run.local import Runner, one_blas_thread
@@ -26,14 +26,13 @@ from softcount.table.schema import Key
 
 
 class AodePlan(Struct, frozen=True):
-    """How stars are learned: their setting, and where numbers are cut if somebody has said so."""
+    """The setting of AODE, and given bin edges."""
 
     setting: AodeSetting = field(default_factory=AodeSetting)
     edges: Mapping[Key, np.ndarray] | None = None
 
 
 def refuse_text(fitted: Fitted) -> None:
-    """Refuse what has no cells to make pairs of."""
     texts = fitted.schema.texts
     if texts:
         raise DataError(
@@ -47,24 +46,20 @@ def refuse_text(fitted: Fitted) -> None:
 def fit_aode(
     fitted: Fitted, table: Table, runner: Runner, plan: AodePlan, classes: Sequence[Any] | None = None
 ) -> Fitted:
-    """The model with averaged stars that tell its classes, from a table that is open under its schema with labels.
+    """The model with AODE for predictions, from a table open under its schema with labels.
 
-    A long table is read twice: for the cuts, of which a part of the rows decides, and for the counts, of all rows.
-    `classes` are those of labels that are given as codes.
+    A long table is read twice: for the bins, which a part of the rows decides, and for the counts. `classes` are those
+    of coded labels.
     """
     refuse_text(fitted)
     known = known_rows(fitted, table, runner, classes)
-    counts = _no_counts(fitted, known, plan)
+    counts = AodeCounts.none(_aode_bins(fitted, known, plan), fitted.n_groups, plan.setting)
     with one_blas_thread():
         if len(known.labels) == known.of:
             counts = counts.with_rows(known.rows, known.labels, known.weights)
         else:
             counts = _counted(counts, fitted, table, runner, classes)
     return with_aode(fitted, counts)
-
-
-def _no_counts(fitted: Fitted, known: KnownRows, plan: AodePlan) -> AodeCounts:
-    return AodeCounts.none(star_cuts(fitted, known, plan), fitted.n_groups, plan.setting)
 
 
 def _counted(
@@ -81,8 +76,8 @@ def _counted(
     return counts
 
 
-def star_cuts(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:
-    """Where numbers are cut: as somebody said, or where the classes change; a number left whole in equal parts."""
+def _aode_bins(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:
+    """Bins as given, or where the class shares change; a number that no edge divides gets bins of equal weight."""
     layout = AodeLayout.of(fitted.schema, fitted.names)
     if plan.edges is not None:
         return layout.cuts(plan.edges)
@@ -93,55 +88,46 @@ def star_cuts(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:
 
 
 def with_aode(fitted: Fitted, counts: AodeCounts) -> Fitted:
-    """The model whose classes are told by these counts, and what is to be said of them."""
+    """The model that predicts with these counts, and notes on their size."""
     terms = counts.pairs.terms
     classes = "1 class" if len(counts.sizes) == 1 else f"{len(counts.sizes)} classes"
     size = f"{terms.width - 1:,} cells in {classes}, {counts.pairs.counts.nbytes / 1e6:.1f} MB"
-    said = [f"{SAID} {len(terms.columns)} columns: {size}."]
+    lines = [f"{NOTE} {len(terms.columns)} columns: {size}."]
     if counts.alone:
         keys = AodeLayout.of(fitted.schema, fitted.names).keys
         names = and_others([keys[column] for column in counts.alone])
-        said.append(f"pairs with {names} would take too much memory: these columns depend on the class alone.")
-    notes = [note for note in fitted.notes if not note.startswith((SAID, "pairs with "))]
-    return replace(fitted, aode=counts, ensemble=counts.ensemble(), notes=[*notes, *said])
+        lines.append(f"pairs with {names} would take too much memory: these columns depend on the class alone.")
+    notes = [note for note in fitted.notes if not note.startswith((NOTE, "pairs with "))]
+    return replace(fitted, aode=counts, ensemble=counts.ensemble(), notes=[*notes, *lines])
 
 
-SAID = "AODE over"
+NOTE = "AODE over"
 
 
 def merge_aode(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitted:
-    """The model of both tables, whose own counts are joined already, with both stars, or one less the other."""
+    """The merged model with the counts of both added, or one subtracted."""
     assert left.aode is not None and right.aode is not None
     new = AodeLayout.of(both.schema, both.names)
-    parts = []
-    for part in (left, right):
-        assert part.aode is not None
-        old = AodeLayout.of(part.schema, part.names)
-        parts.append((part.aode, old))
-    _refuse_other_cuts(parts)
-    mine, theirs = (counts.moved(old, new) for counts, old in parts)
-    shared = {new.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
-    mine, theirs = mine.only(shared, new), theirs.only(shared, new)
-    return with_aode(both, mine.joined(theirs, sign))
-
-
-def _refuse_other_cuts(parts: Sequence[tuple[AodeCounts, AodeLayout]]) -> None:
-    (mine, old), (theirs, other) = parts
-    edges = dict(zip(other.keys[: other.measured], theirs.cuts.edges, strict=False))
-    for key, own in zip(old.keys[: old.measured], mine.cuts.edges, strict=False):
+    old, other = (AodeLayout.of(part.schema, part.names) for part in (left, right))
+    edges = dict(zip(other.keys[: other.measured], right.aode.cuts.edges, strict=False))
+    for key, own in zip(old.keys[: old.measured], left.aode.cuts.edges, strict=False):
         if key in edges and not np.array_equal(own, edges[key]):
             raise DataError(
                 f"{wording.column(key)} has different bins in the two models, so their counts cannot be added. "
                 "Fit the second with cuts=first.cuts_, or add its rows by partial_fit."
             )
+    mine, theirs = left.aode.moved(old, new), right.aode.moved(other, new)
+    shared = {new.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
+    mine, theirs = mine.only(shared, new), theirs.only(shared, new)
+    return with_aode(both, mine.joined(theirs, sign))
 
 
 def cross_validate_aode(
     fitted: Fitted, known: KnownRows, plan: AodePlan, folds: int, share: Any = None
 ) -> ScoredRows | None:
-    """What stars of the other folds say of the rows of each, cuts learned anew; or of a share held out.
+    """Predictions of AODE of the other folds, bins learned anew; or for a held-out share.
 
-    None where there are too few rows to tell.
+    None if there are too few rows.
     """
     if share is None:
         split = deal(known.labels, units_of((known.rows.numbers, known.rows.codes), known.labels)[1], folds)
@@ -154,7 +140,7 @@ def cross_validate_aode(
             inside, out = known.take(np.flatnonzero(split != fold)), np.flatnonzero(split == fold)
             if not len(inside.labels) or not len(out):
                 return None
-            counts = _no_counts(fitted, inside, plan)
+            counts = AodeCounts.none(_aode_bins(fitted, inside, plan), fitted.n_groups, plan.setting)
             ensemble = counts.with_rows(inside.rows, inside.labels, inside.weights).ensemble()
             logs[out] = log_posteriors(ensemble.scores(known.rows.take(out)))
     kept = np.flatnonzero(np.isin(split, list(tested)))

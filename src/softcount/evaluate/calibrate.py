@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from softcount.core.special import crossing, log_sum_exp
 from softcount.errors import DataError
-from softcount.evaluate.folds import FoldAnswers, FoldModels, fold_models
+from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.fitted import (
     FARTHEST,
     METHODS,
@@ -37,19 +37,19 @@ from softcount.table.schema import Key
 Correction = float | tuple[Curve, ...]
 FOLDS = 5
 MOST_CELLS = 20_000_000
-"""Rows times classes kept at most; of longer tables a random part of the rows is calibrated on."""
+"""Rows times classes; of longer tables a random part of the rows is used."""
 DROPPED = "not calibrated: rows were added or taken away after the fit. Fit all at once, or call calibrate(X, y)."
 COLDEST, HOTTEST = 0.05, 1e5
-"""Temperatures looked at."""
+"""Range of temperatures."""
 SMALLEST = 1e-15
-"""A probability below this costs no more than this in the log-loss, as is the custom."""
+"""Log-losses count smaller probabilities as this."""
 UNBOUND = 1.0
-"""The temperature where none in sight is low enough: rows that are all right do not say how sure is too sure."""
+"""The temperature if the held-out rows are so often right that they set it no lower bound."""
 STAYS = f"the temperature stays 1: the rows held out are right so often that they set it no bound above {COLDEST}."
 
 
 class HeldOut(Struct, frozen=True):
-    """Rows held out: the log-posterior of every class by a model that had not seen them, and what they were.
+    """Held-out rows with the log-posteriors of a model that has not seen them.
 
     `repeated`: the weights say how many rows each is.
     """
@@ -69,7 +69,6 @@ class HeldOut(Struct, frozen=True):
 
 
 def check_method(method: Any) -> None:
-    """Refuse a way to calibrate that there is not."""
     if method not in METHODS:
         raise DataError(f"calibration={method!r} is not known. Use None, 'temperature' or 'isotonic'.")
 
@@ -77,28 +76,27 @@ def check_method(method: Any) -> None:
 def calibrated(
     fitted: Fitted, table: Table, plan: Plan, runner: Runner, method: str, classes: Sequence[Any] | None = None
 ) -> Fitted:
-    """The model with its probabilities corrected by what rows held out show; a note where they show nothing.
+    """Calibrate probabilities by cross-validation; a note says why if that is not possible.
 
     `table` holds the rows it was fitted on; `classes` are those of coded labels.
     """
     check_method(method)
     if fitted.n_groups < 2:
-        return _noted(fitted, "not calibrated: there is only one class.")
+        return fitted.with_notes("not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
     found = retyping(table, lambda t: held_out(t, plan, runner, split, classes), runner)
     if found is None or len(np.unique(found[0].labels)) < 2:
-        return _noted(fitted, "not calibrated: too few rows have a label.")
+        return fitted.with_notes("not calibrated: too few rows have a label.")
     held, notes = found
-    fitted = replace(fitted, calibration=calibration_of(held, method))
-    return replace(fitted, notes=[*fitted.notes, *notes, *_unbound(fitted)])
+    return _with_calibration(fitted.with_notes(*notes), calibration_of(held, method))
 
 
 def calibrated_on(
     fitted: Fitted, joint: np.ndarray, names: Sequence[Any], weights: np.ndarray | None, method: str
 ) -> Fitted:
-    """The model corrected by rows it has not seen: `joint` is its log of share times density, `names` their classes.
+    """Calibrate by unseen rows: `joint` is the log of share times density, `names` are their classes.
 
-    Rows without a class are passed over.
+    Rows without a class are skipped.
     """
     check_method(method)
     places = {name: k for k, name in enumerate(fitted.names)}
@@ -112,8 +110,7 @@ def calibrated_on(
     logs = log_softened(joint[kept], 1.0).astype(np.float32)
     folds = np.arange(len(logs)) % FOLDS
     found = calibration_of(HeldOut(logs, labels[kept], weights[kept], folds), method)
-    fitted = replace(fitted, calibration=found, notes=_silent(fitted.notes))
-    return replace(fitted, notes=[*fitted.notes, *_unbound(fitted)])
+    return _with_calibration(replace(fitted, notes=_silent(fitted.notes)), found)
 
 
 def _place(places: dict[Any, int], name: Any) -> int:
@@ -124,30 +121,28 @@ def _place(places: dict[Any, int], name: Any) -> int:
 
 
 def uncalibrated(fitted: Fitted, was: Any) -> Fitted:
-    """The model as counted, saying so where it `was` or should be calibrated: counts add, a correction does not."""
+    """The model without its calibration, and a note if it `was` or should be calibrated: counts add, a correction does
+    not.
+    """
     if was is None:
         return fitted
     return replace(fitted, calibration=None, notes=[*_silent(fitted.notes), DROPPED])
 
 
 def _silent(notes: Sequence[str]) -> list[str]:
-    """Notes without what was said of a correction that is gone."""
+    """Notes without those about a calibration."""
     return [note for note in notes if note != STAYS and not note.startswith(("calibrated on", "not calibrated"))]
 
 
-def _unbound(fitted: Fitted) -> list[str]:
-    return [STAYS] if fitted.calibration is not None and fitted.calibration.temperature == UNBOUND else []
-
-
-def _noted(fitted: Fitted, note: str) -> Fitted:
-    return replace(fitted, notes=[*fitted.notes, note])
+def _with_calibration(fitted: Fitted, found: Calibration) -> Fitted:
+    return replace(fitted, calibration=found).with_notes(*([STAYS] if found.temperature == UNBOUND else []))
 
 
 def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, method: str) -> list[Correction] | None:
-    """How each tested fold's answers are corrected as the saved model's are: by rows that this fold does not hold.
+    """The correction of each tested fold, learned from rows outside of it.
 
-    With several folds these are the others; of a single share held out, folds of the rest. None where too few are
-    labelled to tell.
+    With several folds these are the others; of a single held-out share, folds of the rest. None if too few rows are
+    labelled.
     """
     learn, split = LEARN[method], models.split
     if split.share is not None:
@@ -167,14 +162,14 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
 def held_out(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[HeldOut, list[str]] | None:
-    """What models of the other folds say of rows, with a note where it is of a part of them; None for too few rows."""
+    """Answers of the models of the other folds, with a note if a part of the rows was drawn; None for too few rows."""
     models = fold_models(table, plan, runner, split, classes)
     held, notes = (None, []) if models is None else _held_by(table, runner, models)
     return None if held is None else (held, notes)
 
 
 def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut | None, list[str]]:
-    """What every fold's model says of its rows, or of a random part of them, and whether it is a part."""
+    """Answers of every fold's model for its rows, or for a random part of them, and a note on the part."""
     split = models.split
     cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.model.groups
     part = min(1.0, MOST_CELLS / max(cells, 1))
@@ -190,22 +185,19 @@ def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut 
 
 
 def _held_in(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldOut]:
-    """What is held of one chunk, by fold."""
     kept = np.ones(chunk.n_rows, dtype=bool) if drawn is None else drawn.of(chunk) == 0
-    return [_one(models, found, kept[found.rows - chunk.start]) for found in models.answers(chunk)]
-
-
-def _one(models: FoldModels, found: FoldAnswers, kept: np.ndarray) -> HeldOut:
-    """One fold's rows of a chunk; those of no weight, or that no class can have made, say nothing."""
-    joint = found.joint
-    kept = kept & (found.weights > 0) & np.isfinite(joint).any(axis=1)
-    joint = joint[kept]
-    logs = (joint - models.model.kernels.normalise(joint.copy())[:, None]).astype(np.float32)
-    return HeldOut(logs, found.labels[kept], found.weights[kept], np.full(len(logs), found.fold, dtype=np.int32))
+    parts = []
+    for found in models.answers(chunk):
+        some = kept[found.rows - chunk.start] & (found.weights > 0) & np.isfinite(found.joint).any(axis=1)
+        joint = found.joint[some]
+        logs = (joint - models.model.kernels.normalise(joint.copy())[:, None]).astype(np.float32)
+        folds = np.full(len(logs), found.fold, dtype=np.int32)
+        parts.append(HeldOut(logs, found.labels[some], found.weights[some], folds))
+    return parts
 
 
 def calibration_of(held: HeldOut, method: str) -> Calibration:
-    """The correction that all these rows suggest. Its figures are of every fold under what the others suggest."""
+    """The correction learned from all these rows. Its figures are of every fold under the correction of the others."""
     learn = LEARN[method]
     outcomes = np.empty((3, len(held.labels)))
     for fold in np.unique(held.folds):
@@ -225,26 +217,25 @@ def corrected(logs: np.ndarray, found: Correction) -> np.ndarray:
 
 
 def _outcomes(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(3 x rows) log-probability of each row's own class, probability of its likeliest one, whether that is right."""
+    """(3 x rows) log-probability of each row's class, largest probability, whether that is right."""
     rows, best = np.arange(len(labels)), logs.argmax(axis=1)
     return np.stack([logs[rows, labels], np.minimum(np.exp(logs[rows, best]), 1.0), best == labels])
 
 
 def _figures(held: HeldOut, outcomes: np.ndarray) -> tuple[float, tuple[Bin, ...]]:
-    """Log-loss and reliability of these outcomes."""
+    """Log-loss and reliability."""
     own = np.maximum(outcomes[0], np.log(SMALLEST))
     return float(held.weights @ -own / held.weights.sum()), bins_of(bin_sums(outcomes[1], outcomes[2], held.weights))
 
 
 def log_loss(held: HeldOut) -> float:
-    """The mean surprise at the classes of rows held out, in nats."""
     return _figures(held, _outcomes(held.logs, held.labels))[0]
 
 
 def _temperature(held: HeldOut) -> float:
-    """The temperature at which the rows held out are likeliest; above 1 where the model was too sure.
+    """The temperature that maximises the likelihood of the held-out rows; above 1 if the model was overconfident.
 
-    It is 1 where they would be likelier still below every temperature looked at.
+    It is 1 if lower ones would always be better.
     """
     rows = np.arange(len(held.labels))
     # A class absent from the other folds is impossible at any temperature.
@@ -266,9 +257,9 @@ def _temperature(held: HeldOut) -> float:
 
 
 def _curves(held: HeldOut) -> tuple[Curve, ...]:
-    """For every class, against all others, the share of rows of it as its log-odds rise; of two classes the second's.
+    """Isotonic regressions of every class against all others on its log-odds; of two classes, of the second.
 
-    Shares stay one row away from none and from all: rows to come may hold what these did not.
+    Shares stay one row away from 0 and 1: new rows may hold what these did not.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -287,14 +278,15 @@ LEARN: dict[str, Callable[[HeldOut], Correction]] = {"temperature": _temperature
 # The contribution of every column to held-out rows, computed once: any set of columns is then a sum, without a fit.
 
 MOST_SCORED_CELLS = 200_000_000
-"""Rows times columns times classes that are held at once: 1.6 GB."""
+"""Rows times columns times classes held at once: 1.6 GB."""
 
 
 class ColumnScores(Struct, frozen=True, eq=False):
-    """Rows held out, each told by a model of the other folds: log-shares of the classes, and what every column adds.
+    """Held-out rows, each scored by a model of the other folds: log-shares of the classes, and contributions of
+    columns.
 
-    `parts` is (columns x rows x classes): log-densities up to what no class changes. Naive Bayes of any of the columns
-    says `shares` plus the sum of their parts.
+    `parts` is (columns x rows x classes): log-densities up to a constant. The score of naive Bayes with any of the
+    columns is `shares` plus the sum of their parts.
     """
 
     keys: list[Key]
@@ -306,7 +298,7 @@ class ColumnScores(Struct, frozen=True, eq=False):
     folds: np.ndarray
 
     def losses(self, joint: np.ndarray) -> np.ndarray:
-        """Minus the log-probability of every row's own class; what is impossible costs no more than 1e-15 does."""
+        """Negative log-probability of every row's class, at most -log(1e-15)."""
         with np.errstate(invalid="ignore"):
             lost = log_sum_exp(joint, axis=1) - joint[np.arange(len(self.labels)), self.labels]
         return np.asarray(np.fmin(lost, -np.log(SMALLEST)))
@@ -319,7 +311,9 @@ class ColumnScores(Struct, frozen=True, eq=False):
 def column_scores(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None = None
 ) -> ColumnScores:
-    """What each column says of every labelled row, by models of the other folds; in one pass to count, one to score."""
+    """Contributions of each column for every labelled row, by models of the other folds; one pass to count, one to
+    score.
+    """
     return retyping(table, lambda t: _column_scores(t, plan, runner, split, classes), runner)
 
 
@@ -350,14 +344,14 @@ def _column_scores(
 
 
 def _told(models: FoldModels, chunk: Chunk) -> list[Any]:
-    """The answers of one chunk with (columns x rows x classes) parts."""
+    """(answers, (columns x rows x classes) parts) of one chunk."""
     return [(told, np.stack(list(parts.values()))) for told, parts in models.answers_by_column(chunk)]
 
 
 class ForwardStep(Struct, frozen=True):
-    """What a column takes off the log-loss per row of rows held out, with its standard error, and what is left.
+    """The decrease of the cross-validated log-loss by a column, its standard error, and the log-loss after it.
 
-    One that is `kept` was taken in after those before it; one that is not would come next.
+    A `kept` column was added after those before it; another would come next.
     """
 
     place: int
@@ -368,10 +362,10 @@ class ForwardStep(Struct, frozen=True):
 
 
 def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
-    """Columns one by one, each the one that takes most off the log-loss of rows held out, then those that are left.
+    """Forward selection of columns by cross-validated log-loss, then the columns that are left.
 
-    It goes on while that is more than a standard error, for at most so many. A column that repeats another adds little
-    once that one is in, or does harm: naive Bayes would count it twice.
+    It stops if the best gain is below its standard error, or after `most` columns. A column that repeats another adds
+    little once that one is in, or does harm: naive Bayes would count it twice.
     """
     joint, left = scores.shares.copy(), list(range(len(scores.keys)))
     kept: list[ForwardStep] = []
@@ -389,7 +383,6 @@ def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
 
 
 def _step(scores: ColumnScores, joint: np.ndarray, own: np.ndarray, place: int) -> ForwardStep:
-    """What one column would take off."""
     losses, weights = scores.losses(joint + scores.parts[place]), scores.weights
     mass = weights.sum()
     adds = float(weights @ (own - losses) / mass)

@@ -1,4 +1,4 @@
-"""A weight for every column of naive Bayes, by what models of the other folds say of rows."""
+"""A weight for every column of naive Bayes, learned by cross-validation."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from softcount.table.chunk import Split
 
 FOLDS = 5
 PENALTIES = (1.0, 10.0, 100.0)
-"""Rows' worth by which weights are drawn to none."""
+"""Rows' worth by which weights are drawn to 0."""
 MOST_CELLS = 20_000_000
-"""Rows times columns times classes kept at most; of longer tables weights are learned from a random part."""
+"""Rows times columns times classes; of longer tables weights are learned from a random part."""
 ENOUGH = 4000
 """Rows that the penalty is chosen by."""
 NOTHING = 0.01
-"""A column of a smaller weight is dropped."""
+"""Columns of smaller weight are dropped."""
 
 
 class HeldParts(Struct, frozen=True, eq=False):
-    """Rows that have a class, and what every leaf adds to each class by the model of the other folds, bounded."""
+    """Labelled rows, and the bounded contributions of every leaf to each class by the model of the other folds."""
 
     rows: np.ndarray
     labels: np.ndarray
@@ -42,22 +42,20 @@ class HeldParts(Struct, frozen=True, eq=False):
     parts: np.ndarray  # (rows x leaves x groups)
 
     def kept(self, rows: np.ndarray) -> HeldParts:
-        """Some of the rows."""
         return HeldParts(*(getattr(self, part)[rows] for part in self.__struct_fields__))
 
     @classmethod
     def joined(cls, parts: Sequence[HeldParts]) -> HeldParts:
-        """All of them."""
         return cls(*(np.concatenate([getattr(x, part) for x in parts]) for part in cls.__struct_fields__))
 
 
 def weighed(fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Fitted:
     """The model with a weight for every column; a note says which were dropped, or why there are none."""
     if fitted.n_groups < 2:
-        return _noted(fitted, "columns have no weights: there is only one class.")
+        return fitted.with_notes("columns have no weights: there is only one class.")
     held = retyping(table, lambda t: _held(t, plan, runner, classes), runner)
     if held is None or len(np.unique(held.labels)) < 2:
-        return _noted(fitted, "columns have no weights: too few rows have a label.")
+        return fitted.with_notes("columns have no weights: too few rows have a label.")
     some = np.unique(np.linspace(0, len(held.labels) - 1, min(ENOUGH, len(held.labels))).astype(int))
     inside, out = some[held.folds[some] >= 2], some[held.folds[some] < 2]
     if not len(inside) or not len(out):
@@ -67,15 +65,9 @@ def weighed(fitted: Fitted, table: Table, plan: Plan, runner: Runner, classes: S
     found = _learned(held, np.arange(len(held.labels)), penalty)
     dropped = found.weights < NOTHING
     keys = [leaf.key for leaf, gone in zip(fitted.model.leaves, dropped, strict=True) if gone]
-    notes = (
-        [f"columns of weight 0, which say nothing that others do not: {', '.join(map(repr, keys))}."] if keys else []
-    )
     weights = ColumnWeights(np.where(dropped, 0.0, found.weights), found.bias, penalty)
-    return replace(fitted, weights=weights, notes=[*fitted.notes, *notes])
-
-
-def _noted(fitted: Fitted, note: str) -> Fitted:
-    return replace(fitted, notes=[*fitted.notes, note])
+    fitted = replace(fitted, weights=weights)
+    return fitted.with_notes(f"columns of weight 0: {', '.join(map(repr, keys))}.") if keys else fitted
 
 
 def _held(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> HeldParts | None:

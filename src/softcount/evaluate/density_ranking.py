@@ -18,13 +18,13 @@ from softcount.table import open_table
 
 COLUMN = "x"
 FEW_STEPS = 1000
-"""Rounding steps between the least and the largest value up to which all possible values are added up."""
+"""Rounding steps between the least and the largest value up to which all possible values are summed."""
 LEAST_ROWS = 10
 """Rows of a group below which folds say nothing."""
 CLOSEST, FURTHEST = 1e-150, 1e150
-"""Half of the range of values between which squares are numbers."""
+"""Half of the range of values between which squares are finite."""
 STEPS = 48, 12
-"""EM steps on all rows, and from there without a fold: Student's t is slow where it is nearly normal."""
+"""EM steps on all rows, and from there without a fold: Student's t is slow if it is nearly normal."""
 
 
 class ColumnFit(Struct, frozen=True):

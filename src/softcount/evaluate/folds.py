@@ -1,12 +1,15 @@
-"""A model for every fold from the rows of the others, by adding counts instead of fitting again.
+"""Cross-validation by adding counts: a model for every fold from the counts of the others.
 
-Every row is in one fold by its number alone, and a row of weight n is n rows. One pass counts each fold apart; a model
-for a fold is the sum of the others, so k folds cost two passes and no refitting, or one where the fit's own pass
-counted them (`FoldsBeside`). Where the fit takes EM (rows without a label, holes in a block) each fold takes it too.
+Every row is in one fold by its number alone, and a row of weight n is n rows. One pass counts each fold separately; the
+model for a fold is the sum of the others, so k folds cost two passes and no refitting, or one if the fit's own pass
+counted them (`FoldsBeside`). If the fit takes EM (rows without a label, missing values in a block), each fold takes it
+too.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -15,9 +18,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.classify.encode import EncodedRows, column_keys
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
+from softcount.core.special import mixed
 from softcount.core.twofold import Twofold
+from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Beside, recoded_chunks, tallied
 from softcount.learn.settings import Plan, cells_of, plug
@@ -28,7 +34,7 @@ from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import Folded, Split
 from softcount.table.column_summary import MOST_COMPARED, deal_repeats
-from softcount.table.schema import Key
+from softcount.table.schema import Key, Schema
 
 KnownWords = dict[int, np.ndarray]
 """By the slot of a text column, which columns of its bag a model knows."""
@@ -36,7 +42,7 @@ FoldModel = tuple[Params, KnownWords]
 
 
 class FoldAnswers(Struct, frozen=True):
-    """Rows of one fold that have a class, and the log of share times density that the others' model gives them.
+    """Labelled rows of one fold, and the log of share times density by the model of the others.
 
     `counted` is how many rows they stand for.
     """
@@ -50,10 +56,10 @@ class FoldAnswers(Struct, frozen=True):
 
 
 class FoldModels(Struct, frozen=True):
-    """A compiled model for every fold that is tested, learned from the rows of the others; `counts` are by fold.
+    """A compiled model for every tested fold, learned from the rows of the others; `counts` are by fold.
 
-    With each model come the words it knows, by text column: others are no evidence, as if it had been fitted alone.
-    `rows` are those of the table in their settled codes, where they are on other machines.
+    With each model come the words it knows, by text column: unknown words are no evidence. `rows` are those of the
+    table in their settled codes, if they are on other machines.
     """
 
     model: ClassModel
@@ -65,23 +71,23 @@ class FoldModels(Struct, frozen=True):
 
     @property
     def for_settled(self) -> FoldModels:
-        """The same for chunks that are in settled codes already, as those elsewhere are."""
+        """The same for chunks that are in settled codes already, as those on other machines are."""
         return replace(self, rows=None, settled=replace(self.settled, remap={}, label_remap=None))
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
-        """What each fold's own model says of its rows in this chunk; rows without a label are passed over."""
+        """Answers of each fold's model for its labelled rows in this chunk."""
         for told, ready, model in self._tested(chunk):
             joint = self.model.score(ready, model, slice(0, len(told.rows)))
             yield replace(told, joint=joint)
 
     def answers_by_column(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, dict[Key, np.ndarray]]]:
-        """The same, the joint being the logarithm of the shares alone, and what each leaf adds to it."""
+        """Answers whose joint is the logarithm of the shares alone, and the contribution of each leaf."""
         for told, ready, model in self._tested(chunk):
             shares = np.broadcast_to(model[0][0], (len(told.rows), self.model.groups))
             yield replace(told, joint=shares), self.model.score_parts(model, ready)
 
     def _tested(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, Any, list[Any]]]:
-        """The labelled rows of each tested fold, yet without an answer, as that fold's model takes them; the model."""
+        """The labelled rows of each tested fold, prepared for that fold's model, and the model."""
         folded = self.split.folded(self.settled.recoded(chunk))
         chunk = folded.chunk
         assert chunk.labels is not None
@@ -103,10 +109,10 @@ class FoldModels(Struct, frozen=True):
 def fold_models(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None = None
 ) -> FoldModels | None:
-    """The models of all folds; None where one would have no rows to learn from. `classes` are those of coded labels.
+    """The models of all folds; None if one would have no rows to learn from. `classes` are those of coded labels.
 
-    Of rows on other machines one pass counts all folds. Where something is hidden there is None: EM of every fold is
-    for rows that are here. Rows of other machines are each in one fold, whatever they weigh.
+    If the rows are on other machines, one pass counts all folds, each row in one fold whatever its weight, and EM is
+    not possible: None.
     """
     plan, here = plan.for_labels(table), runner.keeps_rows
     if here and split.repeats is None and split.units is None:
@@ -126,10 +132,15 @@ def fold_models(
         return None
     if hidden:
         folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
-        models = (_completed(model, [_trained(x, fold, weight) for x in folded], plan, runner) for fold in split.tested)
+        models = (
+            _completed(model, [_keep_training(x, fold, weight) for x in folded], plan, runner) for fold in split.tested
+        )
     else:
         parts = _others(tally, split, model, counted)
-        models = (_estimated(model, part, plan, settled.classes) for part in parts)
+        models = (
+            _among_seen(model, *with_older(model, part, imagine_classes(model, part, plan), plan, settled.classes))
+            for part in parts
+        )
     compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
     return FoldModels(model, compiled, settled, split, tally.counts, None if here else rows)
 
@@ -137,8 +148,7 @@ def fold_models(
 def with_repeats(split: Split, table: Table, runner: Runner) -> Split:
     """The split with copies of a row in one fold, or with whole weights as independent repetitions of a row.
 
-    Up to MOST_COMPARED rows decide. Longer tables without weights are not looked at, and their rows have folds of their
-    own.
+    Up to MOST_COMPARED rows decide. Longer tables without weights are not looked at.
     """
     if not table.has_weights and (table.n_rows is None or table.n_rows > MOST_COMPARED):
         return split
@@ -153,7 +163,7 @@ def with_repeats(split: Split, table: Table, runner: Runner) -> Split:
 class _FoldCounts(Struct, frozen=True):
     """Counts of every class in every fold: group (class, fold) is number class * folds + fold.
 
-    Words, by the key of their leaf, are counted apart from everything else.
+    Words are counted separately, by the key of their leaf.
     """
 
     counts: Counts
@@ -166,7 +176,6 @@ class _FoldCounts(Struct, frozen=True):
 
 
 def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
-    """The counts of a chunk's rows of known class, every fold apart."""
     folded = split.folded(chunk)
     chunk = folded.chunk
     assert chunk.labels is not None
@@ -181,7 +190,7 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
 
 
 class FoldsBeside(Beside[_FoldCounts]):
-    """Folds counted in the pass that learns: given to the plan, a long file is read for them once less."""
+    """Counts folds in the pass of the fit: given to the plan, a long file is read once less."""
 
     def __init__(self, split: Split) -> None:
         super().__init__(partial(_count_folds, split=split))
@@ -191,10 +200,7 @@ class FoldsBeside(Beside[_FoldCounts]):
 def _tallied(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
-    """The counts, how levels and classes were settled, what is left of that for words, and the rows that were kept.
-
-    Rows that were settled before they were counted have their words, too, by the settled classes.
-    """
+    """The counts, how categories and classes were settled, what is left of that for words, and the kept rows."""
     beside = plan.beside
     found = beside.of(table) if isinstance(beside, FoldsBeside) and beside.split == split else None
     if found is None:
@@ -217,39 +223,37 @@ def _without_bags(model: ClassModel) -> ClassModel:
 
 
 def _others(tally: _FoldCounts, split: Split, model: ClassModel, settled: Settled) -> Iterator[Counts]:
-    """Counts of all folds but one, by class, for each fold that is tested; one at a time."""
+    """Counts of all folds but one, by class, for each tested fold."""
     order = np.arange(model.groups) if settled.label_remap is None else settled.label_remap
     how = split.folds, order, model.groups
     totals = {key: words.total(*how) for key, words in tally.words.items()}
     rest = _without_bags(model)
     for fold in split.tested:
         part = _without(tally.counts, fold, split, rest)
-        words = {key: _less(totals[key], each.fold(fold, *how)) for key, each in tally.words.items()}
+        words = {}
+        for key, each in tally.words.items():  # a word that only this fold holds leaves exactly nothing
+            left = np.maximum(totals[key] - each.fold(fold, *how), 0.0)
+            words[key] = Twofold(left, np.zeros(left.T.shape).T)
         yield replace(part, arrays={**part.arrays, **words})
 
 
 def _without(counts: Counts, fold: int, split: Split, model: ClassModel) -> Counts:
-    others = [f for f in range(split.folds) if f != fold]
+    others = np.array([f for f in range(split.folds) if f != fold])
 
     def kept(array: Twofold) -> Twofold:
         shape = (array.shape[0] // split.folds, split.folds, *array.shape[1:])
         by_fold = Twofold(array.hi.reshape(shape), array.lo.reshape(shape))
-        found = by_fold.take(np.array(others), 1).sum(1)
+        found = by_fold.take(others, 1).sum(1)
         return array.alike(found.hi, found.lo)
 
     part = model.named(counts.map(kept))
     return replace(part, rows=float(part[ROOT].sum()))
 
 
-def _estimated(model: ClassModel, counts: Counts, plan: Plan, names: list[object]) -> FoldModel:
-    counts, imagined = with_older(model, counts, imagine_classes(model, counts, plan), plan, names)
-    return _among_seen(model, counts, imagined)
-
-
 def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: Params | None = None) -> FoldModel:
-    """The parameters as if words that these rows do not hold were not in the vocabulary, and which words they do hold.
+    """Parameters as if words that these rows do not hold were not in the vocabulary, and which words they hold.
 
-    A vocabulary is made of all rows, those held out too; a fit of these rows alone would not know their words.
+    The vocabulary is that of all rows; a fit of these rows alone would not know the words of held-out rows.
     """
     found = {leaf.key: leaf.family.seen(counts.arrays[leaf.key]) for leaf in model.leaves}
     seen = {key: words for key, words in found.items() if words is not None}
@@ -263,15 +267,15 @@ def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: P
     return model.params(rest.shares, leaves), known
 
 
-def _trained(folded: Folded, fold: int, unlabelled_weight: float) -> Chunk:
-    """The chunk without the rows that a fold is tested on; rows of no known class are never tested on."""
+def _keep_training(folded: Folded, fold: int, unlabelled_weight: float) -> Chunk:
+    """The chunk without the rows that a fold is tested on; rows without a label are never tested on."""
     assert folded.chunk.labels is not None
     kept = np.where(folded.chunk.labels < 0, unlabelled_weight > 0, folded.folds != fold)
     return folded.chunk.take(np.flatnonzero(kept))
 
 
 def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runner) -> FoldModel:
-    """The parameters once EM has found what is hidden, as it does in a fit."""
+    """The parameters after EM, as in a fit."""
     starts = np.cumsum([0, *(chunk.n_rows for chunk in chunks)]).tolist()
     chunks = [replace(chunk, start=start) for chunk, start in zip(chunks, starts, strict=False)]
     reached, imagined = run_labelled_em(model, HeldRows(chunks, runner), plan, runner)
@@ -284,7 +288,7 @@ def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runne
 # -- words by class and fold, kept sparse: most words occur in few of them
 
 MOST_PARTS = 16
-"""Chunks' counts that are kept apart before they are added up."""
+"""Chunks' counts that are kept separate before they are added up."""
 
 
 class FoldWords(Struct, frozen=True):
@@ -297,7 +301,7 @@ class FoldWords(Struct, frozen=True):
 
     @classmethod
     def of(cls, bag: Any, groups: np.ndarray, weights: np.ndarray | None) -> FoldWords:
-        """Counts of rows of a sparse matrix; those of a negative group are passed over."""
+        """Counts of rows of a sparse matrix, without those of a negative group."""
         rows = np.flatnonzero(groups >= 0)
         each = np.ones(len(rows)) if weights is None else weights[rows]
         shape = (int(groups.max(initial=-1)) + 1, bag.shape[0])
@@ -320,12 +324,11 @@ class FoldWords(Struct, frozen=True):
         return flat.reshape(width, groups).T
 
     def total(self, folds: int, order: Sequence[int] | np.ndarray, groups: int) -> np.ndarray:
-        """The same of all folds."""
         return reduce(np.add, (self.fold(fold, folds, order, groups) for fold in range(folds)))
 
 
 def _whole(parts: Sequence[Any]) -> Any:
-    """One matrix of them all; classes that a chunk has not met are rows of nothing."""
+    """One matrix of all parts; classes that a chunk has not met are empty rows."""
     rows = max(part.shape[0] for part in parts)
     whole = sparse.csr_matrix((rows, parts[0].shape[1]))
     for part in parts:
@@ -334,7 +337,145 @@ def _whole(parts: Sequence[Any]) -> Any:
     return whole
 
 
-def _less(total: np.ndarray, fold: np.ndarray) -> Twofold:
-    """Counts of all folds but one; a word that only this one holds leaves exactly nothing."""
-    rest = np.maximum(total - fold, 0.0)
-    return Twofold(rest, np.zeros(rest.T.shape).T)
+# The labelled rows that the ensemble is trained on: all, or of very many a random part.
+
+MOST_ROWS = 100_000
+"""Rows that an ensemble is trained on; the counts are of all rows."""
+MOST_CELLS = 1 << 24
+"""Cells and words of these rows; a tenth of MOST_ROWS is always taken."""
+SALT = np.uint64(0xD1B54A32D192ED03)
+"""Makes the draw independent of the folds."""
+
+
+class KnownRows(Struct, frozen=True, eq=False):
+    """Labelled rows of some weight: their numbers in the table, and how many there are in all."""
+
+    rows: EncodedRows
+    labels: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+    of: int
+
+    def take(self, some: np.ndarray) -> KnownRows:
+        return KnownRows(self.rows.take(some), self.labels[some], self.weights[some], self.numbers[some], self.of)
+
+
+def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
+    """The labelled rows of a table; of very many, those whose hashed numbers are lowest.
+
+    A long table is read once and never held. `classes` are those of coded labels. Rows on other machines are drawn
+    there.
+    """
+    if not runner.keeps_rows:
+        return _known_there(fitted, table, runner)
+    found = _Drawn(fitted.schema, _usual_words(fitted))
+    for chunk in table.chunks(runner.map):
+        found.add(chunk)
+    drawn = found.known(class_places(fitted, table, classes))
+    if len(drawn.labels) < drawn.of:
+        # Return the memory that a long table was read into: of a CSV of 300 MB, Arrow and the C library keep 50 MB.
+        import pyarrow as pa
+
+        pa.default_memory_pool().release_unused()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+        if trim is not None:
+            trim(0)
+    return drawn
+
+
+def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
+    """The same rows drawn by the workers of an engine."""
+    found, raw = _Drawn(fitted.schema, _usual_words(fitted)), engine.encoded(table)
+    try:
+        rows, known = engine.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
+        if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
+            found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
+        for part in rows.each(partial(draw_rows, fitted.schema, found.words, found.limit)):
+            found.join(part)
+    finally:
+        raw.close()
+    places = {name: place for place, name in enumerate(fitted.names)}
+    return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
+
+
+def draw_rows(schema: Schema, words: int, limit: np.uint64, chunk: Chunk) -> _Drawn:
+    """The rows of a chunk whose mixed numbers are below a limit."""
+    found = _Drawn(schema, words)
+    found.limit = limit
+    found.add(chunk)
+    return found
+
+
+def class_places(fitted: Fitted, table: Table, classes: Sequence[object] | None) -> np.ndarray:
+    """The place among the model's classes of every code of a label."""
+    settled = table.settle(classes=classes)
+    places = {name: place for place, name in enumerate(fitted.names)}
+    order = np.array([places.get(name, -1) for name in settled.classes], dtype=np.int64)
+    return order if settled.label_remap is None else order[settled.label_remap]
+
+
+def _usual_words(fitted: Fitted) -> int:
+    """The mean number of words per row in all texts."""
+    leaves = [leaf for leaf in fitted.model.leaves if fitted.model.is_sparse(leaf)]
+    total = sum(float(fitted.counts.arrays[leaf.key].hi.sum()) for leaf in leaves)
+    return int(total / max(fitted.counts.rows, 1.0))
+
+
+class _Drawn:
+    """The rows of lowest hashed numbers: the draw does not depend on the borders of chunks.
+
+    A row is taken to have so many `words`.
+    """
+
+    def __init__(self, schema: Schema, words: int) -> None:
+        self.schema, self.words = schema, words
+        cells = max(1, len(column_keys(schema)) + words)
+        self.most = max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // cells))
+        self.limit = np.uint64(2**64 - 1)
+        self.of = np.zeros(0, dtype=np.int64)  # rows of every label, by its code
+        self.parts: list[tuple[np.ndarray, KnownRows]] = []
+
+    def add(self, chunk: Chunk) -> None:
+        labels = np.full(chunk.n_rows, -1) if chunk.labels is None else chunk.labels
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        known = np.flatnonzero((labels >= 0) & (weights > 0))
+        self._count(np.bincount(labels[known]))
+        keys = mixed(mixed(known.astype(np.uint64) + np.uint64(chunk.start)) ^ SALT)
+        kept = keys <= self.limit
+        rows = known[kept]
+        encoded = EncodedRows.of(self.schema, [chunk.take(rows)])
+        part = KnownRows(encoded, labels[rows].astype(np.int64), weights[rows], rows + chunk.start, len(rows))
+        self.parts.append((keys[kept], part))
+        self._draw(self.most // 4)
+
+    def _count(self, more: np.ndarray) -> None:
+        counted = np.zeros(max(len(self.of), len(more)), dtype=np.int64)
+        counted[: len(self.of)] += self.of
+        counted[: len(more)] += more
+        self.of = counted
+
+    def join(self, other: _Drawn) -> None:
+        self._count(other.of)
+        self.parts += other.parts
+        self._draw(self.most // 4)
+
+    def _draw(self, slack: int = 0) -> None:
+        """Keep the `most` rows of the lowest keys, if there are more than that and the slack."""
+        keys = np.concatenate([own for own, _ in self.parts])
+        if len(keys) > self.most + slack:
+            self.limit = np.partition(keys, self.most - 1)[self.most - 1]
+            self.parts = [(own[own <= self.limit], part.take(own <= self.limit)) for own, part in self.parts]
+
+    def known(self, places: np.ndarray) -> KnownRows:
+        """The drawn rows in the order of the table, their labels being `places` of the codes."""
+        self._draw()
+        parts = [part for _, part in self.parts]
+        if not parts:
+            parts = [KnownRows(EncodedRows.of(self.schema, []), *(np.zeros(0, dtype=np.int64),) * 3, 0)]
+        rows = EncodedRows.together([part.rows for part in parts])
+        labels, weights, numbers = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "weights", "numbers")
+        )
+        labels, named = places[labels], places[: len(self.of)] >= 0
+        found = KnownRows(rows, labels, weights, numbers, int(self.of[: len(places)][named].sum()))
+        return found if (labels >= 0).all() else found.take(np.flatnonzero(labels >= 0))

@@ -110,7 +110,7 @@ def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0)
         for leaf, (a, b) in zip(rows.leaves, pairwise(rows.ends), strict=True)
     }
     own = LinearWeights(weights, found.values[0], penalty, found.n_iter)
-    return replace(fitted, linear=own, calibration=None, notes=[*fitted.notes, *notes])
+    return replace(fitted, linear=own, calibration=None).with_notes(*notes)
 
 
 def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:

@@ -16,11 +16,11 @@ RATES = ("precision", "recall")
 PARTS = 10
 FOLDS = 5
 ROUNDING = 1e-12
-"""How far a rate may be below the wanted one: 9 of 10 rows are 0.9, whatever a division makes of it."""
+"""How far a rate may be below the wanted one: 9 of 10 rows are 0.9, whatever the division gives."""
 
 
 class LiftLine(Struct, frozen=True):
-    """One part of the rows, the likeliest first: rows, how many are of the class, and how that compares.
+    """One part of the rows, the most probable first: rows, how many are of the class, and the lift.
 
     `lift` is the part's share of the class over that of all rows, `captured` the share of the class found up to here,
     `lift_so_far` the lift of all rows up to here.
@@ -36,7 +36,7 @@ class LiftLine(Struct, frozen=True):
 
 
 class Ranking(Struct, frozen=True, eq=False):
-    """Distinct scores from the highest down, with the weight of the rows at least as high, and of the class's own."""
+    """Distinct scores from the highest down, with the weight of the rows at least as high, and of the class."""
 
     scores: np.ndarray
     rows: np.ndarray
@@ -44,7 +44,7 @@ class Ranking(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, scores: np.ndarray, hit: np.ndarray, weights: np.ndarray) -> Ranking:
-        """The ranking of rows with these scores; `hit` says which are of the class."""
+        """`hit` says which rows are of the class."""
         distinct, place = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)
         sums = [np.bincount(place, w, minlength=len(distinct)) for w in (weights, weights * hit)]
         return cls(-distinct, np.cumsum(sums[0]), np.cumsum(sums[1]))
@@ -59,7 +59,7 @@ class Ranking(Struct, frozen=True, eq=False):
 
     @property
     def auc(self) -> float:
-        """How often a row of the class scores above one of another, ties counting half; NaN where one is lacking."""
+        """How often a row of the class scores above one of another, ties counting half; NaN if either is missing."""
         own, others = np.diff(self.hits, prepend=0.0), np.diff(self.rows - self.hits, prepend=0.0)
         pairs = self.positives * (self.total - self.positives)
         if not pairs > 0:
@@ -68,7 +68,7 @@ class Ranking(Struct, frozen=True, eq=False):
         return float(own @ (below + 0.5 * others) / pairs)
 
     def lift(self, parts: int = PARTS) -> list[LiftLine]:
-        """Equal parts of the rows, the likeliest first; rows with one score share what they hold evenly."""
+        """Equal parts of the rows, the most probable first; rows with one score share what they hold evenly."""
         if not self.positives > 0:
             return []
         cuts = self.total * np.arange(parts + 1) / parts
@@ -84,11 +84,11 @@ class Ranking(Struct, frozen=True, eq=False):
         ]  # fmt: skip
 
     def rates(self) -> dict[str, np.ndarray]:
-        """Precision and recall of calling every row from each distinct score on."""
+        """Precision and recall of assigning every row from each distinct score on."""
         return {"precision": self.hits / self.rows, "recall": self.hits / self.positives}
 
     def threshold(self, rate: str, wanted: float) -> int | None:
-        """The place of the score from which on the rate is reached and the other one best; None where it never is."""
+        """The place of the score from which on the rate is reached and the other one best; None if it never is."""
         reached = np.flatnonzero(self.rates()[rate] >= wanted - ROUNDING)
         if not len(reached):
             return None
@@ -96,7 +96,6 @@ class Ranking(Struct, frozen=True, eq=False):
 
 
 def wanted_rate(precision: Any, recall: Any) -> tuple[str, float]:
-    """The one rate that is wanted, and how high."""
     asked = {name: value for name, value in zip(RATES, (precision, recall), strict=True) if value is not None}
     if len(asked) != 1:
         raise DataError("say which rate is wanted: precision=0.9 or recall=0.9, one of them.")
@@ -107,7 +106,7 @@ def wanted_rate(precision: Any, recall: Any) -> tuple[str, float]:
 
 
 class ScoredRows(Struct, frozen=True, eq=False):
-    """Rows held out: probability of every class, the place of the true one, weights, and the fold each is in."""
+    """Held-out rows: probability of every class, the place of the true one, weights, and folds."""
 
     proba: np.ndarray
     labels: np.ndarray
@@ -119,7 +118,7 @@ class ScoredRows(Struct, frozen=True, eq=False):
 
 
 def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted: float) -> Threshold:
-    """The threshold that all these rows choose for one class, with what it gives."""
+    """The threshold that all these rows choose for one class, with its rates."""
     ranking = held.ranking(place)
     if not 0 < ranking.positives < ranking.total:
         there = "every row" if ranking.positives > 0 else "no row"
@@ -144,7 +143,7 @@ def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted:
 def _other_folds(
     held: ScoredRows, place: int, rows: np.ndarray, rate: str, wanted: float, otherwise: float
 ) -> float:  # fmt: skip
-    """The threshold that some rows choose; the best there is where they do not reach the rate."""
+    """The threshold that some rows choose; the best one if they do not reach the rate."""
     ranking = held.ranking(place, rows)
     if not ranking.positives > 0:
         return otherwise
@@ -153,7 +152,7 @@ def _other_folds(
 
 
 def _rates(held: ScoredRows, place: int, said: np.ndarray) -> tuple[float, float, float]:
-    """Precision, recall and the share of rows that are called so; precision is NaN where none is."""
+    """Precision, recall and the share of rows assigned; precision is NaN if there are none."""
     true = held.labels == place
     all_called, both = held.weights @ said, held.weights @ (said & true)
     precision = both / all_called if all_called > 0 else float("nan")
@@ -167,10 +166,9 @@ ERRORS = 2.0
 
 
 class Behind(Struct, frozen=True):
-    """How far one model is behind another, a row: the mean of what they differ by, and its standard error.
+    """Mean difference of the losses of two models per row, and its standard error, paired by row.
 
-    The error is that of the rows at hand, each paired with itself: how far the mean would move with other rows held
-    out, the models staying as they are.
+    The error is that of other held-out rows, with the same models.
     """
 
     mean: float
@@ -178,7 +176,7 @@ class Behind(Struct, frozen=True):
 
     @property
     def is_tie(self) -> bool:
-        """Whether the rows cannot tell the two apart.
+        """Whether the rows cannot distinguish the two.
 
         >>> Behind(0.01, 0.006).is_tie, Behind(0.01, 0.004).is_tie, Behind(0.0, 0.0).is_tie
         (True, False, True)
@@ -187,7 +185,7 @@ class Behind(Struct, frozen=True):
 
 
 def behind(losses: np.ndarray, best: np.ndarray) -> Behind:
-    """How much more each row costs than under the best; a single row tells nothing of how sure that is.
+    """The mean additional loss per row; a single row has an infinite error.
 
     >>> behind(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]))
     Behind(mean=1.0, error=0.5773502691896258)
@@ -199,12 +197,12 @@ def behind(losses: np.ndarray, best: np.ndarray) -> Behind:
 
 
 def ranked(losses: Mapping[str, np.ndarray]) -> list[str]:
-    """Names from the lowest mean loss up; of equals the one that was named first, which is the simpler."""
+    """Names from the lowest mean loss up; of equals the one named first, which is the simpler."""
     return sorted(losses, key=lambda name: float(losses[name].mean()))
 
 
 def verdict(losses: Mapping[str, np.ndarray], what: str) -> str:
-    """Who is best, in words, and who ties with it; names come from the simplest on.
+    """Which model is best, and which tie with it, in words; names come from the simplest on.
 
     >>> rows = np.arange(8.0)
     >>> print(verdict({"plain": rows + 1, "pairs": rows}, "log-loss"))

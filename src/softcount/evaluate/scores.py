@@ -31,7 +31,7 @@ from softcount.table.schema import Key
 MOST_CLASSES = 12
 """Classes up to which confusion is kept fold by fold, and rows are ranked."""
 RANKS = 2001
-"""Steps of the log-odds of a class that ranks are told apart by, from -RANGE to RANGE."""
+"""Steps of the log-odds of a class by which rows are ranked, from -RANGE to RANGE."""
 RANGE = 50.0
 
 
@@ -96,7 +96,7 @@ def _evaluated(
 
 
 def _summed_up(models: FoldModels, found: list[Correction] | None, table: Table, runner: Runner) -> Sums | None:
-    """What the models of all folds say of their rows, added up here or where the rows are."""
+    """Sums of all folds, added up here or where the rows are."""
     if models.rows is None:
         return total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
     try:
@@ -107,11 +107,11 @@ def _summed_up(models: FoldModels, found: list[Correction] | None, table: Table,
 
 
 class Sums(Struct, frozen=True, eq=False):
-    """What adds up, so that no table of rows x classes is ever held.
+    """Sums over rows, so that no table of rows x classes is ever held.
 
     Per fold: weight, weight of right answers, weighted log-loss, weighted Brier score, rows. `confusion` is the weight
-    of every true class in every predicted one, fold by fold where there are few classes; `ranks` the weight of all rows
-    and of those of the class, by class and by the step its log-odds are on.
+    of every true class in every predicted one, fold by fold if there are few classes; `ranks` the weight of all rows
+    and of those of the class, by class and step of its log-odds.
     """
 
     folds: np.ndarray
@@ -129,7 +129,7 @@ class Sums(Struct, frozen=True, eq=False):
         return Sums(*(getattr(self, x) + getattr(other, x) for x in self.__struct_fields__))
 
     def add(self, fold: int, proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, counted: int) -> None:
-        """Put in what one fold's model says of some of its rows, which stand for `counted` ones."""
+        """Add one fold's predictions for some of its rows, which stand for `counted` ones."""
         rows, best = np.arange(len(labels)), proba.argmax(axis=1)
         right, own = (best == labels).astype(float), proba[rows, labels]
         squares = np.einsum("ij,ij->i", proba, proba) - 2.0 * own + 1.0
@@ -146,7 +146,7 @@ class Sums(Struct, frozen=True, eq=False):
 
     @property
     def lift(self) -> tuple[tuple[LiftLine, ...], ...]:
-        """Rows ranked by the probability of each class; those of one step share what they hold."""
+        """Lift of each class; rows of one step share what they hold."""
         found = []
         for ranks in self.ranks:
             met = np.flatnonzero(ranks[:, 0])[::-1]
@@ -156,7 +156,7 @@ class Sums(Struct, frozen=True, eq=False):
 
 
 def rank_steps(proba: np.ndarray) -> np.ndarray:
-    """The step that the log-odds of each probability are on: a twentieth of a nat wide.
+    """The step of the log-odds of each probability: a twentieth of a nat wide.
 
     >>> rank_steps(np.array([0.0, 0.5, 0.51, 1.0])).tolist()
     [0, 1000, 1001, 2000]
@@ -180,7 +180,7 @@ def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Ch
 
 
 def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Evaluation | None:
-    """What the sums say, beside always saying how frequent each class is: its weight in tested rows, and in all."""
+    """The scores, and those of predicting the class shares: their weight in tested rows, and in all."""
     weight, right, loss, brier, rows = sums.folds.sum(axis=0)
     if weight <= 0:
         return None
@@ -211,7 +211,7 @@ HOW = "rows given with their classes"
 
 
 def judged(held: ScoredRows, shares: np.ndarray, by_fold: bool = False) -> Evaluation:
-    """The figures beside those of always saying the classes' `shares` of training; also fold by fold."""
+    """The scores, with those of predicting the training `shares`; also fold by fold."""
     classes = held.proba.shape[1]
     folds = held.folds if by_fold else np.zeros_like(held.folds)
     sums = Sums.none(len(np.unique(folds)), classes)
@@ -224,20 +224,20 @@ def judged(held: ScoredRows, shares: np.ndarray, by_fold: bool = False) -> Evalu
 
 
 def mean_auc(held: ScoredRows) -> float:
-    """The area under the curve of each class against the others, averaged over those met; NaN where none is."""
+    """The AUC of each class against the others, averaged over those met; NaN if there is none."""
     each = [held.ranking(place).auc for place in range(held.proba.shape[1])]
     known = [auc for auc in each if auc == auc]
     return float(np.mean(known)) if known else float("nan")
 
 
 def rarer(held: ScoredRows) -> int:
-    """Of two classes, that of fewer rows; where there is only one, it."""
+    """Of two classes, that of fewer rows; if there is only one, that one."""
     rows = np.bincount(held.labels, held.weights, minlength=2)
     return int(np.argmin(np.where(rows > 0, rows, np.inf)))
 
 
 def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PARTS) -> list[LiftLine]:
-    """A line for each part of the rows, ranked by the probability of the class at `place`."""
+    """The lift of the class at `place`."""
     found = held.ranking(place).lift(parts)
     if not found:
         raise DataError(f"no row with a label is of class {names[place]!r}, so there is no lift to tell of.")
@@ -245,7 +245,7 @@ def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PAR
 
 
 class CostFigures(Struct, frozen=True):
-    """What a row costs on average: by the lowest expected cost, the likeliest class, and the best single class."""
+    """Mean cost of a row: by the lowest expected cost, the most probable class, and the best single class."""
 
     cheapest: float
     likeliest: float
@@ -254,8 +254,6 @@ class CostFigures(Struct, frozen=True):
 
 
 def cost_figures(held: ScoredRows, costs: np.ndarray, names: Sequence[Any]) -> CostFigures:
-    """What decisions on these rows came to."""
-
     def mean(decided: Any) -> float:
         return float(held.weights @ costs[held.labels, decided] / held.weights.sum())
 
@@ -265,7 +263,7 @@ def cost_figures(held: ScoredRows, costs: np.ndarray, names: Sequence[Any]) -> C
 
 
 def as_named(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
-    """Labels as the model names its classes: what only differs in how it was read is the same.
+    """Labels as the model names its classes: values that only differ in how they were read are equal.
 
     >>> as_named(["1", 0, None], [0, 1])
     [1, 0, None]
@@ -275,7 +273,7 @@ def as_named(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
 
 
 def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
-    """The place of each row's class among the names, -1 where it is unknown; a class nobody knows is an error."""
+    """The place of each row's class among the names, -1 if it is missing; unknown classes are refused."""
     places = {name: place for place, name in enumerate(names)}
     codes = np.full(len(labels), -1, dtype=np.int64)
     for row, label in enumerate(labels):
@@ -290,7 +288,7 @@ def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
 
 
 def scored_rows(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, folds: int = 1) -> ScoredRows:
-    """The rows that have a label and some weight, dealt to folds in turn."""
+    """The rows with a label and some weight, dealt to folds in turn."""
     if not len(labels) == len(proba) == len(weights):
         raise DataError(f"Found input variables with inconsistent numbers of samples: [{len(proba)}, {len(labels)}]")
     kept = np.flatnonzero((labels >= 0) & (weights > 0))
@@ -302,11 +300,11 @@ def scored_rows(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, fold
 # Cross-validation for models whose counts cannot be added over folds: one fit per fold.
 
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From the weight of every row in training, and the numbers of the rows to be told, to (rows x classes) chances."""
+"""From the training weight of every row, and the numbers of the rows to predict, to (rows x classes) probabilities."""
 
 
 class LabelledRows(Struct, frozen=True):
-    """The class of every row by its number, -1 where it is unknown, and the weight of every row."""
+    """The class of every row by its number, -1 if it is missing, and the weight of every row."""
 
     codes: np.ndarray
     weights: np.ndarray
@@ -324,7 +322,7 @@ class LabelledRows(Struct, frozen=True):
 
 @interrupts_end()
 def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Evaluation | None:
-    """Each fold told by a model of the others; None where a fold leaves no label to learn from."""
+    """Cross-validation with one fit per fold; None if a fold leaves no label to learn from."""
     folds = split.of(rows)
     known = (rows.codes >= 0) & (rows.weights > 0)
     if any(not (known & (folds != fold)).any() for fold in split.tested):
@@ -343,13 +341,13 @@ def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Eval
 
 RELIABILITY_BINS = 10
 PICKED = {"right": 1, "wrong": 2, "unsure": 2}
-"""How many rows of each kind are shown; where no class is known, `sure` ones stand for right and wrong."""
+"""Rows of each kind that are shown; without labels, `sure` ones stand for right and wrong."""
 MOST_POINTS = 250
 """Rows kept to be drawn as points."""
 
 
 class PickedRow(Struct, frozen=True):
-    """A row to be explained: why it was picked, its class and runner-up, and what each column adds between the two."""
+    """A row to be explained: why it was picked, its class and runner-up, and the contribution of each column."""
 
     row: int
     kind: str
@@ -363,7 +361,7 @@ class PickedRow(Struct, frozen=True):
 
 
 class RowFindings(Struct, frozen=True):
-    """All that is kept. `sureness` counts rows by likeliest group and by its probability in ten bins from 0 to 1."""
+    """`sureness` counts rows by most probable group and by its probability in ten bins from 0 to 1."""
 
     rows: int
     evaluation: Evaluation | None
@@ -383,7 +381,7 @@ class _Candidate(Struct):
 def row_findings(
     fitted: Fitted, chunks: Iterable[Chunk], threads: Threads, labels: np.ndarray | None = None
 ) -> RowFindings:
-    """Go through a table once; `labels` are the places of the rows' classes, below 0 where they are not known."""
+    """Scores of a table in one pass; `labels` are the places of the rows' classes, below 0 if they are missing."""
     groups = fitted.n_groups
     sums, sureness, tested = Sums.none(1, groups), np.zeros((groups, RELIABILITY_BINS)), np.zeros(groups)
     best: dict[str, list[_Candidate]] = {}
@@ -415,7 +413,7 @@ def row_findings(
 
 
 def _offered(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iterator[tuple[str, _Candidate]]:
-    """The rows of a chunk that could be shown: surest right, surest wrong, least sure."""
+    """The rows of a chunk that could be shown: most certain right, most certain wrong, least certain."""
     if proba.shape[1] < 2 or not len(proba):
         return
     sure, said = proba.max(axis=1), proba.argmax(axis=1)

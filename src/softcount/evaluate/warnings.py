@@ -18,21 +18,25 @@ from softcount.table.schema import Field, Key
 FEW_ROWS = 5
 """Rows of a class below which little is learned of it, and nothing can be checked."""
 WORSE = "worse than guessing"
-"""How the first of all doubts begins."""
+"""How the first of all warnings begins."""
 DEPENDENT = ("says the same as", "follows from", "depend on each other")
 
 
 def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] | None) -> list[str]:
-    """The doubts about a model of known classes; `columns` are notes on columns that depend on each other.
+    """Warnings about a model of known classes; `columns` are notes on columns that depend on each other.
 
-    `losses` are the log-losses, on rows held out, of the model and of saying how frequent the classes are.
+    `losses` are the cross-validated log-losses of the model and of predicting the class shares.
     """
     sizes = class_notes(fitted)
-    return [*worse_notes(fitted, losses, [*sizes, *columns]), *sizes, *columns]
+    notes = [*sizes, *columns]
+    if losses is None or not losses[0] > losses[1]:
+        return notes
+    worse = f"{WORSE}: cross-validated log-loss {losses[0]:.4g}; predicting the class shares has {losses[1]:.4g}."
+    return [f"{worse} {_cause(fitted, notes)}", *notes]
 
 
 def class_notes(fitted: Fitted) -> list[str]:
-    """Classes of which there are too few rows, or as many as rows, or whose name means missing in a text file."""
+    """Classes with too few rows, or as many as rows, or whose name means missing in a text file."""
     rows, names = fitted.group_rows, fitted.names
     if len(rows) > 2 and len(rows) >= 0.5 * rows.sum():
         return [
@@ -49,7 +53,7 @@ def class_notes(fitted: Fitted) -> list[str]:
 
 
 def _unknown(fitted: Fitted) -> list[str]:
-    """Labels given apart from the table are classes whatever they say; a table's own cells of that word are missing."""
+    """Labels given separately are classes whatever they say; such words in a table's cells are missing values."""
     words = [name for name in fitted.names if isinstance(name, str) and name.strip() in fitted.schema.missing]
     if not words:
         return []
@@ -65,65 +69,50 @@ def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
     return [f"{who.rstrip()} {size}{listed}: {so if len(names) == 1 else so.replace('of it', 'of them')}."]
 
 
-def worse_notes(fitted: Fitted, losses: tuple[float, float] | None, others: Sequence[str]) -> list[str]:
-    """That saying how frequent the classes are does better than the model, why that may be, and what to try."""
-    if losses is None or not losses[0] > losses[1]:
-        return []
-    return [
-        f"{WORSE}: log-loss {losses[0]:.4g} on rows held out, where saying how frequent the classes are has "
-        f"{losses[1]:.4g}. {_cause(fitted, others)}"
-    ]
-
-
 def _cause(fitted: Fitted, others: Sequence[str]) -> str:
-    """The likeliest reason for that, and the remedy."""
-    rows = fitted.group_rows
+    """The likeliest reason, and the remedy."""
+    rows, ensemble = fitted.group_rows, remedies.either("Classifier", "--model auto")
     if fitted.ensemble is not None:
-        return "These columns may not tell the classes at all, or there are too few rows to see how."
+        return "The columns may carry no information on the classes, or there are too few rows to find it."
     if rows.sum() < 2 * FEW_ROWS * len(rows):
-        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} for a class. Try {_classifier()}."
-    if any(said in note for note in others for said in DEPENDENT):
-        return (
-            "Likeliest cause: columns that depend on each other (below) are counted as if each were evidence of its "
-            f"own. Try {_classifier()}, or leave some out."
-        )
-    if not any(spec.kind.numeric for spec in fitted.schema.used):
-        return f"Likeliest cause: these columns tell little of the classes. Try {_classifier()}, or others."
-    auto = remedies.either("kinds='auto'", "--kind auto")
-    return f"Likeliest cause: numbers that are not shaped as taken. Try {_classifier()}, or {auto}."
-
-
-def _classifier() -> str:
-    return remedies.either("Classifier", "--model auto")
+        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} per class. Try {ensemble}."
+    if any(words in note for note in others for words in DEPENDENT):
+        cause, remedy = "columns that depend on each other (below), which naive Bayes ignores", "leave some out"
+    elif not any(spec.kind.numeric for spec in fitted.schema.used):
+        cause, remedy = "the columns carry little information on the classes", "use other columns"
+    else:
+        cause = "numbers that do not follow their family"
+        remedy = remedies.either("kinds='auto'", "--kind auto")
+    return f"Likeliest cause: {cause}. Try {ensemble}, or {remedy}."
 
 
 # Warnings about columns that depend on each other within the classes, which naive Bayes ignores.
 
 MOST_CELLS = 1_000_000
-"""Of tables with more cells pairs of columns are not looked at: that would take longer than the fit."""
+"""Pairs of columns are not examined in larger tables: that would take longer than the fit."""
 FEW_CELLS = 200_000
 """Cells that are enough to find strong pairs."""
 MOST_COLUMNS = 100
 MOST_LEVELS = 64
-"""Columns with more levels are left aside: of them chance alone shows much."""
+"""Columns with more categories are left out: chance alone shows much in them."""
 INTERVALS = 5
-"""Into which a column of numbers is cut."""
+"""Bins of a numeric column."""
 WORTH_SAYING = 0.05
-"""Nats that two columns must say of each other."""
+"""Least mutual information in nats."""
 CHANCE = 0.001
 """How often chance may show as much in any pair of the table."""
 STRONG = 0.1
 """Nats from which on answers about two columns are far off if they are taken as independent: a correlation of 0.43."""
 MOST_PAIRS = 5
 ENOUGH = 10
-"""Rows of every level, or of every class, with which telling the class without a mistake is no chance."""
+"""Rows of every category, or of every class, with which perfect prediction of the class is no chance."""
 REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs"
 
 
 class DependentColumns(Struct, frozen=True):
-    """Two columns and the nats they say of each other within the classes.
+    """Two columns and their mutual information in nats within the classes.
 
-    `same` says that each level of one goes with one of the other's, `follows` that the second follows from the first.
+    `same`: each category of one goes with one of the other. `follows`: the second follows from the first.
     """
 
     first: Key
@@ -144,7 +133,7 @@ class DependentColumns(Struct, frozen=True):
 def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
     """The pairs of columns that depend on each other strongly within the classes, by rows evenly spaced.
 
-    None if there are too many columns to look at.
+    None if there are too many columns.
     """
     found = _coded(fitted, table, FEW_CELLS)
     return None if found is None else _strong(_worth_saying(dependent_pairs(found[1], 0), fitted, found[0]), found[0])
@@ -157,8 +146,8 @@ def _strong(worth: Iterable[Dependence[int]], keys: Sequence[Key]) -> DependentP
 def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], DependentPairs | None]:
     """Notes on columns that depend on each other within the classes, and the pairs that do so strongly.
 
-    Of a table of more than `MOST_CELLS` cells the first rows are looked at, and there are no notes. None if the pairs
-    were not looked at.
+    Of a table of more than `MOST_CELLS` cells the first rows are examined, and there are no notes. None if the pairs
+    were not examined.
     """
     found = _coded(fitted, table)
     if found is None:
@@ -180,7 +169,7 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
 
 
 def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
-    """The most dependent pairs; of columns that say the same, each once."""
+    """The most dependent pairs; of equal columns, each once."""
     found: list[DependentColumns] = []
     for pair in worth:
         first, second = keys[pair.a - 1], keys[pair.b - 1]
@@ -201,10 +190,10 @@ def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: Code
 def _coded(
     fitted: Fitted, table: Table, most: int | None = None
 ) -> tuple[list[Key], CodeCounts, set[Key], bool, CodeCounts] | None:
-    """Columns, counts of the class (node 0) and of them, and those whose numbers no two classes share a range of.
+    """Columns, counts of the class (node 0) and of them, and those whose numbers separate the classes.
 
-    Then whether all rows were counted, and counts of some rows, evenly spaced. None where pairs are too many, or there
-    is none. With `most`, all is of rows evenly spaced, of so many cells.
+    Then whether all rows were counted, and counts of some rows, evenly spaced. None if there are too many pairs or
+    none. With `most`, all is of rows evenly spaced, of so many cells.
     """
     texts = set(fitted.schema.texts)
     plain = [spec for spec in fitted.schema.used if spec.key not in texts]
@@ -235,7 +224,7 @@ def _coded(
 
 
 def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
-    """Whether each class has a range of numbers to itself, and rows enough for that to be no chance."""
+    """Whether each class has a range of numbers to itself, with enough rows for that to be no chance."""
     there = np.isfinite(cells) & (labels >= 0)
     order = np.lexsort((labels[there], cells[there]))
     cells, labels = cells[there][order], labels[there][order]
@@ -247,7 +236,7 @@ def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
 
 
 def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
-    """Columns that tell the class without a mistake, which may be known only once the class is."""
+    """Columns that predict the class without error, which may be known only once the class is."""
     found = []
     for place, key in enumerate(keys, start=1):
         pair = dependence(counting, 0, place)
@@ -271,7 +260,7 @@ def _cells(fitted: Fitted, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
 
 
 def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """A column as numbers of levels, -1 where it is missing or has a level that the model does not know."""
+    """A column as codes, -1 if it is missing or has an unseen category."""
     if not spec.kind.numeric:
         own = cells.astype(np.int64)
         return np.where(own > len(spec.levels), 0, own) - 1
@@ -281,7 +270,7 @@ def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]) -> Iterator[Dependence[int]]:
-    """The pairs that say enough of each other, by more than chance; those of one block are modelled together."""
+    """Pairs of enough information, by more than chance; those of one block are modelled together."""
     block = {column: leaf.key for leaf in fitted.model.leaves for column in leaf.columns}
     return (
         pair

@@ -16,8 +16,7 @@ from softcount.errors import DataError, ResourceError
 from softcount.explore.classes import level_document, note_left_out
 from softcount.explore.numbers import number_document, pack
 from softcount.fitted.answers import labels_in
-from softcount.fitted.network import FittedNet
-from softcount.fitted.network_numbers import NumberNode
+from softcount.fitted.network import FittedNet, NumberNode
 from softcount.models.nodes import Node
 from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree

@@ -15,8 +15,7 @@ from softcount.classify.ensemble import SMALLEST, HeldScores, fit_ensemble, log_
 from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
-from softcount.evaluate.folds import FoldsBeside
-from softcount.evaluate.known_rows import KnownRows, known_rows
+from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, hold_out, judged
 from softcount.evaluate.warnings import doubts, measure_dependence
@@ -161,10 +160,10 @@ def choose_ensemble(
     The notes say what was left out. The rows are not read if there is nothing to choose.
     """
     if (why := _no_choice(fitted)) is not None:
-        return with_note(fitted, why), None
+        return fitted.with_notes(why), None
     given = labelled_rows()
     if (why := _no_choice(fitted, _count_labelled(given))) is not None:
-        return with_note(fitted, why), None
+        return fitted.with_notes(why), None
     copies = given.rows.copies()
     if copies:
         given = replace(given, rows=given.rows.without(copies))
@@ -233,11 +232,6 @@ def _left_out(copies: dict[int, int], keys: Sequence[object]) -> list[str]:
     return said
 
 
-def with_note(fitted: Fitted, note: str) -> Fitted:
-    """The model with one more note."""
-    return replace(fitted, notes=[*fitted.notes, note])
-
-
 def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows | None = None) -> Fitted:
     """Predict by the ensemble, or by naive Bayes alone if text has a lower cross-validated log-loss under it.
 
@@ -249,14 +243,14 @@ def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows
     if fitted.texts and ensemble.plain <= ensemble.log_loss:
         note = f"{NAIVE_BAYES_ALONE}: cross-validated log-loss {ensemble.plain:.4g}; the ensemble of "
         note += f"{' and '.join(ensemble.names)} has {ensemble.log_loss:.4g}."
-        return with_note(replace(fitted, ensemble=None), note)
+        return replace(fitted, ensemble=None).with_notes(note)
     spread = "" if held is None else _spread(held)
     parts = sorted(zip(ensemble.names, ensemble.weights.tolist(), strict=True), key=lambda part: -part[1])
     (first, weight), *rest = parts
     members = ", ".join([f"{first} (weight {weight:.2f})", *(f"{name} ({weight:.2f})" for name, weight in rest)])
     plain = "" if np.isnan(ensemble.plain) else f"; standard naive Bayes has {ensemble.plain:.4g}"
     note = f"Ensemble: {members}. Cross-validated log-loss {ensemble.log_loss:.4g}{spread}{plain}."
-    return with_note(replace(fitted, ensemble=ensemble), note)
+    return replace(fitted, ensemble=ensemble).with_notes(note)
 
 
 def _spread(held: ScoredRows) -> str:

@@ -28,8 +28,7 @@ from softcount.fitted.conditions import (
 )
 from softcount.fitted.derived_columns import (
     LineAnswer,
-    answer_html,
-    answer_line,
+    NumberAnswer,
     derived_answer,
     derived_fields,
     given_of_leads,
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 MOST_DRAWS = 20_000
-"""How often a cell is drawn anew until it is as given."""
+"""Draws of a cell until it satisfies a condition."""
 
 TRIES = 100
-"""How often a cell beyond the range of its column is drawn anew, before it gets the end of the range."""
+"""Draws of a cell beyond the bounds of its column before it gets the end of the range."""
 
 Draw = Callable[[np.ndarray], dict[Key, Any]]
 Test = Callable[[Any], np.ndarray]
-"""Which of the cells of a column are as given."""
+"""Which of the cells of a column satisfy a condition."""
 
 
 def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> dict[Key, Any]:
@@ -78,7 +77,7 @@ def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> d
 def drawn_inside(
     draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
 ) -> dict[Key, Any]:
-    """Columns that pass their tests and lie within the bounds of their columns, as far as 100 draws get there."""
+    """Columns that pass their tests and lie within their bounds, clipped after TRIES draws."""
     columns = drawn_within(draw, groups, tests)
     inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
     for _ in range(TRIES):
@@ -108,20 +107,20 @@ LEAST_INSIDE = 1e-3
 
 
 def labels_in(model: Fitted) -> dict[Key, str]:
-    """What every column and block of a model is called in its answers, no two alike."""
+    """Distinct names of all columns and blocks of a model."""
     return labels([*(spec.key for spec in model.schema.fields), *model.families])
 
 
 def name_apart(model: Fitted, name: object) -> str:
-    """A name of ours, or that of the target, which in this model's answers no column has."""
+    """A name, changed if necessary so that no column has it."""
     return apart(str(name), set(labels_in(model).values()))
 
 
 # -- any column given any others
 
 
-class Answer(Struct, frozen=True):
-    """What is known of a numeric column: a mixture of its groups' distributions, and how its cells are `written`.
+class Answer(NumberAnswer, Struct, frozen=True):
+    """The distribution of a numeric column: a mixture over the groups, and how its cells are `written`.
 
     Normal distributions are truncated to the `bounds` of the column.
     """
@@ -131,9 +130,6 @@ class Answer(Struct, frozen=True):
     params: Params
     written: CellForm | None = None
     bounds: tuple[float, float] | None = None
-
-    __repr__ = answer_line
-    _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:
@@ -186,25 +182,18 @@ class Answer(Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether the groups are truncated to the bounds of the column."""
         return self._inside is not None
 
-    def quantile(self, q: float) -> float:
-        """The value below which a share q lies."""
-        if not 0 < q < 1:
-            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+    def _quantile(self, q: float) -> float:
         found = _first_float(self.cdf, q)
         return float(np.ceil(found)) if self.family.whole_numbers else found
 
 
-class AveragedAnswer(Struct, frozen=True):
-    """What several models know of a numeric column, each weighed; asked like the answer of one."""
+class AveragedAnswer(NumberAnswer, Struct, frozen=True):
+    """The weighted average of the answers of several models."""
 
     weights: np.ndarray
     answers: tuple[Answer, ...]
-
-    __repr__ = answer_line
-    _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:
@@ -223,25 +212,19 @@ class AveragedAnswer(Struct, frozen=True):
     def cdf(self, x: float) -> float:
         return float(self.weights @ [answer.cdf(x) for answer in self.answers])
 
-    def quantile(self, q: float) -> float:
-        """The value below which a share q lies."""
-        if not 0 < q < 1:
-            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+    def _quantile(self, q: float) -> float:
         return _first_float(self.cdf, q)
 
 
-class IntervalAnswer(Struct, frozen=True):
-    """What is known of a numeric column that a network cuts into intervals: the `shares` of the intervals.
+class IntervalAnswer(NumberAnswer, Struct, frozen=True):
+    """The distribution of a number that a network discretises: the `shares` of its bins.
 
-    Numbers lie within an interval as they did in training, so that it is asked like any other number.
+    Within a bin, numbers are distributed as in training.
     """
 
     shares: np.ndarray
     density: IntervalDensity
     written: CellForm | None = None
-
-    __repr__ = answer_line
-    _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:
@@ -267,15 +250,12 @@ class IntervalAnswer(Struct, frozen=True):
     def cdf(self, x: float) -> float:
         return self.density.cdf(self.shares, float(x))
 
-    def quantile(self, q: float) -> float:
-        """The value below which a share q lies."""
-        if not 0 < q < 1:
-            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+    def _quantile(self, q: float) -> float:
         return float(np.interp(q, np.concatenate([[0.0], np.cumsum(self._bins)]), self.density.bounds))
 
 
 def _first_float(cdf: Callable[[float], float], q: float) -> float:
-    """The least float below which a share q lies, by halving all floats: at 1e-320 and at 1e300 as anywhere."""
+    """The least float below which a share q lies, by bisection over all floats: at 1e-320 and at 1e300 as anywhere."""
     most = int(np.array(np.finfo(float).max).view(np.int64))
     lower, upper = -most, most
     with np.errstate(over="ignore"):
@@ -292,7 +272,7 @@ def _float_at(place: int) -> float:
 
 
 def answering_model(model: Any) -> str:
-    """The model that answers questions about columns, draws rows and fills missing cells, by its name."""
+    """The name of the model that answers queries, draws rows and imputes missing cells."""
     classes = getattr(model, "classes", None)
     if not hasattr(model, "linear"):
         return "Bayesian network"
@@ -318,10 +298,9 @@ def dependence_warning(model: Any, columns: Iterable[Key] | None = None) -> str 
 
 
 def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None = None) -> Any:
-    """Any column from any others: level -> probability, or an `Answer` for a number; of all columns without `of`.
+    """Any column from any others: level -> probability, or an `Answer` for a number; all columns without `of`.
 
-    What is given of a column is its value, a condition such as `between(1, 2)`, or short for one a range (1, 2) or a
-    list of values.
+    A given column has a value, a condition such as `between(1, 2)`, a range (1, 2) or a list of values.
     """
     said = _mapping(given)
     if isinstance(of, list | set | dict):
@@ -351,7 +330,9 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
 
 
 def _derived_or_own(model: Fitted, of: Key, rows: RowsGiven, known: Mapping[Key, Any]) -> Any:
-    """What a column is, or one that follows from it; `known` holds the column itself if one that follows is given."""
+    """The answer for a column, or for one derived from it; `known` holds the column itself if one derived from it is
+    given.
+    """
     spec = model.schema.by_key.get(of)
     if spec is not None and spec.derived is not None and not spec.used:
         ask = partial(_derived_or_own, model, rows=rows, known=known)
@@ -389,7 +370,7 @@ def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
 
 
 def _mixed(model: Fitted, leaf: Node, place: int, rows: RowsGiven) -> tuple[np.ndarray, Family, Params]:
-    """One column as a mixture: of its groups, and in a block of every row that what is given may be."""
+    """One column as a mixture over the groups and, in a block, over the given rows."""
     cells = cells_of_leaf(model, leaf, rows.chunk)
     if len(leaf.columns) == 1 or len(cells) == 1:
         return rows.groups, *conditional(model, leaf, cells[0], place)
@@ -414,7 +395,7 @@ def _public(model: Fitted, leaf: Node) -> Params:
 def drawn(
     model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
 ) -> tuple[dict[Key, Any], np.ndarray]:
-    """Columns of n new rows, some cells held at what is given, and the group of each row."""
+    """Columns of n new rows, with some given values, and the group of each row."""
     given = given_of_leads(model.schema, _mapping(given))
     rows = given_rows(model, given)
     sure, conditions = parted(model, given)
@@ -432,7 +413,7 @@ def drawn(
 
 
 def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
-    """Columns of n new rows under their names as text; the class beside them where classes are known."""
+    """Columns of n new rows under their names as text, with the class if classes are known."""
     columns, groups = drawn(model, n, given, rng)
     columns = with_derived(model.schema, columns, n)
     order = [spec.key for spec in model.schema.fields if spec.key in columns]
@@ -445,7 +426,7 @@ def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.rand
 
 
 def as_written(schema: Schema, key: Key, values: Any) -> Any:
-    """Values of a column rounded as its cells are, and in the type that the column had."""
+    """Values rounded as the column's cells are, in the column's type."""
     spec = schema.by_key.get(key)
     if spec is None:
         return values
@@ -465,7 +446,6 @@ def as_written(schema: Schema, key: Key, values: Any) -> Any:
 
 
 def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> list[Any]:
-    """Levels of a column in the type that the column had."""
     found = as_written(schema, key, list(levels))
     values = found.to_pylist() if hasattr(found, "to_pylist") else list(found)
     return [BLANK if level == BLANK else value for level, value in zip(levels, values, strict=True)]
@@ -474,7 +454,7 @@ def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> lis
 def _drawn_leaf(
     model: Fitted, leaf: Node, groups: np.ndarray, given: Mapping[Key, Any], chunk: Chunk, rng: np.random.Generator
 ) -> dict[Key, Any]:
-    """One leaf's columns; those that are given stay, and the others of their block follow them."""
+    """One leaf's columns; given values stay, and the others of their block follow them."""
     held = {c: [given[c]] * len(groups) for c in leaf.columns if c in given}
     if held and len(held) == len(leaf.columns):
         return held
@@ -493,7 +473,7 @@ def _drawn_leaf(
 
 
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
-    """For each column with holes: the rows (from 0) and what to put there, the mean or the likeliest level."""
+    """For each column with missing values: the rows (from 0) and the mean or the most probable category."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
     leads = {spec.derived.lead for spec in derived_fields(model.schema) if spec.derived is not None}
     shares: dict[Key, dict[int, np.ndarray]] = {}
@@ -521,7 +501,6 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
 
 
 def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
-    """What fills a column, in the type of its cells; numbers are rounded as the cells are."""
     found = as_written(schema, key, values.tolist() if values.dtype == object else values)
     if isinstance(found, np.ndarray):
         return found
@@ -531,9 +510,9 @@ def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
 
 
 def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
-    """Which rows have nothing in a column that a fill could stand for.
+    """Which rows have a missing cell that can be imputed.
 
-    A missing text stays missing, and a level never seen in training is what the cell holds, not a hole.
+    A missing text stays missing, and an unseen category is not missing.
     """
     store, slot = schema.places[column]
     if store == "bags":
@@ -547,7 +526,7 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
 POINTS = 49
 """Points of a density's curve."""
 TAIL = 0.01
-"""What lies beyond each end of a range, where only the model is there to tell it."""
+"""Probability beyond each end of a range, if only the model is known."""
 
 
 class ColumnShape(Struct, frozen=True):
@@ -561,7 +540,7 @@ class ColumnShape(Struct, frozen=True):
 
 
 def plain_columns(fitted: Fitted) -> list[Key]:
-    """Columns that can be asked about one by one: no text, no words, no successes of trials."""
+    """Columns that can be queried one by one: no text, no words, no successes of trials."""
     found: list[Key] = []
     for leaf in fitted.model.leaves:
         for column in leaf.columns:
@@ -582,7 +561,6 @@ def marginal(fitted: Fitted, column: Key) -> tuple[Family, Params, Sequence[obje
 
 
 def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
-    """The column in every group."""
     family, params, levels = marginal(fitted, column)
     if levels is not None:
         return ColumnShape(column, levels, np.arange(len(levels)), np.asarray(params["probability"], dtype=float))

@@ -1,4 +1,4 @@
-"""Words: those that most mark a class, and those that moved one document to its class."""
+"""Words: the characteristic words of a class, and the words that decided the class of a document."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 ABSENT = "(words not there)"
-"""Stands for all words that a document does not hold, where that counts too."""
+"""Stands for all words that a document does not hold, if absence counts."""
 WHOLE = "(the text as a whole)"
-"""Stands for what no word of a document adds: how long it is, where that was learned."""
+"""Stands for what no single word adds: the length of the document, if that was learned."""
 ROUNDING = 1e-9
-"""Nats that a sum of words may be off without anything else having been added."""
+"""Nats by which a sum over words may differ from the total by rounding."""
 FEW = 4
-"""Up to this many groups, how often each holds a word is said of all of them."""
+"""Up to this many groups, the counts of a word in all of them are shown."""
 LEAST = 0.5
-"""Nats of evidence above which a word marks a class: chance gives as much to a word in three that tells nothing."""
+"""Nats of evidence above which a word is characteristic: chance gives as much to one irrelevant word in three."""
 
 
 def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
-    """The columns of text, or the one that is named."""
+    """The text columns, or the one that is named."""
     found = [leaf for leaf in fitted.model.leaves if leaf.family.words_of(leaf.setting) is not None]
     if not found:
         raise DataError("the model has no column of text, so there are no words. Declare one: kinds={'note': 'text'}.")
@@ -46,7 +46,6 @@ def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
 
 
 def word_figures(leaf: Node) -> WordFigures:
-    """What a column of text has to say of its words."""
     found = leaf.family.words_of(leaf.setting)
     assert found is not None
     return found
@@ -56,10 +55,10 @@ def word_figures(leaf: Node) -> WordFigures:
 
 
 class MarkingWord(Struct, frozen=True):
-    """A word of a class: its log-odds there against all other classes together, in nats, and how often it occurs.
+    """A word of a class: its log-odds there against all other classes together, in nats, and its counts.
 
-    `evidence` is how much better the counts are explained, in nats, if the class uses the word at a rate of its own.
-    Where it counts only that a word is there, `count` and `elsewhere` are documents that hold it.
+    `evidence` is the log-likelihood ratio, in nats, of a rate of its own in the class. If only presence counts, `count`
+    and `elsewhere` are documents that hold it.
     """
 
     word: str
@@ -70,11 +69,11 @@ class MarkingWord(Struct, frozen=True):
 
 
 def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[MarkingWord]]:
-    """For each group in turn, the words that most mark it: likelier there than elsewhere, by evidence.
+    """For each group, its characteristic words: likelier there than elsewhere, by evidence.
 
     Evidence is the log-likelihood ratio of two rates against one (half of Dunning's G2). A name that one document
-    repeats has little of it and a word used everywhere next to none, where ranking by log-odds puts the first in front
-    and ranking by frequency the second. A single group has its most frequent words, with no odds.
+    repeats has little of it and a word used everywhere next to none: log-odds would rank the first in front, frequency
+    the second. A single group has its most frequent words, with no odds.
     """
     words = leaf.setting.levels
     for figures in _figures(fitted, leaf):
@@ -87,9 +86,9 @@ def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[Markin
 
 
 def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
-    """For each group in turn, in a line, the words that most mark it and those that mark all others against it.
+    """For each group, in a line, its characteristic words and those of all others against it.
 
-    As `marking_words` has them; the words of a single group are its most frequent ones, and its own are those of all.
+    The words of a single group are its most frequent ones.
     """
     words = leaf.setting.levels
     for odds, nats, count, _ in _figures(fitted, leaf):
@@ -101,7 +100,7 @@ def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
 
 
 def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
-    """For each group in turn, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
+    """For each group, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
     counts, words = fitted.counts.arrays[leaf.key], word_figures(leaf)
     hyper, how = leaf.family.pooled_hyper(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
     whole = counts.sum(axis=0, keepdims=True)
@@ -132,9 +131,8 @@ Pair = tuple[int, int]
 
 
 class WordReason(Struct, frozen=True):
-    """A word of a document: how often it occurs, its log-odds of the class against the other, in nats, and `held`.
-
-    `held` is how often the groups of `DocumentWords` hold it, by what was learned.
+    """A word of a document: its count, its log-odds of the class against the other, in nats, and its counts in the
+    groups.
     """
 
     word: str
@@ -144,10 +142,10 @@ class WordReason(Struct, frozen=True):
 
 
 class DocumentWords(Struct, frozen=True):
-    """The words of one document of one column; their nats add up to `total`, the column's figure in an explanation.
+    """The words of one document; their nats add up to `total`, the column's contribution in an explanation.
 
-    `groups` are the group of the row, the one it is compared with, and the others where they are few; a model of one
-    class has only the first. With `once` it counts only that a word is there.
+    `groups` are the group of the row, the one it is compared with, and the others if they are few. With `once`, only
+    the presence of a word counts.
     """
 
     key: Key
@@ -170,7 +168,7 @@ def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
 
 
 def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[DocumentWords]:
-    """For each column of text, or the one named, the words of a chunk's only row, the weightiest first."""
+    """For each text column, or the one named, the words of a chunk's only row, by contribution."""
     one: Any = Chunks([chunk])
     why = explained(fitted, one, against)
     pair = int(why.chosen[0]), int(why.against[0])
@@ -203,7 +201,7 @@ def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total:
 
 
 def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
-    """What each word of a document adds to the log-odds of the pair."""
+    """Contributions of the words of a document to the log-odds of the pair."""
     inside = bag.indices > 0
     if fitted.ensemble is not None:
         parts = fitted.ensemble.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
@@ -224,21 +222,21 @@ def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
 
 
 def spots(found: DocumentWords, document: str | None) -> list[Spot]:
-    """Where the words stand in the document they were counted in; runs of characters stand nowhere."""
+    """Where the words stand in their document; character n-grams stand nowhere."""
     there = {word.word for word in found.words if word.count}
     return [] if document is None else list(spots_of(document, found.reading, there))
 
 
 def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
-    """By word, an (occurrences x 2) array of the places where it begins and ends."""
+    """By word, an (occurrences x 2) array of its begins and ends."""
     words = [word.word for word in found.words if word.count]
     return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
 
 
 def weights(found: DocumentWords, places: Iterable[Spot]) -> dict[Part, float]:
-    """The nats of every place in the document: a word's are divided by its occurrences, a run's by its words.
+    """The nats of every place in the document: a word's are divided by its occurrences, an n-gram's by its words.
 
-    Where it counts only that a word is there, every occurrence has all of them.
+    If only presence counts, every occurrence has all of them.
     """
     there = [word for word in found.words if word.count]
     each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in there}

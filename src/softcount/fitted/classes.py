@@ -14,7 +14,7 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
 from softcount.fitted.characteristic_words import marking_lines
-from softcount.fitted.influence import departures, elsewhere, pooled
+from softcount.fitted.fitted import departures, elsewhere, pooled
 from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RowScores(Struct, frozen=True):
-    """What a run of rows is under a model: memberships (zeros where impossible), log-density and score."""
+    """Memberships of rows (zeros if impossible), log-densities and anomaly scores."""
 
     members: np.ndarray
     log_density: np.ndarray
@@ -35,7 +35,7 @@ class RowScores(Struct, frozen=True):
 
 
 class SurpriseMeter(Struct, frozen=True, eq=False):
-    """A fitted model made ready to say how surprising rows are; `usual` is the average surprise of every leaf."""
+    """A fitted model compiled for anomaly scores; `usual` is the average surprise of every leaf."""
 
     fitted: Fitted
     compiled: Any
@@ -43,7 +43,6 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, fitted: Fitted) -> SurpriseMeter:
-        """The model's own; refused where a column has no density."""
         refuse_scores(fitted.model.leaves, "has no density to be surprised by")
         own = fitted.estimates
         usual = {x.key: x.family.average_surprise(own[x.key], x.setting) for x in fitted.model.leaves}
@@ -54,7 +53,6 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         return float(entr(self.fitted.shares).sum())
 
     def measure(self, chunk: Chunk) -> RowScores:
-        """Every row's memberships, log-density and score."""
         star = self.fitted.model
         ready, columns = star.prepare(chunk), self._columns(chunk)
         members, evidence = softmax_rows(star.score(ready, self.compiled, slice(0, chunk.n_rows)))
@@ -131,7 +129,7 @@ def tiles(chunk: Chunk) -> Iterator[Chunk]:
 
 
 def part_of(chunk: Chunk, rows: Any) -> Chunk:
-    """Some rows of a chunk, numbered anew, whatever their labels."""
+    """Some rows of a chunk, numbered from 0 and without labels."""
     return replace(chunk.take(rows), start=0, labels=None)
 
 
@@ -139,13 +137,13 @@ def part_of(chunk: Chunk, rows: Any) -> Chunk:
 
 NO_VALUES = "no values"
 NEVER_SEEN = "never seen"
-"""Stands for a level that the model does not know."""
+"""Stands for an unseen category."""
 
 # -- from the model alone
 
 
 class ColumnContrast(Struct, frozen=True):
-    """How far one column of a class departs from the whole table, and what it is like here and elsewhere."""
+    """How far one column of a class departs from the whole table, and its description here and elsewhere."""
 
     key: Key
     influence: float
@@ -154,9 +152,9 @@ class ColumnContrast(Struct, frozen=True):
 
 
 class Card(Struct, frozen=True):
-    """One class: its size, the row it would call typical, and what sets it apart, most telling column first.
+    """One class: its size, its typical row, and how it differs from the whole table, most different column first.
 
-    `departure` is the sum over the columns of how far the class is from the whole table, in nats.
+    `departure` is the sum over the columns of the divergence from the whole table, in nats.
     """
 
     name: Any
@@ -178,7 +176,7 @@ def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
 
 
 def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list[Any]], nothing: Any) -> list[Any]:
-    """What a family has to say of the rows alone in each group, and of a group without a value that it has none."""
+    """What a family says of the rows alone in each group, and `nothing` for a group without values."""
     stats, family = counts.arrays[leaf.key], leaf.family
     hyper = fitted.imagined.hypers[leaf.key]
     alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else family.pooled_hyper(hyper))
@@ -210,14 +208,17 @@ def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
             float(fitted.group_rows[g]),
             float(sum(values[g] for values in far.values())),
             {key: values[g] for key, values in typical.items()},
-            _contrasts(far, here, next(others), g),
+            sorted(
+                (ColumnContrast(key, float(values[g]), here[key][g], there[key]) for key, values in far.items()),
+                key=lambda item: -item.influence,
+            ),
         )
-        for g, name in enumerate(fitted.names)
+        for g, (name, there) in enumerate(zip(fitted.names, others, strict=False))
     ]
 
 
 def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], parameters: bool) -> Iterator[dict[Key, str]]:
-    """For each class in turn, what its columns are like in all others together."""
+    """For each class, what its columns are like in all others together."""
     plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
     others = elsewhere(fitted) if plain else repeat(fitted.counts)
     for g, counts in zip(range(fitted.n_groups), others, strict=False):
@@ -229,18 +230,11 @@ def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], paramete
         yield described | {key: pairs[g][1] for key, pairs in words.items()}
 
 
-def _contrasts(
-    far: dict[Key, np.ndarray], here: dict[Key, list[str]], there: dict[Key, str], g: int
-) -> list[ColumnContrast]:
-    found = [ColumnContrast(key, float(values[g]), here[key][g], there[key]) for key, values in far.items()]
-    return sorted(found, key=lambda item: -item.influence)
-
-
 # -- from the rows of a table
 
 
 class ClassMember(Struct, frozen=True):
-    """A row, counted from 0, and the probability of the class it is likeliest in."""
+    """A row, counted from 0, and the probability of its most probable class."""
 
     row: int
     probability: float
@@ -249,13 +243,14 @@ class ClassMember(Struct, frozen=True):
 Ranked = tuple[float, float, ClassMember]
 """A row with the two figures that decide its place."""
 CERTAIN = float(np.log(999.0))
-"""Log-odds of a probability of 0.999. Surer than that, the most typical comes first: an outlier can be the surest."""
+"""Log-odds of a probability of 0.999. Beyond it, the most typical row comes first: an outlier can be the most certain.
+"""
 
 
 class ClassMembers(Struct, frozen=True):
-    """The rows of one class: how many are likeliest in it, how unsure they are of it, and who is surest and least sure.
+    """The rows of one class: how many there are, their membership entropy, and the most and least certain rows.
 
-    `entropy` is the average over the class of the rows' membership entropy, in nats.
+    `entropy` is averaged over the class, in nats.
     """
 
     rows: float
@@ -265,7 +260,7 @@ class ClassMembers(Struct, frozen=True):
 
 
 class Anomaly(Struct, frozen=True):
-    """A row that fits badly: its score, its likeliest class, and the parts of the score, largest first.
+    """A row that fits badly: its score, its most probable class, and the parts of the score, largest first.
 
     That of the class is under `ROOT`.
     """
@@ -293,14 +288,14 @@ class SortedTable(Struct, frozen=True):
 
 
 def relative(entropy: float, groups: int) -> float:
-    """Entropy as a share of the most there can be: 0 where every row is sure of its class, 1 where none knows any."""
+    """Entropy as a share of the maximum: 0 if every row is certain of its class, 1 if all are equally probable."""
     return entropy / float(np.log(groups)) if groups > 1 else 0.0
 
 
 def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, anomalies: int = 10) -> SortedTable:
-    """Go through a table once and keep, of every class, its surest and least sure rows, and those that fit worst.
+    """The most and least certain rows of every class, and those that fit worst, in one pass.
 
-    However long the table, a few rows of each chunk are all that is kept.
+    Only a few rows of each chunk are kept.
     """
     meter = SurpriseMeter.of(fitted)
 
@@ -312,7 +307,7 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
 
 
 def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
-    """How much lower the log-density of each row is than is usual, in nats; infinite if the row is impossible."""
+    """How much lower the log-density of each row is than usual, in nats; infinite if the row is impossible."""
     meter = SurpriseMeter.of(fitted)
 
     def work(task: Callable[[], Chunk]) -> list[np.ndarray]:
@@ -323,13 +318,11 @@ def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray
 
 
 def membership_entropy(members: np.ndarray) -> np.ndarray:
-    """How unsure each row is of its class, in nats."""
+    """The entropy of each row's class probabilities, in nats."""
     return np.asarray(entr(members).sum(axis=1))
 
 
 class _ChunkPart(Struct, frozen=True):
-    """What one chunk has to offer."""
-
     mass: float
     entropy: float
     sizes: np.ndarray  # rows likeliest in each group, by weight
@@ -342,49 +335,31 @@ class _ChunkPart(Struct, frozen=True):
 
 
 def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _ChunkPart:
-    groups = meter.fitted.n_groups
-    seen = _ChunkSums(groups)
+    groups, mass, entropy = meter.fitted.n_groups, 0.0, 0.0
+    sizes, unsure, figures = np.zeros(groups), np.zeros((2, groups)), [np.empty((4, 0))]
     for tile in tiles(chunk):
-        seen.add(meter.measure(tile), tile.weights)
-    likeliest, score = np.concatenate(seen.likeliest), np.concatenate(seen.score)
-    surest, probability = np.concatenate(seen.margin), np.concatenate(seen.probability)
+        scores = meter.measure(tile)
+        possible, best = scores.members.any(axis=1), scores.members.argmax(axis=1)
+        weight = possible.astype(float) if tile.weights is None else np.where(possible, tile.weights, 0.0)
+        own, top = membership_entropy(scores.members), scores.members[np.arange(len(best)), best]
+        rest = np.where(np.arange(groups) == best[:, None], 0.0, scores.members).sum(axis=1)
+        mass += float(weight.sum())
+        entropy += float(weight @ own)
+        sizes += np.bincount(best, weight, minlength=groups)
+        unsure += np.stack([weight, weight * own]) @ scores.members
+        with np.errstate(divide="ignore", invalid="ignore"):
+            margin = np.log(top) - np.log(rest)
+        figures.append(np.stack([np.where(possible, best, -1), scores.score, margin, top]))
+    likeliest, score, surest, probability = np.concatenate(figures, axis=1)
     typical = np.minimum(surest, CERTAIN)
     inside = [np.flatnonzero(likeliest == g) for g in range(groups)]
     most = [_ranked(rows, (-typical, score), probability, chunk.start, members) for rows in inside]
     least = [_ranked(rows, (surest, -score), probability, chunk.start, members) for rows in inside]
     rows = np.lexsort((np.arange(len(score)), -score))[:anomalies]
     return _ChunkPart(
-        seen.mass, seen.entropy, seen.sizes, seen.unsure, most, least,
+        mass, entropy, sizes, unsure, most, least,
         int(np.isposinf(score).sum()), [(float(score[i]), chunk.start + int(i)) for i in rows], part_of(chunk, rows),
     )  # fmt: skip
-
-
-class _ChunkSums:
-    """Sums over the tiles of a chunk, and a few figures of each of its rows."""
-
-    def __init__(self, groups: int) -> None:
-        self.mass = self.entropy = 0.0
-        self.sizes, self.unsure = np.zeros(groups), np.zeros((2, groups))
-        nothing = [np.empty(0)]
-        self.likeliest, self.score, self.margin, self.probability = (nothing.copy() for _ in range(4))
-
-    def add(self, scores: RowScores, weights: np.ndarray | None) -> None:
-        members = scores.members
-        possible = members.any(axis=1)
-        weight = possible.astype(float) if weights is None else np.where(possible, weights, 0.0)
-        entropy = membership_entropy(members)
-        best = members.argmax(axis=1)
-        top = members[np.arange(len(best)), best]
-        rest = np.where(np.arange(members.shape[1]) == best[:, None], 0.0, members).sum(axis=1)
-        self.mass += float(weight.sum())
-        self.entropy += float(weight @ entropy)
-        self.sizes += np.bincount(best, weight, minlength=len(self.sizes))
-        self.unsure += np.stack([weight, weight * entropy]) @ members
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.margin.append(np.log(top) - np.log(rest))
-        self.likeliest.append(np.where(possible, best, -1))
-        self.score.append(scores.score)
-        self.probability.append(top)
 
 
 def _ranked(
@@ -423,22 +398,20 @@ def _first(places: Iterable[Ranked], most: int) -> list[ClassMember]:
 def _worst_rows(meter: SurpriseMeter, parts: list[_ChunkPart], most: int) -> list[Anomaly]:
     offered = [(-score, row, part, place) for part in parts for place, (score, row) in enumerate(part.worst)]
     chosen = sorted(offered, key=lambda item: item[:2])[:most]
-    return [_anomaly(meter, row, part_of(part.worst_rows, slice(place, place + 1))) for _, row, part, place in chosen]
-
-
-def _anomaly(meter: SurpriseMeter, row: int, chunk: Chunk) -> Anomaly:
-    scores = meter.measure(chunk)
-    parts = {name: float(values[0]) + 0.0 for name, values in meter.reasons(chunk).items()}
-    ranked = dict(sorted(parts.items(), key=lambda item: -item[1]))
-    group = int(scores.members[0].argmax())
-    return Anomaly(
-        row, float(scores.score[0]), float(scores.log_density[0]), group, float(scores.members[0, group]),
-        ranked, cells(meter.fitted, chunk),
-    )  # fmt: skip
+    found = []
+    for _, row, part, place in chosen:
+        chunk = part_of(part.worst_rows, slice(place, place + 1))
+        scores = meter.measure(chunk)
+        reasons = {name: float(values[0]) + 0.0 for name, values in meter.reasons(chunk).items()}
+        ranked = dict(sorted(reasons.items(), key=lambda item: -item[1]))
+        group = int(scores.members[0].argmax())
+        figures = float(scores.score[0]), float(scores.log_density[0]), group, float(scores.members[0, group])
+        found.append(Anomaly(row, *figures, ranked, cells(meter.fitted, chunk)))
+    return found
 
 
 def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[Key, Any]:
-    """What a row holds, by column and block: levels, numbers, None where missing."""
+    """A row's values by column and block; None if missing."""
     leaves = fitted.model.leaves
     single = {column: _cell(fitted, chunk, row, column) for x in leaves for column in x.columns}
     blocks: dict[Key, Any] = {

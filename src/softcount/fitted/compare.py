@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
 Model = Fitted | FittedNet
 SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
-"""Between the numbers below which these shares lie, under either model, the line of numbers is cut into so many."""
+"""Quantiles, under either model, between which the line of numbers is divided into PARTS each."""
 
 
 class ColumnChange(Struct, frozen=True):
-    """A column that both models have: `moved` is the share of its probability that lies elsewhere now.
+    """A column that both models have: `moved` is the total variation distance of its distributions.
 
-    Half the sum of what all levels gained and lost; 0 where nothing changed, 1 where the two have nothing in common.
     `within` is the class in which it moved most, and how far there.
     """
 
@@ -44,7 +43,7 @@ class ColumnChange(Struct, frozen=True):
 
 
 class ClassChange(Struct, frozen=True):
-    """A class and its share before and after; None where one of the models does not have it."""
+    """A class and its share before and after; None if one of the models does not have it."""
 
     name: Any
     before: float | None
@@ -62,14 +61,14 @@ class ModelChanges(Struct, frozen=True):
 
     @property
     def nothing(self) -> bool:
-        """Whether the two are alike in all of this."""
+        """Whether nothing changed."""
         shares = all(line.before == line.after for line in self.classes)
         alike = self.rows[0] == self.rows[1] and shares and not self.schema
         return alike and not any(line.moved for line in self.columns)
 
 
 def model_changes(old: Any, new: Any) -> ModelChanges:
-    """What changed from an old model to a new one, of which each is an estimator or what it learned.
+    """What changed from an old model to a new one, each an estimator or what it learned.
 
     >>> import softcount as sc
     >>> fruit = [sc.NaiveBayes().fit({"colour": list(c)}, list("aabb")) for c in ("rrgg", "rrgr")]
@@ -80,12 +79,23 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     answers = [_answers(model) for model in (before, after)]
     both = [key for key in answers[0] if key in answers[1]]
     names = [name for name in _classes(before) if name in _classes(after)]
-    found = [_column(before, after, key, names, answers) for key in both]
+    found = []
+    for key in both:
+        one, other = (every[key] for every in answers)
+        edges, within = _edges(one, other), None
+        if names and before.target == after.target:
+            moved = [(x, _moved(_of_class(before, key, x), _of_class(after, key, x), edges)) for x in names]
+            within = max(moved, key=lambda pair: pair[1])
+        found.append(ColumnChange(key, _moved(one, other, edges), one, other, within))
+    classes: list[ClassChange] = []
+    if _classes(before) and _classes(after):
+        was, now = (dict(zip(_classes(x), map(float, x.shares), strict=True)) for x in (before, after))
+        classes = [ClassChange(name, was.get(name), now.get(name)) for name in dict.fromkeys([*was, *now])]
     return ModelChanges(
         (before.counts.rows, after.counts.rows),
         (before.n_parameters, after.n_parameters),
         tuple(_schema_changes(before, after)),
-        tuple(_class_changes(before, after)),
+        tuple(classes),
         tuple(sorted(found, key=lambda change: -change.moved)),
     )
 
@@ -105,23 +115,14 @@ def _answers(model: Model) -> dict[Key, Any]:
 
 
 def _classes(model: Model) -> list[Any]:
-    """Classes that have names; those that were looked for have numbers, which mean nothing elsewhere."""
+    """Named classes; the numbers of found classes mean nothing elsewhere."""
     if model.target is None or (isinstance(model, FittedNet) and model.is_number(model.target)):
         return []
     return list(model.names) if isinstance(model, Fitted) else list(model.levels[model.target])
 
 
-def _column(before: Model, after: Model, key: Key, names: list[Any], answers: list[dict[Key, Any]]) -> ColumnChange:
-    one, other = answers[0][key], answers[1][key]
-    edges, within = _edges(one, other), None
-    if names and before.target == after.target:
-        moved = [(x, _moved(_of_class(before, key, x), _of_class(after, key, x), edges)) for x in names]
-        within = max(moved, key=lambda pair: pair[1])
-    return ColumnChange(key, _moved(one, other, edges), one, other, within)
-
-
 def _edges(one: Any, other: Any) -> np.ndarray:
-    """Where the line of numbers is cut to compare two answers: finer where either has more of its probability."""
+    """Where the line of numbers is divided to compare two answers: finer where either has more of its probability."""
     if isinstance(one, Mapping) or isinstance(other, Mapping):
         return np.zeros(0)
     ends = [[answer.quantile(share) for share in SHARES] for answer in (one, other)]
@@ -135,7 +136,7 @@ def _of_class(model: Model, key: Key, name: Any) -> Any:
 
 
 def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
-    """The share of probability that lies elsewhere: over levels, or over small parts of the line of numbers."""
+    """Total variation distance, over categories or over small parts of the line of numbers."""
     levels = [isinstance(answer, Mapping) for answer in (one, other)]
     if all(levels):
         every = dict.fromkeys([*one, *other])
@@ -175,14 +176,6 @@ def _level_changes(old: Field, new: Field) -> Iterable[str]:
             yield f"column {old.key!r}: {how} {'level' if len(levels) == 1 else 'levels'} {shown}"
 
 
-def _class_changes(before: Model, after: Model) -> Iterable[ClassChange]:
-    if not _classes(before) or not _classes(after):
-        return
-    old, new = (dict(zip(_classes(model), map(float, model.shares), strict=True)) for model in (before, after))
-    for name in dict.fromkeys([*old, *new]):
-        yield ClassChange(name, old.get(name), new.get(name))
-
-
 # k-means as a mixture whose hard assignments are the nearest centres.
 
 NOTE = (
@@ -190,11 +183,11 @@ NOTE = (
     "direction, of which the likeliest for a whole row is the nearest, as `predict` tells it."
 )
 NARROWEST = 1e-12
-"""The least variance, as a share of that of the centres: where every row lies on its centre."""
+"""The least variance, as a share of that of the centres: if every row lies on its centre."""
 
 
 def centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
-    """The classes of such centres, ready to answer; directions have no distances in some columns alone."""
+    """The classes of these centres; spherical k-means has no distances in single columns."""
     if found.frame.unit:
         raise DataError(
             "spherical k-means compares directions, which some columns alone do not have: there is no page of any "

@@ -32,7 +32,7 @@ INF = float("inf")
 
 
 class Piece(Struct, frozen=True):
-    """A piece of the line of numbers, with or without its ends; where they are one number, that number."""
+    """An interval of numbers, with or without its ends; a single number if they are equal."""
 
     low: float
     high: float
@@ -40,12 +40,11 @@ class Piece(Struct, frozen=True):
     high_in: bool = True
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Which of the numbers lie in it."""
         above = values >= self.low if self.low_in else values > self.low
         return np.asarray(above & (values <= self.high if self.high_in else values < self.high))
 
     def both(self, other: Piece) -> Piece | None:
-        """What it has in common with another."""
+        """The intersection with another."""
         low, low_out = max((self.low, not self.low_in), (other.low, not other.low_in))
         high, high_in = min((self.high, self.high_in), (other.high, other.high_in))
         piece = Piece(low, high, not low_out, high_in)
@@ -57,26 +56,28 @@ Pieces = list[Piece]
 
 
 class Condition:
-    """What is known of a column; made by `between`, `above`, `below`, `any_of` and `not_`."""
+    """A condition on a column; made by `between`, `above`, `below`, `any_of` and `not_`."""
 
     def pieces(self, convert: Convert) -> Pieces:
-        """The numbers it allows, as pieces of the line; `convert` makes a number of what a user writes."""
+        """The numbers it allows, as intervals; `convert` makes a number of a user's value."""
         raise NotImplementedError
 
     def allows(self, levels: Levels) -> np.ndarray:
-        """Which of the levels it allows."""
+        raise NotImplementedError
+
+    def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
+        """The condition with its values changed; `turned` if the change reverses their order."""
         raise NotImplementedError
 
 
 class Levels(Struct, frozen=True):
-    """Levels of which conditions speak, and of what they are; cut numbers have intervals, which begin above `edges`."""
+    """Levels that conditions are about, and the name of their column; bins of a number begin above `edges`."""
 
     what: str
     levels: Sequence[Any]
     edges: np.ndarray | None = None
 
     def place(self, level: Any) -> int:
-        """Where a level stands; what is none is refused."""
         for known, wanted in ((list(self.levels), level), (list(map(str, self.levels)), str(level))):
             if wanted in known:
                 return known.index(wanted)
@@ -85,7 +86,7 @@ class Levels(Struct, frozen=True):
         raise DataError(f"{self.what} has no level {wording.cell(level)}. {hint}")
 
     def within(self, pieces: Pieces) -> np.ndarray:
-        """Levels that are numbers in one of the pieces, and intervals that reach into one."""
+        """Levels that are numbers in one of the pieces, and bins that overlap one."""
         if self.edges is not None:
             ends = [-INF, *self.edges.tolist(), INF]
             own = [Piece(low, high, False) for low, high in pairwise(ends)]
@@ -96,7 +97,7 @@ class Levels(Struct, frozen=True):
 
 
 class Range(Condition, Struct, frozen=True):
-    """From one end to the other; the ends are in it unless said otherwise, and None is no end."""
+    """From one end to the other, both included unless stated otherwise; None is no end."""
 
     low: Any = None
     high: Any = None
@@ -121,10 +122,12 @@ class Range(Condition, Struct, frozen=True):
     def allows(self, levels: Levels) -> np.ndarray:
         return levels.within(self.pieces(number_of))
 
+    def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
+        low, high = (None if end is None else change(end) for end in (self.low, self.high))
+        return Range(high, low, self.high_in, self.low_in) if turned else replace(self, low=low, high=high)
+
 
 class AnyOf(Condition, Struct, frozen=True):
-    """One of several values or conditions."""
-
     values: tuple[Any, ...]
 
     def __repr__(self) -> str:
@@ -147,10 +150,11 @@ class AnyOf(Condition, Struct, frozen=True):
                 found[levels.place(value)] = True
         return found
 
+    def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
+        return AnyOf(tuple(x.map(change, turned) if isinstance(x, Condition) else change(x) for x in self.values))
+
 
 class Not(Condition, Struct, frozen=True):
-    """Anything but what a condition allows."""
-
     condition: Condition
 
     def __repr__(self) -> str:
@@ -165,9 +169,12 @@ class Not(Condition, Struct, frozen=True):
             return levels.within(self.pieces(number_of))
         return ~self.condition.allows(levels)
 
+    def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
+        return Not(self.condition.map(change, turned))
+
 
 def _outside(pieces: Pieces, others: Pieces) -> Pieces:
-    """What of some pieces lies outside of others."""
+    """The parts of some pieces outside of others."""
     for other in others:
         sides = Piece(-INF, other.low, True, not other.low_in), Piece(other.high, INF, not other.high_in)
         pieces = [part for own in pieces for side in sides if (part := own.both(side))]
@@ -226,7 +233,7 @@ def not_(*values: Any) -> Condition:
 
 
 def condition_of(value: Any) -> Condition | None:
-    """What is given of a column, where it is no single value: two numbers in a tuple are a range, others a set."""
+    """The condition given for a column, if it is no single value: two numbers in a tuple are a range, others a set."""
     if isinstance(value, Condition):
         return value
     if isinstance(value, tuple) and len(value) == 2 and all(end is None or is_number(end) for end in value):
@@ -237,24 +244,22 @@ def condition_of(value: Any) -> Condition | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number."""
     return isinstance(value, NUMBERS) and not isinstance(value, bool)
 
 
 def number_of(value: Any) -> float:
-    """An end of a range of numbers."""
     if not is_number(value) or value != value:
         raise DataError(f"a range has numbers for ends, not {wording.cell(value)}.")
     return float(value)
 
 
 def spoken(value: Any) -> str:
-    """A value or a condition as a person says it."""
+    """A value or a condition in words."""
     return repr(value) if isinstance(value, Condition) else f"{value:,.10g}" if is_number(value) else str(value)
 
 
 def spoken_given(given: Mapping[Key, Any]) -> dict[Key, str]:
-    """What is given of each column, in words that follow its name.
+    """Given values in words that follow the column's name.
 
     >>> spoken_given({"town": ["small", "middle"], "age": (20.0, 30.0), "sex": "f", "wet": {"yes": 0.8}})
     {'town': 'small or middle', 'age': '20 to 30', 'sex': '= f', 'wet': 'yes (likelihood 0.8)'}
@@ -270,7 +275,7 @@ def _said(value: Any) -> str:
 
 
 def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]) -> dict[Key, Any]:
-    """What is given with the numbers of each column as its cells are written: dates, not seconds."""
+    """Given values with numbers written as the column's cells are: dates, not seconds."""
     return {key: _written(value, forms.get(key)) for key, value in given.items()}
 
 
@@ -278,17 +283,11 @@ def _written(value: Any, form: CellForm | None) -> Any:
     if is_plain(form) or isinstance(value, Mapping):
         return value
     condition = condition_of(value)
-    if isinstance(condition, Range):
-        return replace(condition, low=_written(condition.low, form), high=_written(condition.high, form))
-    if isinstance(condition, AnyOf):
-        return replace(condition, values=tuple(_written(part, form) for part in condition.values))
-    if isinstance(condition, Not):
-        return replace(condition, condition=_written(condition.condition, form))
-    return write_cell(form, value)
+    return write_cell(form, value) if condition is None else condition.map(partial(write_cell, form))
 
 
 def given_data(given: Mapping[Key, Any]) -> dict[Key, Any]:
-    """What is given of each column, as lists and mappings.
+    """Given values as lists and mappings.
 
     >>> given_data({"age": (20, 30), "town": not_("small", "middle"), "sex": "f", "pay": above(5)})
     {'age': {'from': 20, 'to': 30}, 'town': {'not': ['small', 'middle']}, 'sex': 'f', 'pay': {'above': 5}}
@@ -317,9 +316,9 @@ def within(pieces: Pieces, values: Any) -> np.ndarray:
 
 
 def share_within(family: Family, params: Params, pieces: Iterable[Piece]) -> np.ndarray:
-    """The probability, in every group, of a number in one of the pieces, which do not overlap.
+    """The probability, in every group, of a number in one of the disjoint pieces.
 
-    Of pieces high up what lies above their ends is subtracted, of others what lies below: no digit is lost.
+    Of pieces in the upper half survival functions are subtracted, of others distribution functions: no digit is lost.
     """
     parts = [_share_of(family, params, piece) for piece in pieces]
     return np.asarray(sum(parts[1:], parts[0])) if parts else np.zeros(1)
@@ -347,7 +346,7 @@ def _reach(family: Family, piece: Piece) -> tuple[float, float]:
 
 
 def evidence_within(key: Key, family: Family, params: Params, pieces: Pieces) -> np.ndarray:
-    """What pieces say of every group: their probability or, of single numbers that have none, their densities' sum."""
+    """The probability of pieces in every group or, of single numbers that have none, the sum of their densities."""
     if not family.has_cdf:
         raise DataError(f"column {key!r} is {family.title}, of which ranges have no exact probability. Give a value.")
     found = share_within(family, params, pieces)
@@ -358,7 +357,7 @@ def evidence_within(key: Key, family: Family, params: Params, pieces: Pieces) ->
 
 
 def density_logs(family: Family, params: Params, values: np.ndarray) -> np.ndarray:
-    """(values x groups) log-density of numbers in every group."""
+    """(values x groups) log-densities."""
     scored = family.score(values, params, Setting()) + np.atleast_1d(family.base(values))[:, None]
     return np.asarray(scored)
 
@@ -366,33 +365,30 @@ def density_logs(family: Family, params: Params, values: np.ndarray) -> np.ndarr
 # Checks of given cells: refuse several values, warn about unknown ones.
 
 LARGEST_WHOLE = 2**53
-"""Numbers up to here are what they are as floats."""
+"""Integers up to here are exact as floats."""
 BRACKETS, QUOTES, BETWEEN = "[](){} ", "'\" ", re.compile(r"[,;|]")
-"""What a list of levels that was written as text has around it, around each, and between them."""
+"""What a list of levels written as text has around it, around each, and between them."""
 
 
 def refuse_several(schema: Schema, given: Mapping[Key, Any]) -> None:
-    """Raise where a column is given several values, be it in one string."""
+    """Raise if a column is given several values, also in one string."""
     for key, value in given.items():
         several = isinstance(value, (Condition, Mapping)) or condition_of(value) is not None or np.ndim(value) > 0
-        if several or (schema[key].kind.coded and _names_several(str(value), schema[key].levels)):
+        if not several and schema[key].kind.coded:  # a text that is no level itself, and names at least two of them
+            known, text = {str(level) for level in schema[key].levels}, str(value)
+            parts = [part.strip(QUOTES) for part in BETWEEN.split(text.strip(BRACKETS))]
+            several = text not in known and sum(part in known for part in parts) > 1
+        if several:
             raise DataError(
                 f"{wording.column(key)} is given {wording.cell(value)}, which is several values. A row holds one; of "
                 f"several that are possible: {remedies.either('any_of(...)', 'COL=A|B')}"
             )
 
 
-def _names_several(text: str, levels: Sequence[object]) -> bool:
-    """Whether a text that is no level itself names at least two of them."""
-    known = {str(level) for level in levels}
-    parts = [part.strip(QUOTES) for part in BETWEEN.split(text.strip(BRACKETS))]
-    return text not in known and sum(part in known for part in parts) > 1
-
-
 def plain_row(schema: Schema, given: Mapping[Key, Any]) -> Chunk | None:
-    """One row that holds what is given, where all of it are levels as they are, and numbers that their kind may be.
+    """One row of the given values, if all are known levels and plain numbers of the right kind.
 
-    None where it must be read as a table is: that takes 0.06 s the first time, for loading Arrow.
+    None if they must be read as a table: that takes 0.06 s the first time, for loading Arrow.
     """
     if schema.texts:
         return None
@@ -411,7 +407,7 @@ def plain_row(schema: Schema, given: Mapping[Key, Any]) -> Chunk | None:
 
 
 def _plain_cell(spec: Field, value: Any) -> float | None:
-    """The number or the code of a cell; None where it must be looked at more closely."""
+    """The number or the code of a cell; None if it must be read as a table."""
     if type(value) not in (str, int, float):
         return None
     if spec.kind.coded:
@@ -424,34 +420,29 @@ def _plain_cell(spec: Field, value: Any) -> float | None:
 
 
 def warn_of_given(table: Table, given: Mapping[Key, Any]) -> None:
-    """Warn of values that the model of a table, read for one row of them, has not seen or cannot take."""
+    """Warn of values that were not seen in training or do not fit the column."""
     for key, value in given.items():
         spec = table.schema[key]
         if spec.kind.coded and table.unseen[key]:
-            said = f"{wording.column(key)} never held {wording.cell(value)} in training. {_meant(value, spec)}"
-            warn(said)
+            known = {str(level).casefold(): level for level in spec.levels}
+            near = get_close_matches(str(value).strip().casefold(), list(known), n=1)
+            hint = f"Did you mean {known[near[0]]!r}?" if near else f"It held {wording.and_others(spec.levels)}."
+            warn(f"{wording.column(key)} never held {wording.cell(value)} in training. {hint}")
         if key in table.outside:
-            said = f"{wording.column(key)} is {spec.kind} ({spec.why}), so {wording.cell(value)} is no evidence."
-            warn(said)
-
-
-def _meant(value: Any, spec: Field) -> str:
-    """What was probably meant, or the levels there are."""
-    known = {str(level).casefold(): level for level in spec.levels}
-    near = get_close_matches(str(value).strip().casefold(), list(known), n=1)
-    return f"Did you mean {known[near[0]]!r}?" if near else f"It held {wording.and_others(spec.levels)}."
+            warn(f"{wording.column(key)} is {spec.kind} ({spec.why}), so {wording.cell(value)} is no evidence.")
 
 
 # Posterior probabilities of groups given values of columns or conditions on them.
 
 MOST_ROWS = 100_000
-"""Ways in which the levels of blocks can be what is given: so many at most are tried, one by one."""
+"""Combinations of levels in blocks that are tried one by one."""
 
 Given = Mapping[Key, Any]
 
 
 class RowsGiven(Struct, frozen=True):
-    """Rows that hold what is given, one for every way in which levels of blocks may be, and the group of each.
+    """Rows that hold the given values, one for every combination of allowed levels in blocks, and the weight of each
+    group.
 
     `weights` are the probabilities of rows and groups together; `ranges` are the conditions that no row can hold.
     """
@@ -466,7 +457,7 @@ class RowsGiven(Struct, frozen=True):
 
 
 def parted(model: Fitted, given: Given) -> tuple[dict[Key, Any], dict[Key, Condition]]:
-    """What is given of columns: their values, and conditions; those on the class are told apart elsewhere."""
+    """Given values of columns, and conditions on columns; those on the class are handled elsewhere."""
     found = {key: condition_of(value) for key, value in given.items() if key != model.target}
     conditions = {key: condition for key, condition in found.items() if condition is not None}
     return {key: given[key] for key in found if key not in conditions}, conditions
@@ -495,7 +486,7 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
 
 
 def _joint(model: Fitted, chunk: Chunk, spread: bool) -> np.ndarray:
-    """(rows x groups) logs; what tells groups apart is enough where there is one row."""
+    """(rows x groups) logs; contrasts between groups are enough for one row."""
     if not spread:
         return model.joint_of(chunk, model.compiled())
     ready = model.model.prepare(chunk)
@@ -504,27 +495,25 @@ def _joint(model: Fitted, chunk: Chunk, spread: bool) -> np.ndarray:
 
 
 def _normalised(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
-    """The logs as probabilities of rows and groups together, of groups that what is given of the class allows."""
-    if given.get(model.target) is not None:
-        joint[:, ~_allowed_groups(model, given[model.target])] = -np.inf
+    """Probabilities of rows and groups together, of the groups that the condition on the class allows."""
+    known = given.get(model.target)
+    if known is not None:
+        condition = condition_of(known)
+        if condition is None:
+            allowed = np.asarray(np.arange(model.n_groups) == model.group_of(known))
+        else:
+            allowed = condition.allows(Levels(wording.column(model.target), model.names))
+        joint[:, ~allowed] = -np.inf
     weights, evidence = softmax_rows(joint.reshape(1, -1))
     if not np.isfinite(evidence).all():
         raise DataError("what is given has probability zero under this model, so nothing follows from it.")
     return weights.reshape(joint.shape)
 
 
-def _allowed_groups(model: Fitted, known: Any) -> np.ndarray:
-    condition = condition_of(known)
-    if condition is None:
-        return np.asarray(np.arange(model.n_groups) == model.group_of(known))
-    return condition.allows(Levels(wording.column(model.target), model.names))
-
-
 # -- conditions
 
 
 def leaf_with(model: Fitted, column: Key) -> Node:
-    """The leaf that models a column."""
     for leaf in model.model.leaves:
         if column in (leaf.columns or (leaf.key,)):
             return leaf
@@ -551,7 +540,7 @@ def _levels(model: Fitted, key: Key) -> Levels | None:
 
 
 def _ways(model: Fitted, conditions: Mapping[Key, Condition]) -> dict[Key, list[Any]]:
-    """For columns of blocks that have levels, every way in which conditions can be met, column by column."""
+    """For categorical columns of blocks, every combination of levels that the conditions allow, column by column."""
     allowed = {key: allowed_levels(model, key, condition) for key, condition in conditions.items()}
     count = prod(map(len, allowed.values()))
     if count > MOST_ROWS:
@@ -561,7 +550,7 @@ def _ways(model: Fitted, conditions: Mapping[Key, Condition]) -> dict[Key, list[
 
 
 def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
-    """The levels of a column that a condition allows; where it allows none, it is refused."""
+    """The levels of a column that a condition allows; at least one."""
     own = _levels(model, key)
     assert own is not None
     found = [level for level, allowed in zip(own.levels, condition.allows(own), strict=True) if allowed]
@@ -571,9 +560,9 @@ def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
 
 
 def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) -> np.ndarray:
-    """(rows x groups) what conditions add: the log-probability of what they allow, given the cells of the row."""
+    """(rows x groups) log-probability of what the conditions allow, given the cells of the row."""
     found = np.zeros((chunk.n_rows, model.n_groups))
-    leaves = {key: leaf_with(model, key) for key in ranges}
+    leaves, keys = {key: leaf_with(model, key) for key in ranges}, [x.key for x in model.model.leaves]
     for key, leaf in leaves.items():
         other = next((k for k, own in leaves.items() if own is leaf and k != key), None)
         if other is not None:
@@ -581,16 +570,13 @@ def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) ->
         cells, place = cells_of_leaf(model, leaf, chunk), leaf.columns.index(key)
         shares = [_evidence(model, key, ranges[key], *conditional(model, leaf, row, place)) for row in cells]
         with np.errstate(divide="ignore"):
-            found += (
-                1.0
-                if model.weights is None
-                else float(model.weights.weights[[x.key for x in model.model.leaves].index(leaf.key)])
-            ) * np.log(shares)
+            weight = 1.0 if model.weights is None else float(model.weights.weights[keys.index(leaf.key)])
+            found += weight * np.log(shares)
     return found
 
 
 def not_together(key: Key, other: Key) -> DataError:
-    """The refusal of a range of one column of a block beside another that is not known."""
+    """The refusal of a range of one column of a block together with another that is unknown."""
     return DataError(
         f"only a range of {key!r} is given, and {other!r} is of the same block: together they have no exact answer. "
         f"Give a number in place of the range."
@@ -606,7 +592,7 @@ def _evidence(model: Fitted, key: Key, condition: Condition, family: Family, par
 
 
 def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.ndarray]:
-    """Which cells of a column a condition allows."""
+    """A test of cells of a column against a condition."""
     if _levels(model, key) is not None:
         allowed = set(allowed_levels(model, key, condition))
         return lambda cells: np.array([cell in allowed for cell in cells], dtype=bool)
@@ -614,7 +600,7 @@ def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.nd
 
 
 def number_reader(model: Any, key: Key) -> Callable[[Any], float]:
-    """What turns an end of a range into a number: it is read as a cell of the column would be."""
+    """A function that reads an end of a range as a cell of the column."""
     return partial(_as_cell, model, key)
 
 

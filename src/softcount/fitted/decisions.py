@@ -1,11 +1,11 @@
-"""From probabilities to decisions: what mistakes cost, classes as frequent as they will be, a threshold.
+"""From probabilities to decisions: costs of mistakes, other class shares, a threshold.
 
 All of it starts from (rows x classes) probabilities and the names of the classes, so it serves every classifier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,15 @@ from softcount.fitted.fitted import Fitted
 from softcount.run.local import Threads
 
 ESTIMATE = "estimate"
-"""The word that asks for the classes' shares to be estimated from the rows themselves."""
+"""The word that asks for class shares estimated from the rows themselves."""
 NEAR_ONE = 1e-6
 """How far shares may be from summing to one: a third written with six digits three times."""
 SETTLED, MOST_STEPS = 1e-10, 10_000
-"""Shares that move less than this have been found; and the steps after which they are taken as they are."""
+"""Change of the shares at which EM stops, and the maximal number of steps."""
 
 
 def place_of(names: Sequence[Any], name: Any, what: str) -> int:
-    """Where a class stands among the names; an error says what named a class that there is not."""
+    """The place of a class among the names; `what` begins the error for an unknown one."""
     try:
         return list(names).index(name)
     except ValueError:
@@ -38,12 +38,25 @@ def place_of(names: Sequence[Any], name: Any, what: str) -> int:
 def cost_matrix(costs: Any, names: Sequence[Any]) -> np.ndarray:
     """(true class x decided class) costs, from an array in the order of the classes or from names.
 
-    By name it is {(true, decided): cost} or {true: {decided: cost}}; a mistake nobody named costs 1, being right 0.
+    By name it is {(true, decided): cost} or {true: {decided: cost}}; other mistakes cost 1, being right 0.
 
     >>> cost_matrix({("ill", "well"): 10}, ["ill", "well"]).tolist()
     [[0.0, 10.0], [1.0, 0.0]]
     """
-    whole = _named_costs(costs, names) if isinstance(costs, Mapping) else _numbers(costs, "costs")
+    if isinstance(costs, Mapping):
+        whole = 1.0 - np.eye(len(names))
+        pairs: dict[Any, Any] = {}
+        for key, said in costs.items():
+            pairs |= (
+                {(key, decided): cost for decided, cost in said.items()} if isinstance(said, Mapping) else {key: said}
+            )
+        for pair, cost in pairs.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise DataError(f"costs: {pair!r} is not a pair (true class, decided class), as in {{('a', 'b'): 5}}.")
+            place = tuple(place_of(names, name, "costs") for name in pair)
+            whole[place] = _numbers(cost, f"the cost of {pair!r}")
+    else:
+        whole = _numbers(costs, "costs")
     if whole.shape != (len(names), len(names)):
         raise DataError(
             f"costs has the shape {whole.shape}, but there are {len(names)} classes: it takes a row for every true "
@@ -55,18 +68,6 @@ def cost_matrix(costs: Any, names: Sequence[Any]) -> np.ndarray:
     return whole
 
 
-def _named_costs(costs: Mapping[Any, Any], names: Sequence[Any]) -> np.ndarray:
-    whole = 1.0 - np.eye(len(names))
-    for key, said in costs.items():
-        rows = {(key, decided): cost for decided, cost in said.items()} if isinstance(said, Mapping) else {key: said}
-        for pair, cost in rows.items():
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise DataError(f"costs: {pair!r} is not a pair (true class, decided class), as in {{('a', 'b'): 5}}.")
-            place = tuple(place_of(names, name, "costs") for name in pair)
-            whole[place] = _numbers(cost, f"the cost of {pair!r}")
-    return whole
-
-
 def _numbers(said: Any, what: str) -> np.ndarray:
     try:
         return np.asarray(said, dtype=float)
@@ -75,7 +76,7 @@ def _numbers(said: Any, what: str) -> np.ndarray:
 
 
 def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """For every row the place of the class whose expected cost is lowest.
+    """For every row the place of the class of lowest expected cost.
 
     >>> cheapest(np.array([[0.2, 0.8], [0.05, 0.95]]), np.array([[0, 10], [1, 0]])).tolist()
     [0, 1]
@@ -87,7 +88,6 @@ def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
 
 
 def log_of(proba: np.ndarray) -> np.ndarray:
-    """Logarithms, minus infinity for what is impossible."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(proba))
 
@@ -95,7 +95,7 @@ def log_of(proba: np.ndarray) -> np.ndarray:
 def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Shares in the order of the classes, from "uniform", a sequence, or names.
 
-    Classes not named divide what is left as they did in training.
+    Classes not named divide the rest as in training.
 
     >>> shares_named({"rare": 0.1}, ["a", "b", "rare"], np.array([0.2, 0.6, 0.2])).round(3).tolist()
     [0.225, 0.675, 0.1]
@@ -108,7 +108,8 @@ def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarra
     if shares.shape != (len(names),):
         raise DataError(f"prior takes {len(names)} shares, one for every class in the order of classes_.")
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= NEAR_ONE:
-        raise DataError(f"prior: shares are 0 or more and sum to one, but these are {_listed(shares)}.")
+        listed = ", ".join(f"{share:.6g}" for share in shares[:8])
+        raise DataError(f"prior: shares are 0 or more and sum to one, but these are {listed} (sum {shares.sum():.6g}).")
     return np.asarray(shares / shares.sum())
 
 
@@ -129,15 +130,11 @@ def _with_the_rest(prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarr
     return shares
 
 
-def _listed(shares: np.ndarray) -> str:
-    return ", ".join(f"{share:.6g}" for share in shares[:8]) + f" (sum {shares.sum():.6g})"
-
-
 def with_prior(logs: np.ndarray, prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
-    """Log-probabilities of every class once its share is another than the model took it to be.
+    """Log-probabilities of the classes under other class shares.
 
-    What a row says of its classes stays: each probability is multiplied by new share over old, and they are made to sum
-    to one again. With `prior="estimate"` the new shares are those these rows suggest.
+    Each probability is multiplied by new share over old and normalised. With `prior="estimate"` the new shares are
+    those these rows suggest.
 
     >>> with np.printoptions(precision=4):
     ...     print(np.exp(with_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
@@ -161,10 +158,9 @@ def with_prior(logs: np.ndarray, prior: Any, names: Sequence[Any], was: np.ndarr
 
 
 def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
-    """The shares of the classes under which rows without a label are likeliest, by EM.
+    """The maximum likelihood shares of the classes in rows without a label, by EM.
 
-    A step gives every row to the classes as the shares so far suggest, and counts. One imagined row has the shares of
-    training, so that a few rows do not leave a class with nothing.
+    One prior row has the shares of training, so that a few rows do not leave a class with nothing.
 
     >>> rows = np.log([[0.9, 0.1]] * 8 + [[0.1, 0.9]] * 2)
     >>> estimated_shares(rows, np.array([0.5, 0.5])).round(2).tolist()
@@ -183,15 +179,15 @@ def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
 
 
 def _step(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """One step of EM: the mean of the rows' posteriors, and the imagined row's."""
+    """One step of EM: the mean of the rows' posteriors and the prior row."""
     counts = shares * ((1.0 / (ratio @ shares)) @ ratio)
     return np.asarray((counts + was) / (len(ratio) + 1.0))
 
 
 def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Two steps on, or as far beyond as two steps suggest (Varadhan and Roland), if that is still some shares.
+    """Two steps of EM, extrapolated (Varadhan and Roland) if the result is still a distribution.
 
-    The likelihood is concave, so a step from anywhere inside leads to the one top; overlapping classes took a thousand
+    The likelihood is concave, so a step from anywhere inside leads to the maximum; overlapping classes took a thousand
     plain steps.
     """
     further = _step(ratio, was, moved)
@@ -208,11 +204,11 @@ def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.nda
 
 
 class Threshold(Struct, frozen=True):
-    """From which probability on a row is called `of`, and what that gives on rows held out.
+    """From which probability on a row is assigned to `of`, and what that gives on held-out rows.
 
-    `precision` is the share right among rows called so, `recall` the share of its rows that are called so, `called` the
-    share of all rows that are. The `checked` figures are of every fold under the threshold that the others chose, and
-    the `usual` ones those of calling every row the likeliest class.
+    `precision` is the share right among these rows, `recall` the share of the class that is found, `called` the share
+    of all rows assigned. The `checked` figures are of every fold under the threshold that the others chose, and the
+    `usual` ones those of assigning every row to its most probable class.
     """
 
     of: Any
@@ -237,20 +233,8 @@ class Threshold(Struct, frozen=True):
         )
 
 
-def threshold_in(threshold: Any, names: Sequence[Any]) -> tuple[int, float]:
-    """The place of the class and the probability, from a `Threshold` or {class: probability}."""
-    said = {threshold.of: threshold.value} if isinstance(threshold, Threshold) else threshold
-    if not isinstance(said, Mapping) or len(said) != 1:
-        raise DataError(f"threshold is one class and its probability, as in {{'yes': 0.3}}, not {threshold!r:.60}.")
-    (name, value), *_ = said.items()
-    at = _numbers(value, f"the threshold of {name!r}")
-    if at.ndim or not 0 <= at <= 1:
-        raise DataError(f"threshold: the probability of {name!r} is a number from 0 to 1, not {value!r}.")
-    return place_of(names, name, "threshold"), float(at)
-
-
 def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
-    """The class at `place` where its probability reaches the value, elsewhere the likeliest of the others.
+    """The class at `place` if its probability reaches the value, else the most probable of the others.
 
     >>> called(np.array([[0.3, 0.4, 0.3], [0.6, 0.1, 0.3]]), 0, 0.3).tolist(), called(np.eye(1), 0, 1.0).tolist()
     ([0, 0], [0])
@@ -261,20 +245,25 @@ def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
 
 
 class Decision(Struct, frozen=True):
-    """How a class is chosen from probabilities: the likeliest, the cheapest, or by a threshold; checked before use."""
+    """How a class is chosen from probabilities: the most probable, the cheapest, or by a threshold."""
 
     costs: np.ndarray | None = None
     threshold: tuple[int, float] | None = None
 
     @classmethod
     def of(cls, names: Sequence[Any], costs: Any = None, threshold: Any = None) -> Decision:
-        """The decision that was asked for, in the order of the classes."""
         if costs is not None and threshold is not None:
             raise DataError("costs and threshold each decide by themselves. Give one of them.")
-        return cls(
-            None if costs is None else cost_matrix(costs, names),
-            None if threshold is None else threshold_in(threshold, names),
-        )
+        if threshold is None:
+            return cls(None if costs is None else cost_matrix(costs, names))
+        said = {threshold.of: threshold.value} if isinstance(threshold, Threshold) else threshold
+        if not isinstance(said, Mapping) or len(said) != 1:
+            raise DataError(f"threshold is one class and its probability, as in {{'yes': 0.3}}, not {threshold!r:.60}.")
+        (name, value), *_ = said.items()
+        at = _numbers(value, f"the threshold of {name!r}")
+        if at.ndim or not 0 <= at <= 1:
+            raise DataError(f"threshold: the probability of {name!r} is a number from 0 to 1, not {value!r}.")
+        return cls(threshold=(place_of(names, name, "threshold"), float(at)))
 
     def __call__(self, proba: np.ndarray) -> np.ndarray:
         """The place of the class of every row."""
@@ -291,7 +280,7 @@ AT_ONCE = 16_384
 
 
 class BestError(Struct, frozen=True):
-    """The share of rows that even the model that made them tells wrong, and how far chance may have moved it."""
+    """The Bayes error if the model is true, and its standard error."""
 
     error: float
     standard_error: float
@@ -301,25 +290,23 @@ class BestError(Struct, frozen=True):
         return f"{self.error:.5f} (standard error {self.standard_error:.2g}, {self.rows:,} rows drawn)"
 
     @classmethod
-    def of(cls, parts: Iterator[np.ndarray]) -> BestError:
-        """From probabilities of every class of rows that were drawn.
+    def of(cls, parts: Iterable[np.ndarray]) -> BestError:
+        """From probabilities of every class of drawn rows.
 
-        What is left of a row's likeliest class is averaged, rather than who was wrong: it varies far less.
+        Averages one minus the largest probability rather than errors: it varies far less.
         """
         left = np.concatenate([1.0 - proba.max(axis=1) for proba in parts])
         return cls(float(left.mean()), float(left.std() / np.sqrt(len(left))), len(left))
 
 
 def best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> BestError:
-    """By n rows drawn from a model of known classes; a correction of its probabilities is left aside."""
+    """By n rows drawn from a model of known classes, without calibration."""
     if fitted.classes is None:
         raise DataError("a mixture found its classes itself: there is no error to speak of.")
-    return BestError.of(_told(replace(fitted, calibration=None), n, rng))
-
-
-def _told(fitted: Fitted, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    plain, parts = replace(fitted, calibration=None), []
     with Threads() as threads:
         for start in range(0, n, AT_ONCE):
-            columns, _ = drawn(fitted, min(AT_ONCE, n - start), None, rng)
-            data: Any = sparse.csr_matrix(np.stack(list(columns.values()), axis=1)) if fitted.bag else columns
-            yield softmax(fitted.log_joint(fitted.table(data), threads), axis=1)
+            columns, _ = drawn(plain, min(AT_ONCE, n - start), None, rng)
+            data: Any = sparse.csr_matrix(np.stack(list(columns.values()), axis=1)) if plain.bag else columns
+            parts.append(softmax(plain.log_joint(plain.table(data), threads), axis=1))
+    return BestError.of(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.fitted.conditions import AnyOf, Levels, Not, Range, any_of, condition_of, is_number
+from softcount.fitted.conditions import Levels, any_of, condition_of, is_number
 from softcount.pictures.inline_html import boxed, small_table, upright_bars
 from softcount.sources import wording
 from softcount.table import Table, open_table
@@ -18,26 +19,32 @@ from softcount.table.cell_forms import CellForm, is_plain, restore_cells
 from softcount.table.schema import Field, Key, Kind, Schema
 
 
-def answer_line(answer: Any) -> str:
-    """Mean, deviation and quantiles in a line."""
-    figures = ", ".join(f"{name} {value:.4g}" for name, value in _figures(answer))
-    return f"<{type(answer).__name__}: {figures}>"
+class NumberAnswer:
+    """Base of the answers about a number, which have `mean`, `variance`, `cdf` and `_quantile`."""
 
+    __slots__ = ()
 
-def _figures(answer: Any) -> list[tuple[str, float]]:
-    found = [("mean", answer.mean), ("deviation", answer.variance**0.5)]
-    return found + [(f"{100 * share:g} % below", answer.quantile(share)) for share in (0.05, 0.5, 0.95)]
+    def quantile(self: Any, q: float) -> float:
+        """The value below which a share q lies."""
+        if not 0 < q < 1:
+            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+        return float(self._quantile(q))
 
+    def _figures(self: Any) -> list[tuple[str, float]]:
+        found = [("mean", self.mean), ("deviation", self.variance**0.5)]
+        return found + [(f"{100 * share:g} % below", self.quantile(share)) for share in (0.05, 0.5, 0.95)]
 
-def answer_html(answer: Any) -> str:
-    """The same as a small table under the distribution drawn as bars."""
-    figures = _figures(answer)
-    table = small_table([name for name, _ in figures], [[f"{value:.5g}" for _, value in figures]])
-    low, high = answer.quantile(0.005), answer.quantile(0.995)
-    if not high > low:
-        return boxed("Answer", "a number", [table])
-    shares = np.diff([answer.cdf(float(edge)) for edge in np.linspace(low, high, 33)])
-    return boxed("Answer", "a number", [upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}"), table])
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(f'{name} {value:.4g}' for name, value in self._figures())}>"
+
+    def _repr_html_(self: Any) -> str:
+        figures = self._figures()
+        table = small_table([name for name, _ in figures], [[f"{value:.5g}" for _, value in figures]])
+        low, high = self.quantile(0.005), self.quantile(0.995)
+        if not high > low:
+            return boxed("Answer", "a number", [table])
+        shares = np.diff([self.cdf(float(edge)) for edge in np.linspace(low, high, 33)])
+        return boxed("Answer", "a number", [upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}"), table])
 
 
 # Columns left out of a model because they follow from another column, through which they are answered.
@@ -46,7 +53,7 @@ Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
 def derived_fields(schema: Schema) -> list[Field]:
-    """The columns that follow from others, each after the column that it follows from."""
+    """The derived columns, each after the column that it follows from."""
     left = {spec.key: spec for spec in schema.fields if spec.derived is not None and not spec.used}
     found: list[Field] = []
     while left:
@@ -59,7 +66,7 @@ def derived_fields(schema: Schema) -> list[Field]:
 
 
 def values_from(schema: Schema, spec: Field, lead: Any, rows: int) -> Any:
-    """What a derived column holds in rows in which the column that it follows from holds `lead`; None if not known."""
+    """Values of a derived column in rows in which its lead column holds `lead`; None if not known."""
     rule = spec.derived
     assert rule is not None
     if rule.lead is None:
@@ -74,12 +81,12 @@ def values_from(schema: Schema, spec: Field, lead: Any, rows: int) -> Any:
 
 
 def _is_moment(spec: Field) -> bool:
-    """Whether a constant is a number in a form of its own, such as a date."""
+    """Whether a constant is a number written in a form such as a date."""
     return not is_plain(spec.written) and is_number(spec.derived.constant)  # type: ignore[union-attr]
 
 
 def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[Key, Any]:
-    """Columns of new rows with those that follow from them."""
+    """Columns of new rows with the derived ones."""
     found = dict(columns)
     for spec in derived_fields(schema):
         lead = None if spec.derived is None else spec.derived.lead
@@ -89,7 +96,7 @@ def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[
 
 
 def own_levels(spec: Field) -> list[Any]:
-    """The levels of a column that follows from levels, or the one value of a constant."""
+    """The categories of a derived column, or the one value of a constant."""
     assert spec.derived is not None
     if spec.derived.lead is None:
         return [spec.derived.constant]
@@ -100,7 +107,7 @@ def own_levels(spec: Field) -> list[Any]:
 
 
 def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
-    """What is given with conditions on derived columns turned into conditions on the columns that they follow from."""
+    """Conditions on derived columns turned into conditions on their lead columns."""
     found = dict(given)
     for spec in reversed(derived_fields(schema)):
         if spec.key not in found:
@@ -110,7 +117,8 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
         if rule.lead in found:
             raise DataError(f"{spec.key!r} follows from {rule.lead!r}, and both are given. Give one of them.")
         if spec.kind.numeric and rule.lead is not None:
-            found[rule.lead] = _on_line(spec, value)
+            condition, invert = condition_of(value), partial(_invert, spec)
+            found[rule.lead] = invert(value) if condition is None else condition.map(invert, rule.slope < 0)
             continue
         levels = own_levels(spec)
         allowed = _allowed(Levels(wording.column(spec.key), levels), value)
@@ -130,28 +138,10 @@ def _allowed(levels: Levels, value: Any) -> list[Any]:
     return [level for level, fits in zip(levels.levels, condition.allows(levels), strict=True) if fits]
 
 
-def _on_line(spec: Field, value: Any) -> Any:
-    rule = spec.derived
-    assert rule is not None
-    slope, intercept = rule.slope, rule.intercept
-    condition = condition_of(value)
-    return _mapped(
-        value if condition is None else condition, lambda x: (_number(spec, x) - intercept) / slope, slope < 0
-    )
-
-
-def _mapped(value: Any, change: Callable[[Any], float], turned: bool) -> Any:
-    """A number, or a condition on numbers, on another scale; `turned` if that scale runs the other way."""
-    if isinstance(value, Range):
-        low, high = (None if end is None else change(end) for end in (value.low, value.high))
-        if turned:
-            return Range(high, low, value.high_in, value.low_in)
-        return Range(low, high, value.low_in, value.high_in)
-    if isinstance(value, AnyOf):
-        return replace(value, values=tuple(_mapped(part, change, turned) for part in value.values))
-    if isinstance(value, Not):
-        return replace(value, condition=_mapped(value.condition, change, turned))
-    return change(value)
+def _invert(spec: Field, value: Any) -> float:
+    """The value of the lead column at which a linear derived column has this value."""
+    assert spec.derived is not None
+    return (_number(spec, value) - spec.derived.intercept) / spec.derived.slope
 
 
 def _number(spec: Field, value: Any) -> float:
@@ -167,16 +157,13 @@ def _number(spec: Field, value: Any) -> float:
 # -- answers for derived columns
 
 
-class LineAnswer(Struct, frozen=True):
-    """What is known of a number that is `intercept + slope * lead`; `lead` is an answer, or the number itself."""
+class LineAnswer(NumberAnswer, Struct, frozen=True):
+    """The distribution of `intercept + slope * lead`; `lead` is an answer, or a known number."""
 
     lead: Any
     slope: float
     intercept: float
     written: CellForm | None = None
-
-    __repr__ = answer_line
-    _repr_html_ = answer_html
 
     @property
     def mean(self) -> float:
@@ -201,16 +188,13 @@ class LineAnswer(Struct, frozen=True):
         below = float(self.lead.cdf((float(x) - self.intercept) / self.slope))
         return below if self.slope > 0 else 1.0 - below
 
-    def quantile(self, q: float) -> float:
-        """The value below which a share q lies."""
-        if not 0 < q < 1:
-            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+    def _quantile(self, q: float) -> float:
         own = self.lead if is_number(self.lead) else self.lead.quantile(q if self.slope > 0 else 1.0 - q)
         return float(self.intercept + self.slope * own)
 
 
 def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given: Mapping[Key, Any]) -> Any:
-    """What a derived column is: by the answer of the column that it follows from, or by the value given of that."""
+    """The answer for a derived column, from the answer for its lead column or from its given value."""
     rule = spec.derived
     assert rule is not None
     if rule.lead is None:
@@ -241,9 +225,9 @@ def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given
 def with_derived_fills(
     schema: Schema, table: Table, fills: Mapping[Key, Any], shares: Mapping[Key, Mapping[int, np.ndarray]]
 ) -> Fills:
-    """Fills of raw values with those of derived columns; a missing cell follows from the other column in either way.
+    """Imputed values with those of derived columns; either column is computed from the other.
 
-    `shares` are the probabilities of levels in rows that lack them, for columns that others follow from.
+    `shares` are the probabilities of categories in rows that miss them, for lead columns.
     """
     found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
     here = [spec for spec in derived_fields(schema) if spec.key in table.located]
@@ -260,7 +244,7 @@ def with_derived_fills(
 
 
 def _readable(schema: Schema, here: Sequence[Field]) -> Schema:
-    """A schema that reads derived columns, and those that they follow from."""
+    """A schema that reads derived columns and their lead columns."""
     keys = {spec.key for spec in here}
     wanted = keys | {spec.derived.lead for spec in here if spec.derived is not None}
     fields = []
@@ -273,7 +257,7 @@ def _readable(schema: Schema, here: Sequence[Field]) -> Schema:
 
 
 def _cells(schema: Schema, chunk: Any, key: Key) -> list[Any]:
-    """Levels or numbers of a column, None where missing; a level never seen in training is no hole."""
+    """Values of a column, None if missing; an unseen category is not missing."""
     store, slot = schema.places[key]
     values = getattr(chunk, store)[:, slot]
     if store == "reals":
@@ -293,7 +277,7 @@ def _fill_leads(
     shares: Mapping[Key, Mapping[int, np.ndarray]],
     start: int,
 ) -> None:
-    """Where the other column is missing and this one is not, the other is what this one follows from."""
+    """If the lead column is missing and this one is not, compute the lead column."""
     rule = spec.derived
     assert rule is not None
     if rule.lead is None:

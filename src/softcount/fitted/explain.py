@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.fitted.answers import column_range, labels_in, name_apart
-from softcount.fitted.influence import together
+from softcount.fitted.fitted import together
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
 from softcount.run.local import Threads
@@ -48,7 +48,7 @@ class Explanation(Struct, frozen=True):
 
 
 def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:
-    """Why each row is in its class: what every column adds in favour of it and against the runner-up.
+    """What every column adds in favour of each row's class and against the runner-up.
 
     Chunks are read with `run` as the `map`.
     """
@@ -64,7 +64,9 @@ def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) 
 
 def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
     found, prior = model.parts_of(chunk, compiled)
-    scores = {key: _against_best(part) for key, part in found.items()}
+    # Relative to each row's best group: a large common term would lose the digits of the rest.
+    best = {key: part.max(axis=1, keepdims=True) for key, part in found.items()}
+    scores = {key: part - np.where(np.isfinite(best[key]), best[key], 0.0) for key, part in found.items()}
     joint = prior + sum(scores.values())
     model.refuse_impossible(chunk, joint)
     rows = np.arange(chunk.n_rows)
@@ -78,12 +80,6 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
         chosen,
         other,
     )
-
-
-def _against_best(score: np.ndarray) -> np.ndarray:
-    """The same relative to each row's best group: what all groups have in common would drown the rest of a sum."""
-    best = score.max(axis=1, keepdims=True)
-    return score - np.where(np.isfinite(best), best, 0.0)
 
 
 def _others(model: Fitted, joint: np.ndarray, chosen: np.ndarray, against: Any) -> np.ndarray:
@@ -126,16 +122,16 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
 
 
 def column_evidence(fitted: Fitted) -> dict[Key, float]:
-    """For every column or block, in nats, by how much its values are likelier where each class has its own parameters.
+    """For every column or block, the log Bayes factor of class-specific against common parameters, in nats.
 
-    Parameters are integrated out, so what the classes cost is paid: a column that says nothing has less than nothing.
-    Columns are independent given the class, so the best set is simply that of the columns above 0.
+    Parameters are integrated out, so a column without information has less than 0. Columns are independent given the
+    class, so the best set is that of the columns above 0.
     """
     return _gains(fitted.model, fitted.imagined, fitted.counts)
 
 
 def evidence_under(one: Fitted, table: Table, memberships: np.ndarray) -> dict[Key, float]:
-    """The same of every column of a table for classes that other columns found, as (rows x groups) memberships.
+    """`column_evidence` of a table for classes that other columns found, as (rows x groups) memberships.
 
     `one` is the fit of a single class to all columns.
     """
@@ -161,11 +157,11 @@ def _gains(model: ClassModel, imagined: Imagined, counts: Counts) -> dict[Key, f
 # Contributions of each value to the log-odds of one class against another, for `explain`.
 
 VALUES = 23
-"""Values of a column of numbers that are looked at."""
+"""Values of a numeric column in a nomogram."""
 
 
 class NomogramColumn(Struct, frozen=True):
-    """A column: some of its values, and (values x groups) what each adds to the score of every group."""
+    """Some values of a column, and (values x groups) what each adds to the score of every group."""
 
     key: Key
     values: Sequence[Any]
@@ -173,19 +169,18 @@ class NomogramColumn(Struct, frozen=True):
     numeric: bool
 
     def odds(self, first: int, second: int) -> np.ndarray:
-        """What each value adds to the log-odds of one group against another."""
         return np.asarray(self.scores[:, first] - self.scores[:, second])
 
 
 class Nomogram(Struct, frozen=True):
-    """All columns that speak for themselves, and the scores that groups start from; `left_out` speak only together."""
+    """Columns whose contributions add up, and the scores without any column; `left_out` are columns of blocks."""
 
     start: np.ndarray
     columns: tuple[NomogramColumn, ...]
     left_out: tuple[Key, ...]
 
     def reach(self, first: int, second: int) -> list[NomogramColumn]:
-        """The columns by how far they can move the log-odds of two groups, farthest first."""
+        """The columns by the range of their log-odds between two groups, largest first."""
 
         def span(column: NomogramColumn) -> float:
             odds = column.odds(first, second)
@@ -196,7 +191,7 @@ class Nomogram(Struct, frozen=True):
 
 
 def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
-    """What values of the columns add, those given or some chosen; None where columns tell the classes only together."""
+    """Contributions of values of the columns, given or chosen; None if the ensemble is not a sum over columns."""
     ensemble = fitted.ensemble
     if fitted.n_groups < 2 or (ensemble is not None and ensemble.together):
         return None
@@ -217,7 +212,7 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
 
 
 def values_of(fitted: Fitted, key: Key) -> list[Any]:
-    """The levels of a column, the most frequent first where that is known; of numbers, some over their range."""
+    """The categories of a column, the most frequent first if known; of numbers, some over their range."""
     spec = fitted.schema[key]
     if spec.kind.numeric:
         low, high = column_range(fitted, key)
@@ -230,7 +225,7 @@ def values_of(fitted: Fitted, key: Key) -> list[Any]:
 
 
 def _scores(fitted: Fitted, chosen: Mapping[Key, Sequence[Any]]) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
-    """The scores of a row that holds nothing, and what each value adds to them, asked for in rows of nothing else."""
+    """The scores of an empty row, and what each value adds to them, from rows of one cell."""
     total = sum(map(len, chosen.values()))
     rows: dict[Key, list[Any]] = {spec.key: [None] * (total + 1) for spec in fitted.schema.used}
     places, at = {}, 0
@@ -245,19 +240,10 @@ def _scores(fitted: Fitted, chosen: Mapping[Key, Sequence[Any]]) -> tuple[np.nda
     return start, {key: found[key][places[key]] - found[key][-1] for key in chosen}
 
 
-def read_out(fitted: Fitted, row: Mapping[Key, Any], first: int, second: int) -> float:
-    """The log-odds of two groups for a row, read column by column and added up."""
-    used = {spec.key for spec in fitted.schema.used}
-    given = {key: [value] for key, value in row.items() if key in used and value is not None and value == value}
-    found = nomogram_of(fitted, given)
-    assert found is not None
-    return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))
-
-
 # Two columns that separate groups: their normal distributions there, and the likeliest group at each place.
 
 LOOKED_AT = 20
-"""Columns that pairs are made of, those of the greatest influence."""
+"""Columns of the greatest influence from which pairs are made."""
 AROUND = np.linspace(0.0, 2.0 * np.pi, 49)
 
 
@@ -291,30 +277,26 @@ def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key
 
 
 def most_separating(fitted: Fitted) -> NormalPlane | None:
-    """The two normal columns in which the groups overlap least; None where there are not two."""
+    """The two normal columns in which the groups overlap least; None if there are not two."""
     known = normal_planes(fitted)
     ranked: list[Key] = [
         column for key, _ in fitted.influence() for column in (key if isinstance(key, tuple) else (key,))
     ]
     columns = [column for column in ranked if column in known][:LOOKED_AT]
-    planes = [_plane(known, pair) for pair in combinations(columns, 2)]
-    if not planes:
-        return None
-    return max(planes, key=lambda plane: _apart(plane, fitted.row_shares))
-
-
-def _plane(known: dict[Key, tuple[np.ndarray, np.ndarray, Key, int]], pair: tuple[Key, Key]) -> NormalPlane:
-    (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
-    centre = np.stack([means[:, i], others[:, j]], axis=1)
-    spread = np.zeros((len(centre), 2, 2))
-    spread[:, 0, 0], spread[:, 1, 1] = spreads[:, i, i], other_spreads[:, j, j]
-    if leaf == other_leaf:
-        spread[:, 0, 1] = spread[:, 1, 0] = spreads[:, i, j]
-    return NormalPlane(pair, centre, spread)
+    planes = []
+    for pair in combinations(columns, 2):
+        (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
+        centre = np.stack([means[:, i], others[:, j]], axis=1)
+        spread = np.zeros((len(centre), 2, 2))
+        spread[:, 0, 0], spread[:, 1, 1] = spreads[:, i, i], other_spreads[:, j, j]
+        if leaf == other_leaf:
+            spread[:, 0, 1] = spread[:, 1, 0] = spreads[:, i, j]
+        planes.append(NormalPlane(pair, centre, spread))
+    return max(planes, key=lambda plane: _apart(plane, fitted.row_shares), default=None)
 
 
 def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
-    """How little groups overlap: one less Bhattacharyya's coefficient, by how often two rows are of both."""
+    """One minus Bhattacharyya's coefficient, averaged over pairs of groups by their shares."""
     total = 0.0
     for a, b in combinations(range(len(shares)), 2):
         middle = (plane.covariances[a] + plane.covariances[b]) / 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import call
 from typing import Any
@@ -15,6 +15,7 @@ from softcount.core import remedies
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
+from softcount.families import Family
 from softcount.families import Params as Own
 from softcount.fitted.answers import (
     Answer,
@@ -36,27 +37,27 @@ from softcount.fitted.conditions import (
     within,
 )
 from softcount.fitted.derived_columns import with_derived, with_derived_fills
-from softcount.fitted.network_numbers import NumberNode
 from softcount.learn.record import Learned
 from softcount.models.network import Net, NetRows, levels_of
-from softcount.models.nodes import Imagined, Node
+from softcount.models.nodes import Imagined, Node, Params
 from softcount.models.numeric_parts import NumberPart
+from softcount.models.stacks import Stack
 from softcount.networks.elimination import ROOM, Evidence
 from softcount.networks.queries import Questions
 from softcount.sources import wording
 from softcount.table import Chunk, Table, open_table
+from softcount.table.discretise import IntervalDensity
 from softcount.table.schema import Key, Kind
 from softcount.table.text_columns import Map
 
 LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
 """By node, type and level, the number of the node among the discrete ones and that of the level."""
 EXACT = (str, bool, int, float)
-"""Types of cells that are a level only where they are the same word for word, or number."""
+"""Types of cells that match a level only if they are equal to it."""
 SURE = (str, bool, int, float, np.generic)
 
 
 def mapping(given: Any) -> dict[Key, Any]:
-    """What is given, as a dictionary without what is None."""
     if given is not None and not isinstance(given, Mapping):
         raise DataError(
             f"given is a mapping of nodes to what is known of them, such as {{'Rain': 'yes'}}, not {given!r}."
@@ -65,7 +66,7 @@ def mapping(given: Any) -> dict[Key, Any]:
 
 
 def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key, Any]]:
-    """What is certain, and what is a set, a range or a likelihood; unknown nodes are refused."""
+    """Certain values, and sets, ranges or likelihoods; unknown nodes are refused."""
     sure: dict[Key, Any] = {}
     soft: dict[Key, Any] = {}
     for key, value in given.items():
@@ -75,12 +76,12 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
 
 
 def is_sure(value: Any) -> bool:
-    """Whether what is given of a node is one level or number."""
+    """Whether a given value is one level or number."""
     return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
 
 
 def level_places(net: Net) -> LevelPlaces:
-    """Where every level stands; of numbers that are cut none, because a number can be in any interval."""
+    """Where every level stands; not for discretised numbers, which may be anywhere in a bin."""
     return {
         (net.each[place].key, type(level), level): (new, code)
         for new, place in enumerate(net.places)
@@ -90,7 +91,7 @@ def level_places(net: Net) -> LevelPlaces:
 
 
 def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.ndarray | None:
-    """One row of codes, where all that is given are levels as they are; None where it must be read as a table is."""
+    """One row of codes if all given values are levels; None if they must be read as a table is."""
     found = np.full((1, len(net.places)), -1)
     for key, value in sure.items():
         place = places.get((key, type(value), value)) if type(value) in EXACT else None
@@ -101,12 +102,11 @@ def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.nd
 
 
 def level_number(node: Node, level: Any) -> int:
-    """The number of a level, which must be one of the node's."""
     return Levels(f"node {node.key!r}", list(levels_of(node) or ())).place(level)
 
 
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
-    """By number of a discrete node, the likelihood of each level; and conditions on numbers that are leaves."""
+    """By number of a discrete node, the likelihood of each level; and conditions on numeric leaves."""
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
     found: dict[int, np.ndarray] = {}
     ranges: dict[Key, Condition] = {}
@@ -142,7 +142,7 @@ def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
 
 
 def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
-    """How much of each interval of a cut number a condition allows; nothing if it names intervals or single numbers."""
+    """How much of each bin of a discretised number a condition allows; 0 if it names bins or single numbers."""
     density, half = net.density_within(key), 0.5 if net.schema[key].whole else 0.0
     try:
         pieces = condition.pieces(number_of)
@@ -157,10 +157,96 @@ def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
 
 
 def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:
-    """The evidence and what speaks of some nodes together."""
+    """The evidence with log-likelihoods of several nodes together."""
     key = tuple(scope)
     before = evidence.factors.get(key, 0.0)
     return Evidence(evidence.codes, evidence.likelihoods, {**evidence.factors, key: before + logs})
+
+
+# Numeric nodes in queries.
+
+
+class NumberNode(Struct, frozen=True):
+    """A numeric node: the leaf that it is in, and its place there."""
+
+    net: Net
+    estimates: Params
+    compiled: Any
+    leaf: int
+    want: int
+
+    @classmethod
+    def of(cls, key: Key, net: Net, estimates: Params, compiled: tuple[Any, list[Any]]) -> NumberNode:
+        for leaf, own in enumerate(net.stacks):
+            for want, node in enumerate(own.nodes):
+                if node.key == key:
+                    return cls(net, estimates, compiled[1][leaf], leaf, want)
+        raise DataError(f"{key!r} is not a number of this network.")
+
+    @property
+    def stack(self) -> Stack:
+        return self.net.stacks[self.leaf]
+
+    @property
+    def node(self) -> Node:
+        return self.stack.nodes[self.want]
+
+    @property
+    def _public(self) -> Own:
+        return self.node.family.public(self.estimates[self.node.key], self.node.setting)
+
+    @property
+    def scope(self) -> tuple[int, ...]:
+        """The discrete nodes that its leaf depends on."""
+        return self.net.parents_of_leaves[self.leaf]
+
+    def means(self, data: Any) -> np.ndarray:
+        """(rows, or one for all, x configurations) its expected value, given the other numbers of the leaf's rows."""
+        own = self.stack
+        if isinstance(own, NumberPart):
+            return own.conditional_means(self.compiled, data[0], self.want)
+        return np.asarray(self.node.family.moments(self._public)[0][None])
+
+    def holes(self, chunk: Chunk) -> np.ndarray:
+        """(rows x its columns) missing cells that can be imputed; a missing text stays missing."""
+        places = [self.net.schema.places[column] for column in self.node.columns]
+        if any(place.store != "reals" for place in places):
+            return np.zeros((chunk.n_rows, 0), dtype=bool)
+        return np.asarray(np.isnan(chunk.reals[:, [place.slot for place in places]]))
+
+    def fill(self, shares: np.ndarray, chunk: Chunk, rows: np.ndarray, column: int) -> np.ndarray:
+        """Imputed values of one of its columns in some rows, which have these shares of configurations."""
+        own = self.stack
+        cells = chunk.reals[np.ix_(rows, np.array([place.slot for place in own.places]))]
+        if isinstance(own, NumberPart):
+            return np.asarray((shares * own.conditional_means(self.compiled, cells, self.want)).sum(axis=1))
+        return self.node.family.fill(self._public, self.node.setting, shares, cells, column)
+
+    def spread(self, ready: NetRows) -> tuple[Family, Own]:
+        """Its family, and its parameters in every configuration, given the other numbers of one row."""
+        own = self.stack
+        if isinstance(own, NumberPart):
+            return own.conditional(self.compiled, ready.leaves[self.leaf][0][0], self.want)
+        return self.node.family, self.node.family.scorable(self.estimates[self.node.key], self.node.setting)
+
+    def hidden_in(self, ready: NetRows) -> tuple[NetRows, int | None]:
+        """The rows without it, and the leaf to leave out if all of the leaf is hidden with it."""
+        own = self.stack
+        if not isinstance(own, NumberPart):
+            return ready, self.leaf
+        leaves = list(ready.leaves)
+        leaves[self.leaf] = own.hiding(leaves[self.leaf], [self.want])
+        return replace(ready, leaves=leaves), None
+
+    def refuse_range_beside(self, known: Collection[Key]) -> None:
+        """Raise if only a range of it is given, and another number of its leaf is known or asked for."""
+        key = self.node.key
+        others = [node.key for node in self.stack.nodes if node.key in known and node.key != key]
+        if others:
+            raise DataError(
+                f"only a range of {key!r} is given, and {others[0]!r} follows from it or it from that: together they "
+                f"have no exact answer. Give a number in place of the range, or cut {key!r} into levels."
+            )
 
 
 # The fitted network that the estimators and the command line wrap.
@@ -169,7 +255,7 @@ Probabilities = dict[Any, float]
 
 
 class LikeliestLevels(Struct, frozen=True):
-    """The likeliest levels of all nodes together, given what is known, and the logarithm of their probability."""
+    """The most probable levels of all nodes together, and the logarithm of their probability."""
 
     levels: dict[Key, Any]
     log_probability: float
@@ -182,13 +268,12 @@ class LikeliestLevels(Struct, frozen=True):
 
 
 class FittedNet(Learned, frozen=True, eq=False, dict=True):
-    """What was learned, and what it says; `room` is how many cells the trees of an exact answer may have."""
+    """A fitted network; `room` is how many cells the trees of an exact answer may have."""
 
     room: int = ROOM
 
     @classmethod
     def of(cls, learned: Learned) -> FittedNet:
-        """What was learned, ready to answer."""
         return cls(**{part: getattr(learned, part) for part in Learned.__struct_fields__})
 
     @property
@@ -204,7 +289,6 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def levels(self) -> dict[Key, list[object]]:
-        """Levels of every discrete node, in the order of its table."""
         found = {node.key: levels_of(node) for node in self.net.each}
         return {key: list(levels) for key, levels in found.items() if levels is not None}
 
@@ -225,23 +309,23 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
 
     @cached_property
     def questions(self) -> Questions:
-        """The discrete part, ready to be asked; trees that were built for a question are kept."""
+        """The discrete part, ready for queries; trees that were built for a query are kept."""
         return Questions(self.net.discrete, self.net.sizes, self.compiled[0], self.room)
 
     # -- rows
 
     def table(self, data: Any, **how: Any) -> Table:
-        """Data to be answered for, read under this model's schema."""
+        """Data read under this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
     def rows(self, table: Table, run: Map = map) -> Iterator[tuple[NetRows, Evidence]]:
-        """The rows of a table, read part by part with `run` as the `map`, and what they say of the discrete nodes."""
+        """The rows of a table, read part by part with `run` as the `map`, and their evidence on the discrete nodes."""
         for chunk in run(call, table.tasks()):
             ready = self.net.prepare(chunk)
             yield ready, self.evidence(ready)
 
     def evidence(self, ready: NetRows, but: int | None = None) -> Evidence:
-        """What rows show of the discrete nodes, and what their numbers say of them; one leaf may be left out."""
+        """Evidence of rows on the discrete nodes, with that of their numbers; one leaf may be left out."""
         found = Evidence(ready.codes)
         factors = self.net.factors(self.compiled, ready)
         for place, (logs, scope) in enumerate(zip(factors, self.net.parents_of_leaves, strict=True)):
@@ -250,7 +334,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return found
 
     def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
-        """The log-probability (density, where there are numbers) of what each row shows, but for one discrete node."""
+        """The log-probability (density, if there are numbers) of each row, without one discrete node."""
         node, parts = None if but is None else self._discrete(but), []
         for chunk in map(call, table.tasks()):
             ready = self.net.prepare(chunk)
@@ -292,7 +376,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return found
 
     def counted(self, table: Table) -> Counts:
-        """What rows add to the counts, holes shared out as the network says."""
+        """Expected counts of rows."""
         total: Counts | None = None
         for task in table.tasks():
             ready = self.net.prepare(task())
@@ -311,7 +395,6 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return self.net.places.index(place)
 
     def number(self, of: Key) -> NumberNode:
-        """A number, to be asked about."""
         return NumberNode.of(of, self.net, self.estimates, self.compiled)
 
     def is_number(self, of: Key) -> bool:
@@ -320,20 +403,19 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
     # -- asking
 
     def given(self, given: Any) -> Evidence:
-        """What is given says of the discrete nodes, as one row."""
         return self._shown(given)[1]
 
     def _shown(self, given: Any) -> tuple[NetRows, Evidence]:
-        """One row that shows what is given, and what it says of the discrete nodes."""
+        """One row of what is given, and its evidence on the discrete nodes."""
         known = mapping(given)
         sure, soft = split(self.net, known)
         codes = exact_codes(self.net, self._level_places, sure)
-        ready = (
-            self._read(sure)
-            if codes is None
-            else NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
-        )
-        found = self.evidence(ready) if codes is None else Evidence(codes)
+        if codes is None:
+            ready = self._read(sure)
+            found = self.evidence(ready)
+        else:
+            ready = NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
+            found = Evidence(codes)
         by_level, ranges = likelihoods(self.net, soft)
         found = replace(found, likelihoods=by_level)
         for key, condition in ranges.items():
@@ -350,8 +432,13 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
     def _level_places(self) -> LevelPlaces:
         return level_places(self.net)
 
+    @cached_property
+    def _unseen_leaves(self) -> list[Any]:
+        """The leaves of one row without numbers."""
+        return self._read({}).leaves if self.net.stacks else []
+
     def _read(self, sure: Mapping[Key, Any]) -> NetRows:
-        """One row that shows what is certain, read as any table is."""
+        """One row of certain values, read as any table is."""
         columns = {
             spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
             for spec in self.schema.used
@@ -375,17 +462,12 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
                 found[0, new] = level_number(node, sure[node.key])
         return replace(ready, codes=found)
 
-    @cached_property
-    def _unseen_leaves(self) -> list[Any]:
-        """The leaves of one row that shows no number."""
-        return self._read({}).leaves if self.net.stacks else []
-
     def _is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
-        """Whether a cut number is given by the name of an interval."""
+        """Whether a discretised number is given by the name of a bin."""
         return key in self.net.cuts and isinstance(sure.get(key), str)
 
     def query(self, of: Any = None, given: Any = None, each: bool = False) -> Any:
-        """Level -> probability, an `Answer` for a number; of several nodes jointly, or each by itself, as all are."""
+        """Level -> probability, or an `Answer` for a number; of several nodes jointly, or with `each` one by one."""
         known = mapping(given)
         of, each = (self._askable(known), True) if of is None else (of, each)
         several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
@@ -405,7 +487,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         if any(self.is_number(name) for name in asked):
             raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
         nodes = [self._discrete(name) for name in asked]
-        shares = self._sound(self.questions.posterior(nodes, evidence)[0])
+        shares = _require_possible(self.questions.posterior(nodes, evidence)[0])
         names = [self.levels[name] for name in asked]
         return {
             tuple(own[i] for own, i in zip(names, place, strict=True)): float(share)
@@ -413,13 +495,12 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         }
 
     def _askable(self, known: Mapping[Key, Any]) -> list[Key]:
-        """The nodes that are not given and have an answer beside what is."""
+        """The nodes that are not given and that have an answer with what is."""
         ranges = [self.number(name) for name in known if self.is_number(name) and not is_sure(known[name])]
         joined = {node.key for number in ranges for node in number.stack.nodes}
         return [name for name in self.net.graph.names if name not in known and name not in joined]
 
     def _each(self, asked: list[Key], ready: NetRows, evidence: Evidence) -> dict[Key, Any]:
-        """Every node by itself, those with levels in one go."""
         leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
         shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
         answers = {name: self._leveled(name, own[0]) for name, own in zip(leveled, shares, strict=True)}
@@ -432,23 +513,16 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence)[0])
 
     def _leveled(self, of: Key, shares: np.ndarray) -> Probabilities | IntervalAnswer:
-        """What the shares of a node's levels say: level -> probability, or a number that is cut into intervals."""
-        shares = self._sound(shares)
+        """Level -> probability, or an answer for a discretised number."""
+        shares = _require_possible(shares)
         if of in self.net.cuts:
             return IntervalAnswer(shares, self.net.density_within(of), self.schema[of].written)
         return dict(zip(levels_as_written(self.schema, of, self.levels[of]), map(float, shares), strict=True))
 
-    def _sound(self, shares: np.ndarray) -> np.ndarray:
-        if shares.sum() <= 0:
-            raise impossible()
-        return shares
-
     def log_probability(self, given: Any) -> float:
-        """The logarithm of the probability of what is given."""
         return float(self.questions.log_evidence(self.given(given))[0])
 
     def most_probable(self, given: Any = None) -> LikeliestLevels:
-        """The likeliest levels of all nodes together."""
         codes, logs = self.questions.most_probable(self.given(given))
         if logs[0] == -np.inf:
             raise impossible()
@@ -460,20 +534,27 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
     # -- drawing
 
     def drawn(self, n: int, given: Any, rng: np.random.Generator) -> dict[Key, Any]:
-        """Columns of n new rows, nodes that are hidden among them; what is given is held."""
+        """Columns of n new rows, hidden nodes among them; given values are held."""
         ready, evidence = self._shown(given)
         if self.questions.log_evidence(evidence)[0] == -np.inf:
             raise impossible()
         sure, soft = split(self.net, mapping(given))
         ranges = likelihoods(self.net, soft)[1]
         for key in ranges:
-            self.number(key).refuse_draws_in_range()
+            if isinstance(self.number(key).stack, NumberPart):
+                raise DataError(
+                    f"rows are drawn with {key!r} at a number, or not held at all, but not in a range of it: it is "
+                    f"joined to other numbers. Give a number in place of the range, or cut {key!r} into levels."
+                )
         codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
         found: dict[Key, Any] = {}
         for new, place in enumerate(self.net.places):
             key, levels = self.net.each[place].key, list(levels_of(self.net.each[place]) or ())
             if key in self.net.cuts:
-                found |= self._drawn_within_intervals(key, codes[:, new], soft.get(key), rng)
+                condition, density = condition_of(soft.get(key)), self.net.density_within(key)
+                tests = {} if condition is None else {key: partial(within, condition.pieces(number_reader(self, key)))}
+                draw = partial(_draw_in_intervals, key, density, rng, self.schema[key].whole)
+                found |= drawn_within(draw, codes[:, new], tests)
             else:
                 found[key] = [levels[code] for code in codes[:, new]]
         for place, (own, scope) in enumerate(zip(self.net.stacks, self.net.parents_of_leaves, strict=True)):
@@ -491,17 +572,8 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         whole = {name: found[name] for name in self.net.graph.names} | constants
         return {name: as_written(self.schema, name, cells) for name, cells in whole.items()}
 
-    def _drawn_within_intervals(
-        self, key: Key, intervals: np.ndarray, given: Any, rng: np.random.Generator
-    ) -> dict[Key, np.ndarray]:
-        """Numbers of a column that is cut, one in each of these intervals, and within the range that is given of it."""
-        condition, density = condition_of(given), self.net.density_within(key)
-        tests = {} if condition is None else {key: partial(within, condition.pieces(number_reader(self, key)))}
-        whole = self.schema[key].whole
-        return drawn_within(lambda own: {key: density.draw(own, rng, whole)}, intervals, tests)
-
     def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
-        """Levels of the discrete nodes, one after another, each given those before it and what is given."""
+        """Levels of the discrete nodes, one after another, each given those before it and the evidence."""
         codes = np.repeat(evidence.codes, n, axis=0)
         for node in self.net.discrete.order:
             if evidence.codes[0, node] >= 0:
@@ -521,14 +593,13 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return codes
 
     def _drawn_numbers(self, leaf: Node, rng: np.random.Generator, groups: np.ndarray) -> dict[Key, np.ndarray]:
-        """Numbers of a leaf, one for each configuration."""
         values = np.asarray(leaf.family.draw_columns(self.params[leaf.key], leaf.setting, groups, rng, None)[0])
         return {leaf.key: values.astype(np.int64) if self.schema[leaf.key].kind is Kind.COUNT else values}
 
     # -- the same network, changed
 
     def after_doing(self, set_to: Mapping[Key, Any]) -> FittedNet:
-        """The network once these nodes were set from outside: no arrow runs into them any more."""
+        """The network after an intervention: no arrow runs into these nodes any more."""
         own = {node.key: self.estimates[node.key] for node in self.net.each}
         for key, level in set_to.items():
             node = self.net.each[self.net.places[self._discrete(key)]]
@@ -547,7 +618,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
     # -- filling
 
     def fills(self, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
-        """For each column with holes: the rows (from 0) and what to put there, the mean or the likeliest level."""
+        """For each column with missing values: the rows (from 0) and the mean or the most probable level."""
         found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
         for task in table.tasks():
             chunk = task()
@@ -578,10 +649,16 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in whole.items()}
 
 
+def _draw_in_intervals(
+    key: Key, density: IntervalDensity, rng: np.random.Generator, whole: bool, intervals: np.ndarray
+) -> dict[Key, np.ndarray]:
+    return {key: density.draw(intervals, rng, whole)}
+
+
 def re_estimated(
     fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Any]
 ) -> FittedNet:
-    """A network with other counts, and the parameters that they give with the imagined ones, some of them known."""
+    """The network with other counts, and the parameters that these give with the prior counts."""
     imagined = Imagined(net.nodes.hypers(counts, priors, known), fitted.imagined.how)
     params = net.nodes.estimate(net.nodes.stacked(counts), imagined)
     return replace(
@@ -590,7 +667,7 @@ def re_estimated(
 
 
 def _hiding(evidence: Evidence, node: int) -> Evidence:
-    """The same without a node: what is asked is not given, even where the row shows it."""
+    """The evidence without one node."""
     codes = evidence.codes.copy()
     codes[:, node] = -1
     return replace(evidence, codes=codes)
@@ -607,6 +684,11 @@ def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return shares
 
 
+def _require_possible(shares: np.ndarray) -> np.ndarray:
+    if shares.sum() <= 0:
+        raise impossible()
+    return shares
+
+
 def impossible() -> DataError:
-    """The error where what is given cannot be."""
     return DataError("what is given has probability zero under this network, so nothing follows from it.")

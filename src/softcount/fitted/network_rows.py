@@ -1,11 +1,13 @@
-"""Rows through a network: predictions, samples, and unusual rows."""
+"""Rows through a network: explanations, samples, unusual rows, and tables of its discrete nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.core.counts import ROOT
 from softcount.core.lazy import xlogy
@@ -25,9 +27,9 @@ from softcount.table.text_columns import Map
 def step_by_step(
     fitted: FittedNet, ready: NetRows, but: Key | None = None
 ) -> Iterator[tuple[Key, Evidence, np.ndarray]]:
-    """What the first node shows, then the first two, and so on, parents before children; one node may be left out.
+    """Evidence of the first node, of the first two, and so on, parents before children; one node may be left out.
 
-    With each comes the log-density of the numbers shown so far that depend on no level.
+    With each comes the log-density of the numbers so far that depend on no discrete node.
     """
     net = fitted.net
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
@@ -43,7 +45,11 @@ def step_by_step(
             codes[:, number[key]] = ready.codes[:, number[key]]
         else:
             leaf = fitted.number(key).leaf
-            shown[leaf] = _shown_part(fitted, ready, leaf, before, factors[leaf])
+            shown[leaf], own = factors[leaf], net.stacks[leaf]
+            hidden = [place for place, node in enumerate(own.nodes) if node.key not in before]
+            if hidden and isinstance(own, NumberPart):
+                shown[leaf] = np.zeros_like(factors[leaf])
+                own.score(own.hiding(ready.leaves[leaf], hidden), fitted.compiled[1][leaf], shown[leaf])
         found, alone = Evidence(codes), np.zeros(ready.n_rows)
         for leaf, logs in shown.items():
             scope = net.parents_of_leaves[leaf]
@@ -51,19 +57,10 @@ def step_by_step(
         yield key, found, alone
 
 
-def _shown_part(fitted: FittedNet, ready: NetRows, leaf: int, known: set[Key], whole: np.ndarray) -> np.ndarray:
-    """The log-densities of a leaf of which only these numbers are known; `whole` are those of all of it."""
-    own = fitted.net.stacks[leaf]
-    hidden = [place for place, node in enumerate(own.nodes) if node.key not in known]
-    if not hidden or not isinstance(own, NumberPart):
-        return whole
-    found = np.zeros_like(whole)
-    own.score(own.hiding(ready.leaves[leaf], hidden), fitted.compiled[1][leaf], found)
-    return found
-
-
 class ExplainedLevels(NamedTuple):
-    """What each node adds to the log-odds, those of the shares under `ROOT`; the levels compared, and how probable."""
+    """Contributions of the nodes to the log-odds (of the shares under `ROOT`); the levels compared, and the
+    probability.
+    """
 
     parts: dict[Hashable, np.ndarray]
     chosen: np.ndarray
@@ -72,9 +69,9 @@ class ExplainedLevels(NamedTuple):
 
 
 def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None, run: Map = map) -> ExplainedLevels:
-    """What the shares of a node's levels and every other node add to the log-odds of its likeliest level.
+    """Contributions of the shares and of every other node to the log-odds of a node's most probable level.
 
-    Levels are told by their numbers.
+    Levels are given by their numbers.
     """
     if fitted.is_number(of):
         raise DataError(f"{of!r} is a number, which has no levels to be explained.")
@@ -114,7 +111,7 @@ def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: A
 
 
 def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
-    """What every node adds to how much less likely a row is than is usual, in nats; nothing where it is not seen."""
+    """What every node adds to how much less likely a row is than usual, in nats; 0 if it is missing."""
     usual = usual_surprise(fitted)
     pieces = [_surprises(fitted, ready, usual) for ready, _ in fitted.rows(table)]
     return {key: np.concatenate([piece[key] for piece in pieces]) for key in (pieces[0] if pieces else ())}
@@ -140,7 +137,7 @@ def _surprises(fitted: FittedNet, ready: NetRows, usual: dict[Key, float]) -> di
 
 
 def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
-    """How surprising each node is on average given its parents: the entropy that is left in it."""
+    """The conditional entropy of each node given its parents."""
     net, found = fitted.net, {}
     nothing = Evidence(np.full((1, len(net.sizes)), -1))
     for new, place in enumerate(net.places):
@@ -162,7 +159,7 @@ METHODS = {"weighting": weigh_samples, "gibbs": gibbs}
 
 
 class SampledAnswer(dict[Any, float]):
-    """Level -> probability, by sampling; `errors` are standard errors, `effective` is the samples that it is worth."""
+    """Level -> probability, by sampling; `errors` are standard errors, `effective` the independent samples."""
 
     def __init__(self, levels: list[Any], found: Estimate) -> None:
         super().__init__(zip(levels, map(float, found.probabilities.ravel()), strict=True))
@@ -173,7 +170,7 @@ class SampledAnswer(dict[Any, float]):
 def sampled_query(
     fitted: FittedNet, of: Any, given: Any, samples: int, method: str = "weighting", seed: int = 0
 ) -> SampledAnswer:
-    """As `query` answers of nodes with levels, from so many samples."""
+    """As `FittedNet.query` for discrete nodes, from samples."""
     if method not in METHODS:
         raise DataError(f"method={method!r} is not known. Use one of {', '.join(map(repr, METHODS))}.")
     several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in fitted.net.graph.number)
@@ -191,7 +188,7 @@ def sampled_query(
 
 
 def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
-    """How likely each level of every node makes what is given."""
+    """The likelihood of each level of every node with evidence."""
     found: dict[int, np.ndarray] = {}
     for node, size in enumerate(fitted.net.sizes):
         if evidence.codes[0, node] >= 0:
@@ -210,26 +207,22 @@ def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
 
 
 def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
-    """The rows that fit worst, the oddest first: nats less likely than is usual, and what each node adds to them."""
+    """The rows that fit worst, the oddest first, with the contribution of each node."""
     found = surprises(fitted, table)
     if not found:
         return []
     parts = np.stack(list(found.values()), axis=1)
     score = parts.sum(axis=1)
     worst = np.argsort(-score, kind="stable")[:most]
-    cells = shown_cells(fitted, table, worst)
-    return [
-        Anomaly(int(row), float(score[row]), float("nan"), 0, 1.0, _largest_first(list(found), parts[row]), cells[row])
-        for row in worst
-    ]
-
-
-def _largest_first(keys: list[Key], parts: np.ndarray) -> dict[Key, float]:
-    return {keys[place]: float(parts[place]) for place in np.argsort(-parts, kind="stable")}
+    cells, keys, anomalies = shown_cells(fitted, table, worst), list(found), []
+    for row in worst:
+        reasons = {keys[place]: float(parts[row, place]) for place in np.argsort(-parts[row], kind="stable")}
+        anomalies.append(Anomaly(int(row), float(score[row]), float("nan"), 0, 1.0, reasons, cells[row]))
+    return anomalies
 
 
 def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
-    """What some rows, counted from 0, show of every node."""
+    """The values of every node in some rows, counted from 0."""
     found: dict[int, dict[Key, Any]] = {}
     for task in table.tasks():
         chunk = task()
@@ -250,3 +243,67 @@ def _row(fitted: FittedNet, chunk: Chunk, row: int) -> dict[Key, Any]:
         if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):
             found[key] = write_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
     return found
+
+
+# The table of a node: a row of probabilities for every configuration of its parents.
+
+
+class NodeTable(Struct, frozen=True, eq=False):
+    """Probabilities of a node's levels given its parents; `np.asarray` gives them, an axis for each parent first.
+
+    >>> wet = NodeTable("Wet", {"Rain": ["no", "yes"]}, ["dry", "wet"], np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> print(wet)
+    Rain    dry    wet
+    no   0.9000 0.1000
+    yes  0.2000 0.8000
+    >>> wet["wet", "yes"], wet.given(Rain="no")
+    (0.8, {'dry': 0.9, 'wet': 0.1})
+    """
+
+    name: Any
+    parents: Mapping[Any, list[Any]]
+    levels: list[Any]
+    values: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def __getitem__(self, levels: Any) -> float:
+        """The probability of a level, given the levels of the parents in their order after it."""
+        own, *others = levels if isinstance(levels, tuple) and levels not in self.levels else (levels,)
+        at = [_place(name, known, level) for (name, known), level in zip(self.parents.items(), others, strict=True)]
+        return float(self.values[(*at, _place(self.name, self.levels, own))])
+
+    def given(self, **parents: Any) -> dict[Any, float]:
+        """Level -> probability where every parent has the level named."""
+        at = [_place(name, known, parents[str(name)]) for name, known in self.parents.items()]
+        return dict(zip(self.levels, map(float, self.values[tuple(at)]), strict=True))
+
+    def rows(self) -> list[tuple[tuple[Any, ...], list[float]]]:
+        """Every configuration of the parents with its probabilities."""
+        flat = self.values.reshape(-1, len(self.levels))
+        return list(zip(product(*self.parents.values()), flat.tolist(), strict=True))
+
+    def __str__(self) -> str:
+        shown = [[*map(str, names), *(f"{share:.4f}" for share in shares)] for names, shares in self.rows()]
+        head = [*map(str, self.parents), *map(str, self.levels)]
+        widths = [max(len(line[column]) for line in [head, *shown]) for column in range(len(head))]
+        words = len(self.parents)
+        lines = [
+            " ".join(
+                cell.ljust(w) if j < words else cell.rjust(w)
+                for j, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in [head, *shown]
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _place(name: Any, levels: list[Any], level: Any) -> int:
+    if level not in levels:
+        raise DataError(f"node {name!r} has no level {level!r}. It has: {', '.join(map(str, levels))}.")
+    return levels.index(level)

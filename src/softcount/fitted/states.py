@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from softcount.core.twofold import Twofold
 from softcount.families import Params as Own
 from softcount.fitted.answers import Answer
 from softcount.fitted.classes import SurpriseMeter
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import Fitted, complete_names
 from softcount.learn.record import Learned
 from softcount.models.base import DeadEnd
 from softcount.models.hidden_chain import CompiledChain, HiddenChain
@@ -32,11 +31,8 @@ Result = TypeVar("Result")
 
 
 class FittedStates(Learned, frozen=True, eq=False, dict=True):
-    """What was learned of hidden states, and what it says."""
-
     @classmethod
     def of(cls, learned: Learned) -> FittedStates:
-        """What was learned, ready to answer."""
         return cls(**{part: getattr(learned, part) for part in Learned.__struct_fields__})
 
     @property
@@ -52,7 +48,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def first(self) -> np.ndarray:
-        """The probability of every state to come first."""
+        """The initial probabilities."""
         return self.compiled.first
 
     @property
@@ -62,27 +58,24 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def names(self) -> list[Any]:
-        """The states' names as far as some steps told, the others numbered from 0."""
-        names = [name.item() if isinstance(name, np.generic) else name for name in self.named or []]
-        while len(names) < self.n_states:
-            names.append(next(number for number in count(len(names)) if number not in names))
-        return names
+        """Known names of states, the others numbered from 0."""
+        return complete_names(self.named or [], self.n_states)
 
     @property
     def durations(self) -> np.ndarray:
-        """How many steps a stay in each state lasts, on average; infinite where it is never left."""
+        """The mean length of a stay in each state; infinite if it is never left."""
         leaving = 1.0 - np.diag(self.transitions)
         with np.errstate(divide="ignore"):
             return np.asarray(np.where(leaving > 0, 1.0 / np.maximum(leaving, 1e-300), np.inf))
 
     @property
     def stationary(self) -> np.ndarray:
-        """The share of steps that each state has in the long run, from the first states on."""
+        """The long-run share of each state, from the initial probabilities on."""
         return long_run(self.first, self.transitions)
 
     @property
     def occupied(self) -> np.ndarray:
-        """How many of the steps that were learned from each state has."""
+        """The number of training steps in each state."""
         return self.chain.occupied(self.counts)
 
     @property
@@ -95,7 +88,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @cached_property
     def shown(self) -> Fitted:
-        """What states show, as classes of single steps that are as frequent as the states are in the long run."""
+        """The emissions as a mixture model of single steps, with the long-run shares of the states."""
         star, arrays = self.chain.star, {leaf.key: self.counts.arrays[leaf.key] for leaf in self.chain.leaves}
         sizes = self.occupied @ self.chain.sharing
         shares = np.maximum(self.stationary @ self.chain.sharing, 1e-300)
@@ -123,13 +116,12 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
     # -- sequences
 
     def table(self, sequences: Sequences) -> Table:
-        """Sequences to be answered for, their steps read under this model's schema."""
         return sequences.table(schema=self.schema, missing=self.schema.missing)
 
     def each(
         self, sequences: Sequences, table: Table, runner: Runner, question: Callable[[PathRows], Result]
     ) -> list[Result]:
-        """What a question finds in whole sequences, part by part; an impossible step is named."""
+        """Results of `question` for whole sequences, part by part; an impossible step is named."""
         chunks = sequences.chunks(table, runner.map)
         parts = [part for chunk in chunks for part in self.chain.arranged([self.chain.prepare(chunk)])]
         runs = runs_of(parts, runner.n_jobs) if self.chain.worth_threads() else [parts]
@@ -139,7 +131,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
             raise end.at(sequences.place(end.row)) from None
 
     def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
-        """The likeliest path of every sequence of a part, and its log-probability together with what was seen."""
+        """The most probable path of every sequence of a part, and its log-probability with the observations."""
         own = self.compiled
         path, logs = self.chain.paths.best_paths(
             self.chain.scores(own, part, own=False), part.borders, own.first, own.following
@@ -170,7 +162,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         return found
 
     def sequence_logs(self, part: PathRows) -> np.ndarray:
-        """The log-probability (density, where there are numbers) of every sequence of a part."""
+        """The log-probability (density, if there are numbers) of every sequence of a part."""
         return np.add.reduceat(self.filtered(part)[1], part.borders[:-1])
 
     def _refuse(self, part: PathRows, logs: np.ndarray) -> None:
@@ -178,13 +170,12 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
             raise self.chain.impossible(self.estimates, [part])
 
     def counted(self, part: PathRows) -> Counts:
-        """What a part adds to the counts, its states shared out as the model says."""
+        """Expected counts of a part."""
         found = self.chain.expect(self.compiled, part)
         self._refuse(part, np.array([found.log_likelihood]))
         return self.chain.nodes.unstacked(self.chain.gathered(found))
 
     def with_counts(self, counts: Counts) -> FittedStates:
-        """The model that these counts and the same priors give."""
         params = self.chain.nodes.estimate(self.chain.nodes.stacked(counts), self.imagined)
         return replace(self, counts=counts, estimates=params, log_likelihood=counts.log_likelihood)
 
@@ -194,9 +185,9 @@ def _each_of(question: Callable[[PathRows], Result], parts: Sequence[PathRows]) 
 
 
 def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """The share of steps that each state has in the long run, also where states come in turn.
+    """The long-run share of each state, also of periodic chains.
 
-    A chain that stays every other time has the same long run and forgets its turns; 2^40 steps of it.
+    A chain that stays every other time has the same shares and forgets its period; 2^40 steps of it.
     """
     states = len(first)
     away = 0.5 * (following + np.eye(states))
@@ -209,11 +200,11 @@ def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
 # Questions to a fitted hidden Markov model: reasons for a state, anomalies, forecasts, new sequences.
 
 BEFORE, AFTER, STATE = "(before)", "(after)", "(state)"
-"""What the steps before and those after say of a state, and what is odd about a state itself."""
+"""Parts of an explanation: the steps before, the steps after, and the state itself."""
 
 
 def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict[Any, np.ndarray]:
-    """What makes each step's likeliest state likelier than another: the steps before, each column, the steps after.
+    """What makes each step's most probable state likelier than another: the steps before, each column, the steps after.
 
     They add up exactly to the log-odds of the two states given the whole sequence.
     """
@@ -237,10 +228,10 @@ def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict
 
 
 def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: PathRows) -> dict[Any, np.ndarray]:
-    """How many nats less likely each step is, after those before it, than is usual: by column, and by its state.
+    """How many nats less likely each step is, after those before it, than usual: by column, and by its state.
 
-    With r the states' probabilities up to the step and f those foretold, the step's surprise splits exactly into
-    KL(r || f) and what each column adds in its states; from each, its entropy averaged over f is subtracted.
+    With r the states' probabilities up to the step and f those predicted, the step's surprise splits exactly into KL(r
+    || f) and what each column adds in its states; from each, its entropy averaged over f is subtracted.
     """
     members, _ = fitted.filtered(part)
     foretold = fitted.foretold(part, members)
@@ -302,7 +293,7 @@ def _coming(
 
 
 def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, state: int | None = None) -> np.ndarray:
-    """States of a new sequence, or of one that goes on from a state."""
+    """States of a new sequence, or of one that continues from a state."""
     edges, path = np.cumsum(fitted.transitions, axis=1), np.empty(length, dtype=int)
     first = np.cumsum(fitted.first)
     for step, luck in enumerate(rng.random(length)):
@@ -313,7 +304,7 @@ def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, stat
 
 
 def drawn_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator) -> Mapping[Key, Any]:
-    """What these states show: a value of every column at each step."""
+    """A value of every column at each step of a path."""
     groups, found = np.array(fitted.chain.links.shown)[path], dict[Key, Any]()
     for leaf in fitted.chain.leaves:
         own = leaf.family.public(fitted.estimates[leaf.key], leaf.setting)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from softcount.core import remedies
 from softcount.errors import DataError, ResourceError
+from softcount.networks.network import check_codes
 
 Scope = tuple[int, ...]
 
@@ -78,7 +79,12 @@ def eliminate(
     """
     best: Elimination | None = None
     least, refused = inf, []
-    near = _moral(scopes)
+    near: dict[int, int] = {}  # every node's neighbours as the bits of a number
+    for scope in scopes:
+        bits = sum(1 << node for node in set(scope))
+        for node in scope:
+            near[node] = near.get(node, 0) | bits
+    near = {node: near[node] & ~(1 << node) for node in sorted(near)}
     for score in (_fill_first, _weight_first):
         try:
             found = _greedy(dict(near), sizes, score, room * BEYOND)
@@ -96,18 +102,6 @@ def eliminate(
         largest = max(best.cliques()[0], key=lambda clique: prod(sizes[node] for node in clique))
         raise _refusal(tuple(largest), sizes, room, names, int(least))
     return best
-
-
-def _moral(scopes: Sequence[Scope]) -> dict[int, int]:
-    """Every node's neighbours as the bits of a number."""
-    near: dict[int, int] = {}
-    for scope in scopes:
-        bits = 0
-        for node in scope:
-            bits |= 1 << node
-        for node in scope:
-            near[node] = near.get(node, 0) | bits
-    return {node: near[node] & ~(1 << node) for node in sorted(near)}
 
 
 def _bits(mask: int) -> Iterator[int]:
@@ -537,17 +531,7 @@ class Evidence(Struct, frozen=True, dict=True):
         )
 
     def check(self, sizes: Sequence[int]) -> None:
-        if self.codes.ndim != 2 or self.codes.shape[1] != len(sizes):
-            raise DataError(f"codes are (rows x {len(sizes)} nodes), not {self.codes.shape}.")
-        if self.codes.dtype.kind not in "iu":
-            raise DataError(f"codes are whole numbers, not {self.codes.dtype}.")
-        wrong = (self.codes < -1) | (self.codes >= np.asarray(sizes, dtype=np.intp))
-        if wrong.any():
-            row, node = map(int, np.argwhere(wrong)[0])
-            raise DataError(
-                f"row {row} has code {self.codes[row, node]} for node {node}; "
-                f"its levels are 0 to {sizes[node] - 1}, and -1 is unseen."
-            )
+        check_codes(self.codes, sizes)
         for node, given in self.likelihoods.items():
             self._check_shape(f"likelihoods of node {node}", given, sizes[node])
             if not (np.isfinite(given) & (given >= 0)).all():

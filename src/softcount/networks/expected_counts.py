@@ -14,9 +14,9 @@ from softcount.errors import DataError
 from softcount.networks.elimination import Evidence, Scope
 from softcount.networks.large_networks import LargeShare
 from softcount.networks.missing_values import HolePlan
-from softcount.networks.network import Graph
+from softcount.networks.network import Graph, check_codes
 from softcount.networks.queries import Questions
-from softcount.networks.scores import CodeCounts
+from softcount.networks.scores import CodeCounts, check_weights
 from softcount.networks.structure_search import chow_liu
 
 SMALL = 1e-300
@@ -65,9 +65,10 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         weights: np.ndarray | None = None,
         extras: Sequence[Scope] = (),
     ) -> RowsWithHoles:
-        codes = np.ascontiguousarray(codes, np.int64)
-        weights = np.ones(len(codes)) if weights is None else np.asarray(weights, float)
-        _check(graph, sizes, codes, weights)
+        if len(sizes) != len(graph.names):
+            raise DataError(f"the network has {len(graph.names)} nodes, but {len(sizes)} sizes are given.")
+        codes = np.ascontiguousarray(check_codes(np.asarray(codes, np.int64), sizes, graph.names))
+        weights = check_weights(weights, len(codes))
         return cls(graph, tuple(map(int, sizes)), codes, weights, tuple(tuple(map(int, each)) for each in extras))
 
     def expect(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> Expected:
@@ -114,7 +115,8 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         part_logs = self.plan.summed.expect(cells.table, cells.logs).logs
         every = np.arange(len(self.codes))
         found = np.zeros(len(every))
-        found += np.bincount(self.plan.part_rows, part_logs[self.plan.part_numbers], len(every))
+        _, rows, numbers = self.plan.parts
+        found += np.bincount(rows, part_logs[numbers], len(every))
         for number in range(self.plan.flat.scopes):
             rows, shown = self.plan.shown(number)
             found[rows] += cells.logs[shown]
@@ -148,7 +150,14 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
                         f"parents make {cells:,}."
                     )
         for scope, factor in zip(self.extras, factors, strict=True):
-            self._check_factor(scope, np.asarray(factor))
+            names = ", ".join(str(self.graph.names[node]) for node in scope)
+            shape, own = (len(self.codes), prod(self.sizes[node] for node in scope)), np.asarray(factor)
+            if own.shape != shape:
+                raise DataError(f"what hangs on ({names}) is {shape[0]:,} rows x {shape[1]:,} cells, not {own.shape}.")
+            wrong_rows = np.flatnonzero(~(own < np.inf).all(axis=1))
+            if len(wrong_rows):
+                row = int(wrong_rows[0]) + 1
+                raise DataError(f"row {row}: what hangs on ({names}) has no finite log-likelihood, nor -inf.")
         summed = [np.zeros((len(self.codes), 1))] * len(self.plan.extras)
         for number, factor in zip(self.which_scope, factors, strict=True):
             summed[number] = summed[number] + factor
@@ -165,16 +174,6 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
     @cached_property
     def _table_cells(self) -> list[int]:
         return [prod(self.sizes[each] for each in scope) for scope in self.graph.families]
-
-    def _check_factor(self, scope: Scope, factor: np.ndarray) -> None:
-        names = ", ".join(str(self.graph.names[node]) for node in scope)
-        shape = len(self.codes), prod(self.sizes[node] for node in scope)
-        if factor.shape != shape:
-            raise DataError(f"what hangs on ({names}) is {shape[0]:,} rows x {shape[1]:,} cells, not {factor.shape}.")
-        wrong = ~(factor < np.inf).all(axis=1)
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise DataError(f"row {row + 1}: what hangs on ({names}) has no finite log-likelihood, nor -inf.")
 
     @cached_property
     def plan(self) -> HolePlan:
@@ -229,27 +228,6 @@ def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
     return float(np.multiply(weights, logs, where=there, out=np.zeros(len(weights))).sum())
 
 
-def _check(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> None:
-    if codes.ndim != 2 or codes.shape[1] != len(graph.names) or len(sizes) != len(graph.names):
-        raise DataError(
-            f"codes are rows x {len(graph.names)} nodes with as many sizes, not an array of shape {codes.shape} "
-            f"and {len(sizes)} sizes."
-        )
-    wrong = (codes < -1) | (codes >= np.asarray(sizes))
-    if wrong.any():
-        row, node = np.argwhere(wrong)[0]
-        raise DataError(
-            f"node {graph.names[node]!r}, row {row + 1}: the code is {codes[row, node]}, but its levels are 0 to "
-            f"{sizes[node] - 1}. What was not seen is -1."
-        )
-    if weights.shape != (len(codes),):
-        raise DataError(f"there are {len(codes):,} rows, but weights of shape {weights.shape}. Give one for each row.")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise DataError(f"row {row + 1}: the weight is {weights[row]}. Weights are numbers from 0 on.")
-
-
 # A structure from rows with holes: what a network says of them is drawn, a better structure looked for, and again.
 
 MOST_TURNS = 8
@@ -285,16 +263,13 @@ def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights
     before = -np.inf
     for _ in range(EM_STEPS):
         found = rows.expect(tables)
-        tables = [_estimated(own, table) for own, table in zip(found.counts, tables, strict=True)]
+        raised = [own + 1.0 / own.shape[1] for own in found.counts]
+        shares = [own / own.sum(axis=1, keepdims=True) for own in raised]
+        tables = [np.asarray(own.reshape(table.shape)) for own, table in zip(shares, tables, strict=True)]
         if found.log_likelihood - before < 1e-4 * abs(found.log_likelihood) / max(len(codes), 1):
             break
         before = found.log_likelihood
     return tables
-
-
-def _estimated(counts: np.ndarray, like: np.ndarray) -> np.ndarray:
-    raised = counts + 1.0 / counts.shape[1]
-    return np.asarray((raised / raised.sum(axis=1, keepdims=True)).reshape(like.shape))
 
 
 def filled_rows(

@@ -143,7 +143,11 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     def place(self, scope: Scope) -> Place:
         if scope not in self._places:
-            home = self._home(scope)
+            home = self.tops.get(scope[0]) if len(scope) == 1 else self._scope_homes.get(scope)
+            if home is None:
+                home = next((k for k, clique in enumerate(self.cliques) if set(scope).issubset(clique)), None)
+            if home is None:
+                raise DataError(f"no clique of the tree holds the nodes {scope}: add them to its scopes.")
             nodes, own = self.cliques[home], self.own[home]
             side = Side.BOTH
             if set(scope).issubset(nodes[:own]):
@@ -153,17 +157,6 @@ class JunctionTree(Struct, frozen=True, dict=True):
             turn = tuple(scope.index(node) for node in nodes if node in scope)
             self._places[scope] = Place(home, side, (*turn, len(scope)), _along(scope, nodes))
         return self._places[scope]
-
-    def _home(self, scope: Scope) -> int:
-        if len(scope) == 1 and scope[0] in self.tops:
-            return self.tops[scope[0]]
-        if scope in self._scope_homes:
-            return self._scope_homes[scope]
-        nodes = set(scope)
-        for number, clique in enumerate(self.cliques):
-            if nodes.issubset(clique):
-                return number
-        raise DataError(f"no clique of the tree holds the nodes {scope}: give them as a scope when it is built.")
 
     @cached_property
     def _scope_homes(self) -> dict[Scope, int]:
@@ -228,7 +221,7 @@ class Arithmetic(Struct, frozen=True):
 
     def product(self, parts: Sequence[Array]) -> Array:
         """Multiplied from small to large: the largest array is traversed last."""
-        return reduce(self.times, sorted(parts, key=_size)) if len(parts) > 1 else parts[0]
+        return reduce(self.times, sorted(parts, key=lambda part: part.size)) if len(parts) > 1 else parts[0]
 
     def mix(self, table: Array, own: Array | None, low: float) -> Array:
         """The total of a table (own, rest, lanes) times `own` over its own nodes: (rest, lanes).
@@ -248,10 +241,6 @@ class Arithmetic(Struct, frozen=True):
             return np.asarray(np.add.reduce(values, axis=axes))
         front = np.moveaxis(values, axes, range(len(axes)))
         return self.total(front.reshape(-1, *front.shape[len(axes) :]))
-
-
-def _size(values: Array) -> int:
-    return values.size
 
 
 def _log_total(logs: Array) -> Array:
@@ -305,10 +294,6 @@ class Belief(Struct, frozen=True, dict=True):
         """Over the axes of the rest, lanes last, in its own arithmetic."""
         return np.asarray(self.arithmetic.times(self.state.product, self.factor))
 
-    @property
-    def plain_rest(self) -> Array:
-        return self._plain(self.rest)
-
     @cached_property
     def own(self) -> Array:
         """(own, lanes)."""
@@ -317,13 +302,13 @@ class Belief(Struct, frozen=True, dict=True):
             found = table[:, :, 0] @ self._around
         else:
             found = self.arithmetic.margin(self.arithmetic.times(table, self._around), (1,))
-        return self._plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen)))
+        return self.plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen)))
 
     @cached_property
     def whole(self) -> Array:
         """(own, rest, lanes)."""
         found, seen = self.arithmetic.times(self.state.table, self._around), self.state.seen
-        return self._plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen[:, None])))
+        return self.plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen[:, None])))
 
     def weighted(self, weights: Array) -> Array:
         """The weighted sum over lanes, (own, rest)."""
@@ -347,7 +332,7 @@ class Belief(Struct, frozen=True, dict=True):
         found = self.factor if others is None else np.asarray(self.arithmetic.times(others, self.factor))
         return found.reshape(-1, found.shape[-1])
 
-    def _plain(self, values: Array) -> Array:
+    def plain(self, values: Array) -> Array:
         return values if self.arithmetic is PLAIN else np.exp(values)
 
 
@@ -419,26 +404,20 @@ class Propagation(Struct, frozen=True, dict=True):
 
     def collect(self, inputs: Sequence[LaneInput], most: bool = False) -> Collected:
         """The upward pass: sum-product, or with `most` max-product."""
-        found = None if most else self._collect_plain(inputs)
-        if found is not None:
-            return found
+        plain = None if most else self.plain
+        for under in () if plain is None else ("raise", "ignore"):
+            assert plain is not None
+            try:
+                with np.errstate(under=under, over="raise", divide="ignore"):
+                    found = self._up(PLAIN, plain, *unlogged(inputs))
+            except FloatingPointError:
+                continue
+            if under == "raise" or self._lost_nothing(found, plain.highs):
+                return found
+        # Plain numbers have too small a range.
         with np.errstate(divide="ignore", under="ignore"):
             logs = [each if each.logs else LaneInput(each.scope, np.log(each.values), True) for each in inputs]
             return self._up(MAXIMA if most else LOGS, self.logs, logs, 0.0)
-
-    def _collect_plain(self, inputs: Sequence[LaneInput]) -> Collected | None:
-        """None where plain numbers have too small a range."""
-        if self.plain is None:
-            return None
-        for under in ("raise", "ignore"):
-            try:
-                with np.errstate(under=under, over="raise", divide="ignore"):
-                    found = self._up(PLAIN, self.plain, *unlogged(inputs))
-            except FloatingPointError:
-                continue
-            if under == "raise" or self._lost_nothing(found, self.plain.highs):
-                return found
-        return None
 
     def _up(
         self, arithmetic: Arithmetic, potentials: Potentials, inputs: Iterable[LaneInput], shift: Array | float

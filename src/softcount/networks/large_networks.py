@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -27,13 +27,6 @@ class UnseenPart(NamedTuple):
 
     tree: JunctionTree
     cut: list[tuple[int | None, ...]]
-
-
-class RowTreeShare(NamedTuple):
-    """What rows add to the counts of families, and their log-likelihoods."""
-
-    counts: list[np.ndarray]
-    logs: np.ndarray
 
 
 class RowTrees(Struct, frozen=True, dict=True):
@@ -64,7 +57,7 @@ class RowTrees(Struct, frozen=True, dict=True):
         parts, again = self._patterns
         return np.asarray(np.array([part is not None for part in parts], bool)[again])
 
-    def expect(self, tables: Sequence[np.ndarray]) -> RowTreeShare:
+    def expect(self, tables: Sequence[np.ndarray]) -> LargeShare:
         """Rows without a tree add nothing, and their log-likelihood is 0."""
         counts, logs = [np.zeros_like(table) for table in tables], np.zeros(len(self.codes))
         parts, again = self._patterns
@@ -79,7 +72,7 @@ class RowTrees(Struct, frozen=True, dict=True):
             logs[row] = found.log_evidence[0]
             for total, place, count in zip(counts, places, found.counts, strict=True):
                 total[place] += count
-        return RowTreeShare(counts, logs)
+        return LargeShare(counts, logs, [])
 
 
 # Many samples of a network side by side, a lane for each: drawn from parents to children, or node by node (Gibbs).
@@ -278,13 +271,15 @@ class LargeRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def _others(self) -> LargeRows:
-        rows = np.flatnonzero(~self._own_tree)
+        return self._take(np.flatnonzero(~self._own_tree))
+
+    def _take(self, rows: Any) -> LargeRows:
         return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows])
 
     def _one_by_one(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
         exact = self.row_trees.expect(tables)
         if self._own_tree.all():
-            return LargeShare(exact.counts, exact.logs, [])
+            return exact
         rest = self._others._together(tables, factors)
         logs = exact.logs.copy()
         logs[~self._own_tree] = rest.logs
@@ -292,7 +287,12 @@ class LargeRows(Struct, frozen=True, dict=True):
         return LargeShare(counts, logs, [])
 
     def _together(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        return self._sampled(tables, factors) if self.tree is None else self._exact(self.tree, tables, factors)
+        if self.tree is None:
+            return self._sampled(tables, factors)
+        number, one = self._distinct
+        weights = np.bincount(number, self.weights, len(one))
+        found = LoadedTree(self.tree, tables).expected(Evidence(self.codes[one], {}, factors), weights, list(factors))
+        return LargeShare(found.counts[: len(tables)], found.log_evidence[number], found.posteriors)
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
@@ -302,20 +302,14 @@ class LargeRows(Struct, frozen=True, dict=True):
             return np.arange(rows), np.arange(rows)
         return number_alike(np.zeros(rows), np.arange(0, rows * nodes + 1, nodes), self.codes.ravel() + 1)
 
-    def _exact(self, tree: JunctionTree, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        number, one = self._distinct
-        weights = np.bincount(number, self.weights, len(one))
-        found = LoadedTree(tree, tables).expected(Evidence(self.codes[one], {}, factors), weights, list(factors))
-        return LargeShare(found.counts[: len(tables)], found.log_evidence[number], found.posteriors)
-
     def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
         """By Gibbs sampling; the log-likelihood by the mean weight of the states that chains may begin from."""
         rng, shares = np.random.default_rng(SEED), []
         step = max(1, BLOCK // (CHAINS * len(self.sizes)))
         for start in range(0, len(self.codes), step):
             rows = slice(start, start + step)
-            own = LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows])
-            shares.append(own._sample(tables, {scope: factor[rows] for scope, factor in factors.items()}, rng))
+            own = {scope: factor[rows] for scope, factor in factors.items()}
+            shares.append(self._take(rows)._sample(tables, own, rng))
         return LargeShare(
             [np.sum(counts, axis=0) for counts in zip(*(share.counts for share in shares), strict=True)],
             np.concatenate([share.logs for share in shares]),

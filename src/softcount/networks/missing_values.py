@@ -346,25 +346,15 @@ class HolePlan(Struct, frozen=True, dict=True):
         return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, rows)
 
     @cached_property
-    def _parts(self) -> tuple[SummedParts, np.ndarray, np.ndarray]:
+    def parts(self) -> tuple[SummedParts, np.ndarray, np.ndarray]:
+        """The distinct parts of the rows that are not large; the row of every part, and its number among them."""
         row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
         parts, number = parts_of_rows(row, shape, self.steps, self.flat, self.codes, self.weights)
         return SummedParts(parts, self.flat.shared, self.flat.size), row, number
 
     @property
     def summed(self) -> SummedParts:
-        """The different parts of the other rows."""
-        return self._parts[0]
-
-    @property
-    def part_rows(self) -> np.ndarray:
-        """The row of every row's every part."""
-        return self._parts[1]
-
-    @property
-    def part_numbers(self) -> np.ndarray:
-        """What it is among the different parts."""
-        return self._parts[2]
+        return self.parts[0]
 
     def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows, without large ones, in which all nodes of a scope are known; and their cells."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -92,16 +92,12 @@ class Graph(Struct, frozen=True, dict=True):
                 if not left[child]:
                     ready.append(child)
         if len(found) < len(self.names):
-            raise DataError(f"the edges run in a circle: {' -> '.join(map(str, self._circle()))}.")
+            try:
+                TopologicalSorter(dict(enumerate(self.parents))).prepare()
+            except CycleError as error:
+                circle = " -> ".join(str(self.names[place]) for place in error.args[1])
+                raise DataError(f"the edges run in a circle: {circle}.") from None
         return tuple(found)
-
-    def _circle(self) -> list[Name]:
-        """A path that comes back to where it began."""
-        try:
-            TopologicalSorter(dict(enumerate(self.parents))).prepare()
-        except CycleError as error:
-            return [self.names[place] for place in error.args[1]]
-        return []
 
     def ancestors(self, nodes: Iterable[int]) -> set[int]:
         """These nodes and all that they depend on."""
@@ -254,23 +250,12 @@ class Network(Struct, frozen=True, eq=False, dict=True):
 
     def log_prob(self, codes: np.ndarray | Sequence[Sequence[int]]) -> np.ndarray:
         """The log-probability of each row, in which every node was seen."""
-        rows = self._checked_codes(codes)
+        rows = check_codes(codes, self.sizes, self.graph.names, first=0)
         total = np.zeros(len(rows))
         with np.errstate(divide="ignore"):
             for table, family in zip(self.tables, self.graph.families, strict=True):
                 total += np.log(table[tuple(rows[:, node] for node in family)])
         return total
-
-    def _checked_codes(self, codes: np.ndarray | Sequence[Sequence[int]]) -> np.ndarray:
-        rows = np.asarray(codes)
-        if rows.ndim != 2 or rows.shape[1] != len(self.sizes) or rows.dtype.kind not in "iu":
-            raise DataError(f"codes are whole numbers, rows x {len(self.sizes)} nodes, not {rows.dtype} {rows.shape}.")
-        bad = np.argwhere((rows < 0) | (rows >= np.array(self.sizes, dtype=np.int64)))
-        if len(bad):
-            row, node = map(int, bad[0])
-            name, last = self.graph.names[node], self.sizes[node] - 1
-            raise DataError(f"row {row} has the code {rows[row, node]} for node {name!r}; its codes are 0 to {last}.")
-        return rows
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn from the network, as codes; nodes are drawn parents first, all rows of a node at once."""
@@ -292,6 +277,25 @@ def _checked_levels(name: object, levels: Sequence[str]) -> tuple[str, ...]:
     if len(set(levels)) < len(levels):
         raise DataError(f"two levels of node {name!r} have the same name: {', '.join(map(repr, levels))}.")
     return tuple(levels)
+
+
+def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None = None, first: int = -1) -> np.ndarray:
+    """Codes (rows x nodes) as an array, each from `first` on, below the number of levels of its node."""
+    found = np.asarray(codes)
+    if found.ndim != 2 or found.shape[1] != len(sizes) or found.dtype.kind not in "iu":
+        raise DataError(
+            f"codes are whole numbers, rows x {len(sizes)} nodes, not {found.dtype} of shape {found.shape}."
+        )
+    wrong = (found < first) | (found >= np.array(sizes, dtype=np.int64))
+    if wrong.any():
+        row, node = map(int, np.argwhere(wrong)[0])
+        name = node if names is None else repr(names[node])
+        missing = " Missing values are -1." if first < 0 else ""
+        raise DataError(
+            f"node {name}, row {row + 1}: the code is {found[row, node]}, but its levels are 0 to {sizes[node] - 1}."
+            f"{missing}"
+        )
+    return found
 
 
 def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configuration: int) -> str:

@@ -183,7 +183,7 @@ class _Asked(NamedTuple):
             if side is Side.OWN:
                 values = _margin(belief.own.reshape(*shape[:own], -1), nodes[:own], scope)
             elif side is Side.REST:
-                values = _margin(belief.plain_rest, nodes[own:], scope)
+                values = _margin(belief.plain(belief.rest), nodes[own:], scope)
             else:
                 values = _margin(belief.whole.reshape(*shape, -1), nodes, scope)
             found[block] = values.reshape(found.shape[1], -1).T
@@ -267,26 +267,6 @@ class PrunedTree(NamedTuple):
             yield block, [*cuts, *evidence.inputs(tree.sizes, block, self.marked)]
 
 
-class KeptTrees:
-    """Trees by question; all are given up when they have become many or large."""
-
-    def __init__(self) -> None:
-        self._trees: dict[tuple[tuple[Scope, ...], Known], PrunedTree] = {}
-        self._cells = 0
-
-    def get(self, of: tuple[Scope, ...], known: Known) -> PrunedTree | None:
-        return self._trees.get((of, known))
-
-    def keep(self, of: tuple[Scope, ...], known: Known, tree: PrunedTree) -> PrunedTree:
-        cells = tree.loaded.tree.cells
-        if len(self._trees) >= KEPT or self._cells + cells > KEPT_CELLS:
-            self._trees.clear()
-            self._cells = 0
-        self._trees[of, known] = tree
-        self._cells += cells
-        return tree
-
-
 class Questions(Struct, frozen=True, dict=True):
     """A graph and its tables, each (levels of the parents ..., own levels), whose rows add up to one.
 
@@ -351,9 +331,7 @@ class Questions(Struct, frozen=True, dict=True):
         spoken = {node for scope in evidence.soft for node in scope}
         cut = tuple(node for node in seen if node not in spoken) if alike else ()
         known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
-        pruned = self._kept.get(EVERYTHING, known) or self._kept.keep(
-            EVERYTHING, known, self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
-        )
+        pruned = self._pruned(EVERYTHING, known)
         return pruned.loaded.most_probable(evidence, pruned.batches(evidence))
 
     def _asked(self, of: Sequence[int]) -> Scope:
@@ -408,11 +386,19 @@ class Questions(Struct, frozen=True, dict=True):
         return Known(cut, tuple(node for node in seen if node in whole), soft)
 
     def _pruned(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
-        return self._kept.get(of, known) or self._kept.keep(of, known, self._prune(of, known))
+        """The tree of a question, from those kept if it was asked before."""
+        kept, found = self._kept, self._kept.get((of, known))
+        if found is None:
+            found = self._prune(of, known)
+            cells = found.loaded.tree.cells + sum(other.loaded.tree.cells for other in list(kept.values()))
+            if len(kept) >= KEPT or cells > KEPT_CELLS:
+                kept.clear()
+            kept[of, known] = found
+        return found
 
     @cached_property
-    def _kept(self) -> KeptTrees:
-        return KeptTrees()
+    def _kept(self) -> dict[tuple[tuple[Scope, ...], Known], PrunedTree]:
+        return {}
 
     @cached_property
     def _positive(self) -> list[bool]:
@@ -420,6 +406,8 @@ class Questions(Struct, frozen=True, dict=True):
 
     def _prune(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
         """Only what the asked and the seen nodes depend on; of that, without parts that cannot change the answer."""
+        if of == EVERYTHING:
+            return self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
         asked = {node for scope in of for node in scope}
         speaking = {node for scope in known.soft for node in scope}
         relevant = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))

@@ -15,7 +15,7 @@ from msgspec import Struct
 from softcount.core.lazy import sparse, xlogy
 from softcount.core.special import chi_squared_tail, log_rising
 from softcount.errors import DataError, ResourceError
-from softcount.networks.network import Graph
+from softcount.networks.network import Graph, check_codes
 
 ROOM = 1 << 27
 """Cells of the largest table that is counted."""
@@ -66,7 +66,11 @@ class CodeCounts(Counting):
         self._kept_cells = 0
         self._tables = 0
         self._first: np.ndarray | None = None
-        self._take(_checked(codes, self.sizes), _checked_weights(weights, len(codes)))
+        if min(self.sizes, default=1) < 1:
+            raise DataError(f"node {self.sizes.index(min(self.sizes))} has no level; a node has at least one.")
+        small = np.min_scalar_type(-max(self.sizes, default=1))
+        checked = check_codes(codes, self.sizes).astype(small, copy=False)
+        self._take(checked, check_weights(weights, len(codes)))
 
     def _take(self, codes: np.ndarray, weights: np.ndarray) -> None:
         there = weights > 0
@@ -94,7 +98,9 @@ class CodeCounts(Counting):
             if self._tables > len(self.sizes):
                 self.distinct  # noqa: B018 - from here on, rows that are the same are counted once
             shape = tuple(self.sizes[axis] for axis in key)
-            cells = _within_room(prod(shape), key)
+            cells = prod(shape)
+            if cells > ROOM:
+                raise ResourceError(f"a table of the nodes {', '.join(map(str, key))} would have {cells:,} cells.")
             found = np.bincount(self._cells(key, slice(None)), self._weights, cells + 1)
             table = found[:cells].reshape(shape)
             table.flags.writeable = False
@@ -171,26 +177,7 @@ def _members(cell: np.ndarray, weights: np.ndarray, cells: int) -> Any:
     return found
 
 
-def _checked(codes: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """Codes in the smallest type that holds them."""
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.dtype.kind not in "iu" or codes.shape[1] != len(sizes):
-        raise DataError(
-            f"codes are whole numbers, rows x {len(sizes)} nodes, not {codes.dtype} of shape {codes.shape}."
-        )
-    if min(sizes, default=1) < 1:
-        raise DataError(f"node {sizes.index(min(sizes))} has no level; a node has at least one.")
-    bad = (codes < -1) | (codes >= np.array(sizes))
-    if bad.any():
-        row, node = np.argwhere(bad)[0]
-        raise DataError(
-            f"node {node} has {sizes[node]} levels, but row {row} holds {codes[row, node]}."
-            f" Codes are 0 to {sizes[node] - 1}, or -1 where the cell was not seen."
-        )
-    return codes.astype(np.min_scalar_type(-max(sizes, default=1)), copy=False)
-
-
-def _checked_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
+def check_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
     if weights is None:
         return np.ones(rows)
     found = np.asarray(weights, dtype=float)
@@ -198,7 +185,7 @@ def _checked_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
         raise DataError(f"there are {rows} rows, but weights of shape {found.shape}.")
     if not (np.isfinite(found) & (found >= 0)).all():
         row = int(np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[0])
-        raise DataError(f"the weight of row {row} is {found[row]}; weights are finite and not below zero.")
+        raise DataError(f"row {row + 1}: the weight is {found[row]}. Weights are finite numbers from 0 on.")
     return found
 
 
@@ -217,12 +204,6 @@ def _hash_rows(codes: np.ndarray) -> np.ndarray:
     for column, factor in zip(codes.T, factors | np.uint64(1), strict=True):
         found += (column.astype(np.int64) + 1).astype(np.uint64) * factor
     return found
-
-
-def _within_room(cells: int, axes: Sequence[int]) -> int:
-    if cells > ROOM:
-        raise ResourceError(f"a table of the nodes {', '.join(map(str, axes))} would have {cells:,} cells.")
-    return cells
 
 
 # How much two nodes say of each other once others are known, and whether it could be chance.
@@ -320,8 +301,7 @@ def _copies(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     of_a = np.maximum.reduceat(seen.sum(axis=0), starts)
     levels_of_b = np.add.reduceat(seen.any(axis=0), starts, dtype=int)
     varied = ((of_b > 0).sum(axis=0) > 1) & (levels_of_b > 1)
-    found: np.ndarray = varied & ((of_b.max(axis=0) <= 1) | (of_a <= 1))
-    return found
+    return np.asarray(varied & ((of_b.max(axis=0) <= 1) | (of_a <= 1)))
 
 
 def _starts(sizes: Sequence[int]) -> np.ndarray:
@@ -347,7 +327,6 @@ class LogLikelihood(Struct, frozen=True):
     """The log-likelihood of the rows where every table is estimated from their shares."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-        """As in `Score`."""
         rows = table.sum(axis=1, keepdims=True)
         return _by_parent(xlogy(table, table / np.where(rows > 0, rows, 1.0)).sum(axis=(0, 1)), sizes)
 
@@ -356,11 +335,9 @@ class Bic(Struct, frozen=True):
     """The log-likelihood less half the logarithm of the weight of rows for every free parameter."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-        """As in `Score`."""
         free = table.shape[0] * (table.shape[1] - 1) * np.array(sizes)
         rows = _by_parent(table.sum(axis=(0, 1)), sizes)
-        found: np.ndarray = LogLikelihood().of_tables(table, sizes) - price(rows) * free
-        return found
+        return np.asarray(LogLikelihood().of_tables(table, sizes) - price(rows) * free)
 
 
 class Bdeu(Struct, frozen=True):
@@ -373,7 +350,6 @@ class Bdeu(Struct, frozen=True):
             raise DataError(f"the weight of imagined rows is above zero and finite, not {self.imagined}.")
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-        """As in `Score`."""
         share = np.repeat(self.imagined / (table.shape[0] * np.array(sizes)), sizes)
         cells = _risen(share / table.shape[1], table.reshape(-1, table.shape[2]))
         return _by_parent(cells - _risen(share, table.sum(axis=1)), sizes)
@@ -381,8 +357,7 @@ class Bdeu(Struct, frozen=True):
 
 def price(rows: np.ndarray) -> np.ndarray:
     """What a free parameter costs under BIC, in nats, for so much weight of rows."""
-    found: np.ndarray = np.log(np.maximum(rows, 1.0)) / 2
-    return found
+    return np.asarray(np.log(np.maximum(rows, 1.0)) / 2)
 
 
 def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -392,8 +367,7 @@ def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _by_parent(levels: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    found: np.ndarray = np.add.reduceat(levels, np.cumsum([0, *sizes[:-1]]))
-    return found
+    return np.asarray(np.add.reduceat(levels, _starts(sizes)))
 
 
 def family_score(counting: Counting, score: Score, node: int, parents: Sequence[int]) -> float:
@@ -488,24 +462,27 @@ class FamilyScores:
         """The score of a node with these parents, in rising order."""
         key = node, parents
         if key not in self._own:
-            known = self._known(node, parents)
-            self._own[key] = family_score(self.counting, self.score, node, parents) if known is None else known
+            # One of these parents may have been a candidate to be added to the others.
+            fewer = ((parent, (node, parents[:at] + parents[at + 1 :])) for at, parent in enumerate(parents))
+            known = (float(self._adding[rest][parent]) for parent, rest in fewer if rest in self._adding)
+            found = next(known, None)
+            self._own[key] = family_score(self.counting, self.score, node, parents) if found is None else found
         return self._own[key]
-
-    def _known(self, node: int, parents: tuple[int, ...]) -> float | None:
-        """The score, where the last of these parents was once a candidate beside the others."""
-        for at, parent in enumerate(parents):
-            scores = self._adding.get((node, parents[:at] + parents[at + 1 :]))
-            if scores is not None:
-                return float(scores[parent])
-        return None
 
     def adding(self, node: int, parents: tuple[int, ...]) -> np.ndarray:
         """For every node, the score with it as one more parent; -inf where that is not allowed."""
         key = node, parents
         if key not in self._adding:
             found = np.full(len(self.counting.sizes), -np.inf)
-            for others in self._portions(node, parents):
+            cells = self._sizes * prod(self.counting.sizes[each] for each in (*parents, node))
+            allowed = self._allowed[:, node] & (cells <= self.rules.max_cells)
+            allowed[list(parents)] = False
+            if self.rules.max_parents is not None and len(parents) >= self.rules.max_parents:
+                allowed[:] = False
+            every = np.flatnonzero(allowed)
+            portion = np.cumsum(cells[every]) // AT_ONCE
+            for number in np.unique(portion):
+                others = every[portion == number]
                 sizes = self._sizes[others]
                 table = self.counting.with_each((*parents, node), others.tolist())
                 found[others] = self.score.of_tables(table.reshape(-1, self.counting.sizes[node], sizes.sum()), sizes)
@@ -522,15 +499,3 @@ class FamilyScores:
             cells = prod(sizes[each] for each in (*parents, node))
             if required.issubset(parents) and (not parents or cells <= rules.max_cells):
                 yield parents
-
-    def _portions(self, node: int, parents: tuple[int, ...]) -> Iterator[np.ndarray]:
-        """Further parents that the rules allow, as many at a time as there is room for."""
-        if self.rules.max_parents is not None and len(parents) >= self.rules.max_parents:
-            return
-        cells = self._sizes * prod(self.counting.sizes[each] for each in (*parents, node))
-        allowed = self._allowed[:, node] & (cells <= self.rules.max_cells)
-        allowed[list(parents)] = False
-        others = np.flatnonzero(allowed)
-        portion = np.cumsum(cells[others]) // AT_ONCE
-        for number in np.unique(portion):
-            yield others[portion == number]

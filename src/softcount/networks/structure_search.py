@@ -45,16 +45,16 @@ class Effort(Struct, frozen=True):
 
 def hill_climb(families: FamilyScores, start: Parents, effort: Effort) -> Parents:
     """The best graph that moves of one edge lead to; the same scores and effort give the same."""
-    best = _climb(GraphClimb(families, start), effort)
+    best, score = _climb(GraphClimb(families, start), effort)
     rng = np.random.default_rng(effort.seed)
     for _ in range(effort.restarts):
-        again = GraphClimb(families, best.parents)
+        again = GraphClimb(families, best)
         again.forget(rng)
-        top = _climb(again, effort)
-        # A graph as good is taken too: to wander among equals leads to where something can be gained.
-        if top.total > best.total - families.tie:
-            best = top
-    return best.parents
+        parents, total = _climb(again, effort)
+        # An equally good graph is taken too: moving among equals leads to where something can be gained.
+        if total > score - families.tie:
+            best, score = parents, total
+    return best
 
 
 class GraphClimb:
@@ -144,13 +144,11 @@ class GraphClimb:
             if parent in region and child in region:
                 self.move(DROP, parent, child)
         for _ in range(TURNS):
-            pairs = [pair for pair in np.argwhere(np.isfinite(self.gains()[TURN])).tolist() if self._is_covered(*pair)]
+            turns = np.argwhere(np.isfinite(self.gains()[TURN])).tolist()
+            # An arrow can be turned at no cost if both nodes have the same other parents.
+            pairs = [(a, b) for a, b in turns if int((self.edges[:, a] ^ self.edges[:, b]).sum()) == 1]
             if pairs:
                 self.move(TURN, *pairs[rng.integers(len(pairs))])
-
-    def _is_covered(self, parent: int, child: int) -> bool:
-        """Whether both have the same other parents: the arrow can be turned, and nothing else changes."""
-        return int((self.edges[:, parent] ^ self.edges[:, child]).sum()) == 1
 
 
 class Tabu(Struct):
@@ -170,29 +168,22 @@ class Tabu(Struct):
             gains[pairs] = np.where(gains[pairs] > needed, gains[pairs], -np.inf)
 
 
-class Top(Struct, frozen=True):
-    """The best graph of one climb."""
-
-    parents: Parents
-    total: float
-
-
-def _climb(climb: GraphClimb, effort: Effort) -> Top:
-    """The best graph met: the best move is made, also downhill, until patience ends."""
+def _climb(climb: GraphClimb, effort: Effort) -> tuple[Parents, float]:
+    """The best graph met and its score: the best move is made, also downhill, until patience ends."""
     tie = climb.families.tie
-    best, since, tabu = Top(climb.parents, climb.total), 0, Tabu(effort.tabu)
+    best, score, since, tabu = climb.parents, climb.total, 0, Tabu(effort.tabu)
     while since <= effort.patience:
         gains = climb.gains()
-        tabu.mask(gains, best.total - climb.total + tie)
+        tabu.mask(gains, score - climb.total + tie)
         move = best_move(climb, gains, tie)
         if move is None:
             break
         climb.move(*move)
         tabu.add(*move[1:])
         since += 1
-        if climb.total > best.total + tie:
-            best, since = Top(climb.parents, climb.total), 0
-    return best
+        if climb.total > score + tie:
+            best, score, since = climb.parents, climb.total, 0
+    return best, score
 
 
 def best_move(climb: GraphClimb, gains: np.ndarray, tie: float) -> tuple[int, int, int] | None:
@@ -287,30 +278,26 @@ def search_graph(
     Counts must be of the same rows for every node. The same counts, rules and effort give the same graph.
 
     >>> import numpy as np
-    >>> from softcount.networks.scores import CodeCounts
-    >>> from softcount.networks.scores import Bic
+    >>> from softcount.networks.scores import Bic, CodeCounts
     >>> rows = CodeCounts(np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]] * 10), (2, 2, 2))
     >>> search_graph(rows, Bic()).graph.skeleton == {frozenset({0, 1})}
     True
     """
     rules, effort = rules or EdgeRules(), effort or Effort()
     rules.check_pairs(len(counting.sizes))
-    first = _start(len(counting.sizes), rules, start)
+    count = len(counting.sizes)
+    wanted = [{*own} for own in start.parents] if start else [set() for _ in range(count)]
+    if len(wanted) != count:
+        raise DataError(f"the graph to start from has {len(wanted)} nodes, but the counts are of {count}.")
+    for parent, child in rules.required:
+        wanted[child].add(parent)
+    first = Graph(tuple(range(count)), tuple(tuple(sorted(own)) for own in wanted))
     rules.check_graph(first, counting.sizes)
     families = FamilyScores(counting, score, rules)
     exact = is_affordable(families, effort.exact)
     parents = exact_search(families) if exact else hill_climb(families, first.parents, effort)
     total = sum(families.of(node, own) for node, own in enumerate(parents))
     return FoundGraph(Graph(first.names, parents), total, exact)
-
-
-def _start(count: int, rules: EdgeRules, start: Graph | None) -> Graph:
-    parents = [{*own} for own in start.parents] if start else [set() for _ in range(count)]
-    if len(parents) != count:
-        raise DataError(f"the graph to start from has {len(parents)} nodes, but the counts are of {count}.")
-    for parent, child in rules.required:
-        parents[child].add(parent)
-    return Graph(tuple(range(count)), tuple(tuple(sorted(own)) for own in parents))
 
 
 # Trees from the information that pairs of nodes share: Chow and Liu's, and the one that augments naive Bayes.
@@ -460,8 +447,7 @@ def evidence_weights(log_evidence: Sequence[float]) -> np.ndarray:
     each = np.asarray(log_evidence, dtype=float)
     if not each.size or not np.isfinite(each.max()):
         raise DataError("none of the models has evidence to weigh it by.")
-    found: np.ndarray = np.exp(each - log_sum_exp(each))
-    return found
+    return np.asarray(np.exp(each - log_sum_exp(each)))
 
 
 def edge_matrix(graph: Graph) -> np.ndarray:
