@@ -15,14 +15,14 @@ from softcount.learn.record import Learned, bic, cheeseman_stutz
 
 MOST_STEPS = 10_000
 REGRET = 1e-9
-"""Nats a row that the weights found may be below the best there are."""
+"""Nats per row that the weights may be below the best."""
 
 
 def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-    """Weights that make rows held out most probable, from (rows x models) logs of what each model said of them.
+    """Weights of models that maximise the log-likelihood of held-out rows, from (rows x models) log-probabilities.
 
-    The sum of log(sum of weight times probability) has one top. EM climbs to it, and stops where no other weights can
-    gain more than a billionth of a nat a row. `rows` are what the rows weigh.
+    The objective is concave. EM stops when no weights can gain more than a billionth of a nat per row. `rows` are the
+    row weights.
 
     >>> stacking_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])).round(4).tolist()
     [0.8472, 0.1528]
@@ -49,7 +49,7 @@ def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.nda
 
 
 def with_plain_parameters(learned: Any) -> Any:
-    """The same with parameters that are plugged in, which a log-likelihood of its rows is to be at."""
+    """The model with plug-in instead of predictive parameters."""
     if learned.imagined.how != "predictive":
         return learned
     return replace(learned, estimates=estimate_params(learned.model, learned.counts, learned.imagined.using("mean")))
@@ -58,7 +58,7 @@ def with_plain_parameters(learned: Any) -> Any:
 def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> float:
     """Log marginal likelihood of the rows and their classes, from the log-likelihood at these parameters.
 
-    Exact where every class was known and no cell hidden; else by Cheeseman and Stutz.
+    Exact if every class is known and no cell missing; else by Cheeseman and Stutz.
     """
     counts = replace(learned.model.nodes.stacked(learned.counts), log_likelihood=log_likelihood)
     known = learned.n_groups if labelled else len(learned.named or ())
@@ -66,12 +66,12 @@ def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> f
 
 
 def unnamed_orders(sizes: list[int]) -> float:
-    """The logarithm of the ways to number the levels of hidden nodes: each is an optimum of its own."""
+    """The logarithm of the number of ways to label the levels of hidden nodes: each is an optimum."""
     return sum(lgamma(size + 1) for size in sizes)
 
 
 def penalised(log_likelihood: float, learned: Learned) -> float:
-    """The log-likelihood less what the parameters cost: minus half of BIC."""
+    """Minus half of BIC."""
     return -bic(log_likelihood, learned.n_parameters, learned.counts.rows) / 2
 
 
@@ -84,11 +84,11 @@ RULES: dict[str, By] = {"bayes": "all", "map": "map", "ml": "ml"}
 """The three predictions of a history."""
 
 TIE = 9
-"""Log-probabilities alike to so many decimals are a tie: sums of the same logarithms in another order are that near."""
+"""Log-probabilities equal to so many decimals are a tie: sums of the same logarithms in another order are that near."""
 
 
 def best(logs: np.ndarray, count: int = 1) -> np.ndarray:
-    """The places of the largest in each line, largest first and ties in their order; one alone without its axis.
+    """The places of the largest in each row, largest first and ties in their order; one alone without its axis.
 
     >>> best(np.log([[0.2, 0.4, 0.4]])), best(np.log([[0.2, 0.4, 0.4]]), 2)
     (array([1]), array([[1, 2]]))
@@ -99,7 +99,7 @@ def best(logs: np.ndarray, count: int = 1) -> np.ndarray:
 
 
 def log_weights(by: By, joint: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
-    """Lines x hypotheses of logarithms of weights that sum to one, from joint log-probabilities and log-likelihoods."""
+    """(rows x hypotheses) logarithms of weights that sum to one, from joint log-probabilities and log-likelihoods."""
     logs = likelihood if by == "ml" else joint
     if by != "all":
         chosen = best(logs, 1 if by in ("map", "ml") else int(by)).reshape(len(logs), -1)
@@ -110,7 +110,6 @@ def log_weights(by: By, joint: np.ndarray, likelihood: np.ndarray) -> np.ndarray
 
 
 def checked_by(by: By, count: int) -> None:
-    """Refuse a rule that is none, naming those there are."""
     whole = isinstance(by, int) and not isinstance(by, bool) and 1 <= by <= count
     if not whole and by not in ("all", "map", "ml"):
         raise DataError(f"by is {by!r}. Predictions are by 'all', 'map', 'ml', or the best 1 to {count} hypotheses.")

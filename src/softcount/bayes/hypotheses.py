@@ -21,7 +21,7 @@ from softcount.pictures.text import axis, printable, spark
 from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9
-"""Probabilities whose sum is this near to one sum to one."""
+"""How far from one probabilities may sum."""
 
 
 class Likelihood(Struct, frozen=True):
@@ -107,14 +107,13 @@ LONGEST = 20
 
 
 class BeliefCourse(Struct, frozen=True):
-    """Posteriors after 0, 1, 2, ... observations by hypothesis, and the predictions of what comes next by rule."""
+    """Posteriors after 0, 1, 2, ... observations by hypothesis, and the predictions of the next one by rule."""
 
     posteriors: Mapping[str, np.ndarray]
     predictions: Mapping[str, np.ndarray] = field(default_factory=dict)
     predicted: str = ""
 
     def text(self) -> str:
-        """A line for each hypothesis and each prediction, a whole block being one."""
         last = len(next(iter(self.posteriors.values()))) - 1
         lines = [f"posterior after 0 to {last} observations (a whole block is 1)"]
         lines += _lines(self.posteriors)
@@ -125,7 +124,6 @@ class BeliefCourse(Struct, frozen=True):
         return "\n".join([*lines, *(" " * (LONGEST + 1) + mark for mark in marks)])
 
     def svg(self) -> str:
-        """The posteriors in one frame and the predictions in another below it."""
         charts = [_chart("Posterior of each hypothesis", "posterior", self.posteriors)]
         if self.predictions:
             charts.append(_chart(f"Prediction that {self.predicted} comes next", "prediction", self.predictions))
@@ -140,7 +138,7 @@ def _lines(courses: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def _sampled(course: Sequence[float] | np.ndarray) -> np.ndarray:
-    """At most so many of its numbers as a line has columns, the first and the last among them."""
+    """At most ACROSS of its numbers, evenly spaced, with the first and the last."""
     course = np.asarray(course, dtype=float)
     if len(course) <= ACROSS:
         return course
@@ -148,7 +146,7 @@ def _sampled(course: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
-    """Lines over the number of observations; a number that is not there yet has no point."""
+    """Lines over the number of observations."""
     known = {name: np.asarray(course, dtype=float) for name, course in courses.items() if np.isfinite(course).any()}
     highest = max(1.0, *(float(np.nanmax(course)) for course in known.values()))
     lines = class_lines(list(known), np.arange(max(map(len, known.values()))), list(known.values()))
@@ -159,7 +157,7 @@ def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
 # A finite set of hypotheses with a prior, and their posterior after every observation.
 
 SHOWN = 20
-"""More hypotheses than these are not printed, but for the most probable."""
+"""Hypotheses that are printed, the most probable ones."""
 
 
 class Hypotheses:
@@ -192,10 +190,10 @@ class Hypotheses:
         self._seen: tuple[str | None, ...] = ()
 
     def observe(self, seen: Any) -> Hypotheses:
-        """The hypotheses after this too: a list of values, or the rows of a table where fitted models judge.
+        """The hypotheses after more observations: a list of values, or the rows of a table if fitted models judge.
 
-        What no value names is told by how likely it was under each hypothesis, as one observation: a mapping of
-        hypothesis to likelihood, or a function of the hypothesis.
+        An observation without a value is given by its likelihood under each hypothesis: a mapping of hypothesis to
+        likelihood, or a function of the hypothesis.
         """
         logs, shown = self._judged(seen)
         after = copy.copy(self)
@@ -207,12 +205,12 @@ class Hypotheses:
 
     @property
     def prior(self) -> dict[Any, float]:
-        """Hypothesis -> probability before anything was seen."""
+        """Hypothesis -> probability before any observation."""
         return dict(self._prior)
 
     @property
     def posterior(self) -> dict[Any, float]:
-        """Hypothesis -> probability given all that was seen."""
+        """Hypothesis -> probability given all observations."""
         shares, _ = softmax_rows(self._joint[None])
         return self._by_name(shares[0])
 
@@ -361,7 +359,7 @@ class Hypotheses:
         return dict(zip(self._prior, numbers.tolist(), strict=True))
 
     def _courses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Joint log-probabilities and log-likelihoods after 0, 1, 2, ... observations, a column each hypothesis."""
+        """Joint log-probabilities and log-likelihoods after 0, 1, 2, ... observations, a column per hypothesis."""
         likelihood = np.vstack([np.zeros(len(self._prior)), self._logs.cumsum(axis=0)])
         return likelihood + logs_of(list(self._prior.values())), likelihood
 
@@ -390,7 +388,7 @@ class Hypotheses:
         return any(judge.takes_tables for judge in self._judges)
 
     def _judged(self, seen: Any) -> tuple[np.ndarray, list[str | None]]:
-        """Observations x hypotheses of log-likelihoods, and each observation as text where it has one."""
+        """(observations x hypotheses) log-likelihoods, and each observation as text if it has one."""
         if callable(seen):
             return self._told({name: seen(name) for name in self._prior}), [None]
         if isinstance(seen, Mapping) and all(isinstance(said, Real) for said in seen.values()):
@@ -402,12 +400,12 @@ class Hypotheses:
         return self._log_likelihoods(values), [str(value) for value in values]
 
     def _told(self, likelihoods: Mapping[Any, Any]) -> np.ndarray:
-        """One observation, known only by how likely it was under each hypothesis."""
+        """One observation, given by its likelihood under each hypothesis."""
         _same_names(self._prior, likelihoods, "what was seen")
         return logs_of([checked_likelihood(likelihoods[h], h, "what was seen") for h in self._prior])[None]
 
     def _log_likelihoods(self, seen: Any) -> np.ndarray:
-        """Rows x hypotheses; all of it one row where a model speaks of all rows together only."""
+        """(rows x hypotheses); one row in all if a model gives only the log-likelihood of all rows."""
         values = [] if all(judge.takes_tables for judge in self._judges) else _listed(seen)
         known = self._known
         for place, value in enumerate(values, 1):
@@ -456,7 +454,7 @@ def _same_names(prior: Any, given: Any, what: str = "likelihood") -> list[Any]:
 
 
 def _listed(seen: Any) -> list[Any]:
-    """The values, one by one; a single text, a table or a mapping is refused rather than taken apart."""
+    """The values, one by one; a single text, a table or a mapping is refused."""
     tabular = isinstance(seen, Mapping) or hasattr(seen, "columns") or getattr(seen, "ndim", 1) != 1
     if isinstance(seen, str | bytes) or tabular or not hasattr(seen, "__iter__"):
         raise DataError(f"what is observed is {seen!r}. Give a list of values, also for a single one: [value].")

@@ -54,7 +54,6 @@ class Graph(Struct, frozen=True, dict=True):
         return {name: place for place, name in enumerate(self.names)}
 
     def place(self, name: Name) -> int:
-        """A node's number."""
         if name not in self.number:
             known = ", ".join(map(str, self.names))
             raise DataError(f"the network has no node {name!r}. It has: {known}.")
@@ -100,7 +99,7 @@ class Graph(Struct, frozen=True, dict=True):
         return tuple(found)
 
     def ancestors(self, nodes: Iterable[int]) -> set[int]:
-        """These nodes and all that they depend on."""
+        """These nodes and their ancestors."""
         found, ahead = set(), list(nodes)
         while ahead:
             node = ahead.pop()
@@ -110,7 +109,7 @@ class Graph(Struct, frozen=True, dict=True):
         return found
 
     def without_arrows_into(self, nodes: Iterable[Name]) -> Graph:
-        """The graph after these nodes were set from outside."""
+        """The graph after an intervention on these nodes."""
         cut = {self.place(name) for name in nodes}
         return replace(self, parents=tuple(() if node in cut else own for node, own in enumerate(self.parents)))
 
@@ -142,12 +141,12 @@ class Graph(Struct, frozen=True, dict=True):
 
     @property
     def skeleton(self) -> set[frozenset[Name]]:
-        """Pairs of neighbours, whatever way the arrow points."""
+        """Pairs of neighbours, without direction."""
         return {frozenset(edge) for edge in self.edges}
 
     @property
     def meetings(self) -> set[tuple[frozenset[Name], Name]]:
-        """Two parents that are no neighbours, with their child: what data can tell of the direction of arrows."""
+        """V-structures: two parents that are no neighbours, with their child."""
         joined = self.skeleton
         return {
             (frozenset(pair), self.names[child])
@@ -157,12 +156,11 @@ class Graph(Struct, frozen=True, dict=True):
         }
 
     def is_equivalent(self, other: Graph) -> bool:
-        """Whether both say the same of what is independent of what."""
+        """Whether both imply the same independences."""
         return self.skeleton == other.skeleton and self.meetings == other.meetings
 
 
 def pair_of(edge: Sequence[Name]) -> Edge:
-    """An edge as somebody gave it: two different names."""
     if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
         raise DataError(f"an edge is a pair (parent, child), not {edge!r}.")
     parent, child = edge
@@ -179,10 +177,10 @@ CLOSE_TO_ONE = 1e-6
 """How far from one the probabilities of a configuration may sum."""
 
 ROUNDED = 1e-12
-"""Sums nearer to one are left as they are, so that a table written and read again has the same bits."""
+"""Sums nearer to one are left as they are, so that a table written and read again is bit-for-bit identical."""
 
 MOST_AXES = 64
-"""What an array may have: a node and 63 parents."""
+"""Axes of an array: a node and 63 parents."""
 
 
 class Network(Struct, frozen=True, eq=False, dict=True):
@@ -233,7 +231,6 @@ class Network(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many levels each node has."""
         return tuple(map(len, self.levels))
 
     @property
@@ -242,14 +239,14 @@ class Network(Struct, frozen=True, eq=False, dict=True):
         return sum(table.size // size * (size - 1) for table, size in zip(self.tables, self.sizes, strict=True))
 
     def text_names(self) -> tuple[str, ...]:
-        """The nodes' names as a file has them; refused where two of them would be the same text."""
+        """The nodes' names as text, which must be distinct."""
         names = tuple(map(str, self.graph.names))
         if len(set(names)) < len(names):
             raise DataError("two nodes have names that are the same as text. Give them different ones.")
         return names
 
     def log_prob(self, codes: np.ndarray | Sequence[Sequence[int]]) -> np.ndarray:
-        """The log-probability of each row, in which every node was seen."""
+        """The log-probability of each complete row."""
         rows = check_codes(codes, self.sizes, self.graph.names, first=0)
         total = np.zeros(len(rows))
         with np.errstate(divide="ignore"):
@@ -299,7 +296,7 @@ def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None =
 
 
 def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configuration: int) -> str:
-    """Which configuration of a node's parents is meant, to follow the node's name in a message.
+    """A configuration of a node's parents, to follow the node's name in a message.
 
     >>> in_words(["Rain", "Wind"], [("no", "yes"), ("none", "some", "much")], 4)
     " where Rain = 'yes', Wind = 'some'"
@@ -312,7 +309,7 @@ def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configurati
 
 
 def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
-    """The first configuration that holds no probabilities or whose sum is not nearly one, and what is wrong with it."""
+    """The first configuration that holds no probabilities or does not sum to nearly one, and what is wrong with it."""
     wrong = ~(rows >= 0).all(axis=1) | (rows > 1 + tolerance).any(axis=1)
     sums = np.where(wrong, np.nan, 1.0)
     sums[~wrong] = rows[~wrong].sum(axis=1)
@@ -327,6 +324,6 @@ def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
 
 
 def normalised(rows: np.ndarray) -> np.ndarray:
-    """The rows, those divided by their sums whose sums are not one."""
+    """The rows divided by their sums, unless these are one up to rounding."""
     sums = rows.sum(axis=1, keepdims=True)
     return np.where(np.abs(sums - 1) > ROUNDED, rows / sums, rows)

@@ -16,7 +16,7 @@ from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, 
 from softcount.networks.network import Graph
 
 BLOCK = 2**21
-"""Cells of cliques held at once: 16 megabytes, and some arrays of that size beside them."""
+"""Cells of cliques held at once: 16 megabytes, and some arrays of that size next to them."""
 
 FEWEST = 64
 """Rows in a block though their cliques exceed it, up to `MOST` cells: with fewer, calls cost more than numbers."""
@@ -25,7 +25,7 @@ MOST = 2**24
 """Cells of cliques held at once, unless one row has more."""
 
 Batches = Iterator[tuple[slice, list[LaneInput]]]
-"""Blocks of rows, and what is known of them."""
+"""Blocks of rows, and their evidence."""
 
 
 class Expectation(NamedTuple):
@@ -39,8 +39,8 @@ class Expectation(NamedTuple):
 class LoadedTree(Struct, frozen=True, dict=True):
     """A junction tree and tables, one for each of its first scopes, shaped by the levels of the scope's nodes.
 
-    Answers are about the product of the tables, which need not add up to one. A row that is impossible has log
-    evidence minus infinity, and posteriors and counts of zero.
+    Answers are about the product of the tables, which need not sum to one. An impossible row has log evidence minus
+    infinity, and posteriors and counts of zero.
 
     >>> tree = JunctionTree.build([2, 2], [(0,), (0, 1)])
     >>> wet = LoadedTree(tree, [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])])
@@ -61,15 +61,14 @@ class LoadedTree(Struct, frozen=True, dict=True):
         return Propagation(self.tree, self.tables)
 
     def log_evidence(self, evidence: Evidence) -> Array:
-        """The logarithm of the total that is left in each row."""
         return self.answer((), evidence.rows, self._batches(evidence))[1]
 
     def posteriors(self, of: Sequence[Scope], evidence: Evidence) -> list[Array]:
-        """Of each of these tuples of nodes, which must lie within a clique, (rows x cells)."""
+        """(rows x cells) of each of these tuples of nodes, which must lie within a clique."""
         return self.answer(of, evidence.rows, self._batches(evidence))[0]
 
     def answer(self, of: Sequence[Scope], rows: int, batches: Batches) -> tuple[list[Array], Array]:
-        """Posteriors (rows x cells) and log evidence, of lanes that somebody else has made."""
+        """Posteriors (rows x cells) and log evidence of given lanes."""
         asked, log_evidence = _Asked.of(self.tree, of, rows), np.zeros(rows)
         with np.errstate(under="ignore", divide="ignore"):
             for block, inputs in batches:
@@ -80,7 +79,7 @@ class LoadedTree(Struct, frozen=True, dict=True):
         return asked.found, log_evidence
 
     def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope] = ()) -> Expectation:
-        """What EM counts: for every scope of the tree the sum of weight times posterior, in the scope's shape."""
+        """Expected counts: for every scope of the tree the sum of weight times posterior, in the scope's shape."""
         tree = self.tree
         cliques = [np.zeros(shape) for shape in tree.shapes]
         asked = _Asked.of(tree, of, evidence.rows)
@@ -101,10 +100,10 @@ class LoadedTree(Struct, frozen=True, dict=True):
         return Expectation(counts, log_evidence, asked.found)
 
     def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
-        """The likeliest levels of all nodes together, as codes, and the logarithm of their product.
+        """The most probable levels of all nodes together, as codes, and the logarithm of their product.
 
-        Nodes that the tree does not have stay as they were seen. In a row that is impossible every code is -1.
-        `batches` are its lanes, if somebody else has made them.
+        Nodes that the tree does not have stay as they are. In an impossible row every code is -1. `batches` are given
+        lanes.
         """
         codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
         with np.errstate(under="ignore"):
@@ -126,7 +125,6 @@ class LoadedTree(Struct, frozen=True, dict=True):
 
 
 def check_tables(tables: Sequence[Array], scopes: Sequence[Scope], sizes: Sequence[int]) -> None:
-    """Refuses tables that do not fit the first of these scopes, and numbers that are no probabilities."""
     for number, (table, scope) in enumerate(zip(tables, scopes, strict=False)):
         shape = tuple(sizes[node] for node in scope)
         if table.shape != shape:
@@ -136,7 +134,7 @@ def check_tables(tables: Sequence[Array], scopes: Sequence[Scope], sizes: Sequen
 
 
 def blocks(rows: int, cells: int) -> Iterator[slice]:
-    """So many rows at once that their cliques, of so many cells, take a bounded memory."""
+    """Blocks of rows whose cliques, of so many cells, take a bounded memory."""
     _keep_freed_memory()
     cells = max(cells, 1)
     step = max(1, BLOCK // cells, min(FEWEST, MOST // cells))
@@ -145,7 +143,7 @@ def blocks(rows: int, cells: int) -> Iterator[slice]:
 
 @cache
 def _keep_freed_memory() -> None:
-    """Has the C library keep up to 48 MB that are freed: it gives back twice the largest piece freed so far.
+    """Make the C library keep up to 48 MB of freed memory: it returns twice the largest piece freed so far.
 
     Otherwise each block would get its pages from the system anew, which took as long as all the arithmetic.
     """
@@ -153,7 +151,7 @@ def _keep_freed_memory() -> None:
 
 
 def _margin(values: Array, nodes: Scope, scope: Scope) -> Array:
-    """The sum over what is not in the scope, in the scope's own order; axes after those of the nodes stay."""
+    """The sum over nodes outside the scope, in the scope's order; axes after those of the nodes stay."""
     kept = [node for node in nodes if node in scope]
     rest = tuple(axis for axis, node in enumerate(nodes) if node not in scope)
     turn = [kept.index(node) for node in scope]
@@ -162,8 +160,6 @@ def _margin(values: Array, nodes: Scope, scope: Scope) -> Array:
 
 
 class _Asked(NamedTuple):
-    """Posteriors of rows, filled block by block."""
-
     tree: JunctionTree
     found: list[Array]
     by_clique: dict[int, list[tuple[Scope, Array]]]
@@ -192,32 +188,31 @@ class _Asked(NamedTuple):
 # Questions to a network of discrete nodes, each answered on the part of it that matters.
 
 ROWS_WORTH_A_TREE = 512
-"""Rows with the same nodes seen, on average, from which they get a tree of their own without those nodes.
+"""Rows with the same known nodes, on average, from which they get a tree of their own without those nodes.
 
 To make one takes 2 ms for a network of 37 nodes, and saves a few microseconds for each row.
 """
 
 SUM_ERROR = 1e-6
-"""How far from one the rows of a table may add up to."""
+"""How far from one the rows of a table may sum."""
 
 CELLS_WORTH_A_TREE = 2**12
-"""Cells of a tree for all rows, for each of its tables, from which rows get trees without the nodes they show.
+"""Cells of a tree for all rows, for each of its tables, from which rows get trees without their known nodes.
 
-To make a tree takes 40 microseconds a table, which is what 4,000 cells take; less of it is left to go through.
+To make a tree takes 40 microseconds per table, which is what 4,000 cells take.
 """
 
 LARGE = 2**20
-"""Cells of a tree from which it is worth a look whether trees for single questions would have fewer."""
+"""Cells of a tree from which trees for single queries are considered."""
 
 KEPT = 1024
-"""Trees kept for questions that come again."""
 
 KEPT_CELLS = 2**23
 """Cells that kept trees may have together, unless one has more: 64 megabytes."""
 
 
 EVERYTHING: tuple[Scope, ...] = ((-1,),)
-"""What is asked where the levels of all nodes together are."""
+"""The query for the levels of all nodes together."""
 
 
 class Known(NamedTuple):
@@ -229,7 +224,7 @@ class Known(NamedTuple):
 
 
 class CutTable(NamedTuple):
-    """A table by (levels of its free nodes ..., configurations of its seen ones)."""
+    """A table by (levels of its free nodes ..., configurations of its known ones)."""
 
     scope: Scope
     values: Array
@@ -252,14 +247,13 @@ class CutTable(NamedTuple):
 
 
 class PrunedTree(NamedTuple):
-    """The tree for a question, the tables that differ by row, and the nodes whose levels are marked."""
+    """The tree for a query, the tables that differ by row, and the nodes whose levels are marked."""
 
     loaded: LoadedTree
     cuts: list[CutTable]
     marked: list[int]
 
     def batches(self, evidence: Evidence) -> Batches:
-        """What to put into the tree, block by block."""
         tree = self.loaded.tree
         for block in blocks(evidence.rows, tree.cells):
             columns = evidence.columns[:, block]
@@ -288,13 +282,13 @@ class Questions(Struct, frozen=True, dict=True):
                 raise DataError(f"the table of node {name!r} has a row that does not add up to one.")
 
     def posterior(self, of: Sequence[int], evidence: Evidence) -> Array:
-        """Of these nodes jointly, (rows, levels of each ...); zeros where what was seen is impossible."""
+        """(rows, levels of each ...) joint posterior of these nodes; zeros if the evidence is impossible."""
         scope = self._asked(of)
         [found] = self._answer(evidence, (scope,))
         return found.reshape(evidence.rows, *(self.sizes[node] for node in scope))
 
     def each(self, of: Sequence[int], evidence: Evidence) -> list[Array]:
-        """Of each of these nodes by itself, (rows x levels); in one tree for all of them, unless that costs more."""
+        """(rows x levels) posterior of each of these nodes; in one tree for all of them, unless that costs more."""
         scopes = tuple((node,) for node in self._asked(of))
         evidence.check(self.sizes)
         if evidence.rows != 1 or self._costs_less_together(scopes, evidence):
@@ -302,7 +296,7 @@ class Questions(Struct, frozen=True, dict=True):
         return [found for scope in scopes for found in self._answer(evidence, (scope,))]
 
     def _costs_less_together(self, scopes: tuple[Scope, ...], evidence: Evidence) -> bool:
-        """Whether the tree for all of them, which is gone through twice, has fewer cells than a tree for each."""
+        """Whether the tree for all of them, which is passed through twice, has fewer cells than a tree for each."""
         try:
             left = 2 * self._pruned(scopes, self._known(evidence, scopes, True)).loaded.tree.cells
         except ResourceError:
@@ -317,14 +311,13 @@ class Questions(Struct, frozen=True, dict=True):
         return False
 
     def log_evidence(self, evidence: Evidence) -> Array:
-        """The log-probability of what was seen in each row."""
         [found] = self._answer(evidence, ())
         return found[:, 0]
 
     def most_probable(self, evidence: Evidence) -> tuple[Array, Array]:
-        """The likeliest levels of all nodes together, as codes, and their log-probability.
+        """The most probable levels of all nodes together, as codes, and their log-probability.
 
-        In a row that is impossible every code is -1.
+        In an impossible row every code is -1.
         """
         evidence.check(self.sizes)
         seen, alike = evidence.seen, len(distinct_rows(evidence.codes >= 0)[0]) <= 1
@@ -341,7 +334,7 @@ class Questions(Struct, frozen=True, dict=True):
         return scope
 
     def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Equal rows are asked once."""
+        """Equal rows are answered once."""
         evidence.check(self.sizes)
         if evidence.soft or evidence.rows < 2:
             return self._answer_different(evidence, of)
@@ -351,7 +344,7 @@ class Questions(Struct, frozen=True, dict=True):
         return [found[again] for found in self._answer_different(evidence.take(first), of)]
 
     def _answer_different(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Rows with the same nodes seen go together where they are many or the tree of all rows is large or refused."""
+        """Rows with the same known nodes go together if they are many or the tree of all rows is large or refused."""
         if evidence.rows == 1:
             return self._run(evidence, of, cutting=True)
         first, again = distinct_rows(evidence.codes >= 0)
@@ -373,13 +366,12 @@ class Questions(Struct, frozen=True, dict=True):
         return tree.cells <= CELLS_WORTH_A_TREE * len(tree.scopes)
 
     def _run(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> list[Array]:
-        """Posteriors, or the log evidence where nothing is asked; to cut, all rows must have the same nodes seen."""
+        """Posteriors, or the log evidence if `of` is empty; `cutting` needs rows with the same known nodes."""
         pruned = self._pruned(of, self._known(evidence, of, cutting))
         posteriors, log_evidence = pruned.loaded.answer(of, evidence.rows, pruned.batches(evidence))
         return posteriors if of else [log_evidence[:, None]]
 
     def _known(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> Known:
-        """What is seen, cut out of the tables or marked in the tree."""
         seen, soft = evidence.seen, evidence.soft
         whole = {node for scope in (*of, *soft) for node in scope} if cutting else set(seen)
         cut = tuple(node for node in seen if node not in whole)
@@ -405,7 +397,7 @@ class Questions(Struct, frozen=True, dict=True):
         return [bool((table > 0).all()) for table in self.tables]
 
     def _prune(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
-        """Only what the asked and the seen nodes depend on; of that, without parts that cannot change the answer."""
+        """Only the ancestors of the query and the evidence; of these, without parts that cannot change the answer."""
         if of == EVERYTHING:
             return self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
         asked = {node for scope in of for node in scope}
@@ -424,7 +416,7 @@ class Questions(Struct, frozen=True, dict=True):
         return self._loaded(free, known, of[0] if len(of) == 1 else ())
 
     def _free(self, nodes: Iterable[int], cut: set[int]) -> dict[int, Scope]:
-        """What is left of the scopes of these nodes' tables."""
+        """The scopes of these nodes' tables without the nodes that are cut out."""
         families = self.graph.families
         return {node: tuple(member for member in families[node] if member not in cut) for node in nodes}
 
@@ -441,7 +433,7 @@ class Questions(Struct, frozen=True, dict=True):
 
 
 def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:
-    """Free nodes that hang together, with their tables; a table without free nodes is a part by itself."""
+    """Connected sets of free nodes, with their tables; a table without free nodes is a part by itself."""
     near: dict[int, list[tuple[Scope, int]]] = {}
     parts: list[tuple[set[int], list[int]]] = []
     for table, scope in [*free.items(), *((-1, scope) for scope in soft)]:
@@ -468,7 +460,7 @@ def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int]
 
 
 def distinct_rows(matrix: Array) -> tuple[Array, Array]:
-    """The places of rows that differ, and for every row which of them it equals."""
+    """The places of the distinct rows, and for every row which of them it equals."""
     keys = matrix.astype(np.uint64) @ _multipliers(matrix.shape[1])
     _, first, again = np.unique(keys, return_index=True, return_inverse=True)
     if not np.array_equal(matrix[first[again]], matrix):

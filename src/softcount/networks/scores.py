@@ -20,30 +20,26 @@ from softcount.networks.network import Graph, check_codes
 ROOM = 1 << 27
 """Cells of the largest table that is counted."""
 KEPT = 1 << 22
-"""Cells of tables that are kept for the next time they are asked for."""
+"""Cells of tables that are kept for later."""
 BLOCK = 1 << 24
 """Indicators, or cells of tables side by side, that are made at once."""
 SMALL = 1 << 17
-"""Cells times rows that are multiplied as they are: sparse matrices must be loaded, and gain nothing there."""
+"""Cells times rows that are multiplied densely: sparse matrices must be loaded, and gain nothing there."""
 SIDE_BY_SIDE = 32
-"""Levels a node, on average, beyond which indicators cost more than counting one node after the other."""
+"""Levels per node, on average, beyond which indicators cost more than counting one node after the other."""
 
 
 class Counting(Protocol):
-    """What the search for a structure asks of rows; expected or reweighted counts can stand for those seen."""
+    """What the search for a structure needs of rows; expected or reweighted counts can stand for observed ones."""
 
     sizes: tuple[int, ...]
-    """Levels of every node."""
 
     def counts(self, axes: Sequence[int]) -> np.ndarray:
-        """The weight of rows by their levels of some nodes, an axis each; of no node, the weight of all rows."""
+        """The weight of rows by their levels of some nodes, an axis each; without nodes, the weight of all rows."""
         ...
 
     def with_each(self, axes: Sequence[int], others: Sequence[int]) -> np.ndarray:
-        """Counts of the axes with one other node at a time: (cells of the axes x levels of all others, side by side).
-
-        Who can count several at once says how; this way asks for one after the other.
-        """
+        """Counts of the axes with one other node at a time: (cells of the axes x levels of all others)."""
         rows = prod(self.sizes[axis] for axis in axes)
         return np.concatenate([self.counts((*axes, other)).reshape(rows, -1) for other in others], axis=1)
 
@@ -80,18 +76,18 @@ class CodeCounts(Counting):
 
     @cached_property
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that differ, in an order that depends on what they hold alone, and their weights."""
+        """Distinct rows, in an order that depends on their values alone, and their weights."""
         self._take(*_distinct(self._columns.T, self._weights))
         return self._columns.T, self._weights
 
     def reweighted(self, weights: np.ndarray) -> CodeCounts:
-        """The rows of `distinct` with other weights; what has none is left out."""
+        """The rows of `distinct` with other weights; rows of weight 0 are left out."""
         found = CodeCounts(self.distinct[0], self.sizes, weights)
         found.distinct = found._columns.T, found._weights
         return found
 
     def counts(self, axes: Sequence[int]) -> np.ndarray:
-        """As in `Counting`; not to be written to, because it is kept."""
+        """As in `Counting`; read-only, because it is kept."""
         key = tuple(sorted(axes))
         if key not in self._kept:
             self._tables += 1
@@ -112,7 +108,7 @@ class CodeCounts(Counting):
         return self._kept[key].transpose([key.index(axis) for axis in axes])
 
     def _cells(self, axes: Sequence[int], rows: slice) -> np.ndarray:
-        """The cell of the axes that each row falls into; one more than the last where something was not seen."""
+        """The cell of the axes that each row falls into; one more than the last if a value is missing."""
         cell = np.zeros(self._weights[rows].size, dtype=np.intp)
         for axis in axes:
             cell *= self.sizes[axis]
@@ -148,7 +144,7 @@ class CodeCounts(Counting):
         return found
 
     def _indicators(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Which levels the rows show, rows x levels of all nodes, in portions; the first is kept."""
+        """(rows x levels of all nodes) indicators, in portions; the first is kept."""
         step = max(1, BLOCK // int(self._starts[-1]))
         for start in range(0, self._weights.size, step):
             rows = slice(start, start + step)
@@ -169,7 +165,7 @@ class CodeCounts(Counting):
 
 
 def _members(cell: np.ndarray, weights: np.ndarray, cells: int) -> Any:
-    """(cells x rows): the weight of each row in the cell it falls into; few rows need no sparse matrix."""
+    """(cells x rows): the weight of each row in its cell; few rows need no sparse matrix."""
     if cells * cell.size > SMALL:
         return sparse.csc_array((weights, cell, np.arange(cell.size + 1)), (cells, cell.size))
     found = np.zeros((cells, cell.size), dtype=weights.dtype)
@@ -190,7 +186,7 @@ def check_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
 
 
 def _distinct(codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that differ, each with the weight of all like it."""
+    """Distinct rows, each with the weight of all equal ones."""
     _, first, like = np.unique(_hash_rows(codes), return_index=True, return_inverse=True)
     if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
         return codes, weights
@@ -198,7 +194,7 @@ def _distinct(codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _hash_rows(codes: np.ndarray) -> np.ndarray:
-    """A number for every row: equal for equal rows, and hardly ever for different ones."""
+    """A hash for every row: equal for equal rows, and hardly ever for different ones."""
     factors = np.random.default_rng(1).integers(0, 2**64, (codes.shape[1],), dtype=np.uint64)
     found = np.zeros(len(codes), dtype=np.uint64)
     for column, factor in zip(codes.T, factors | np.uint64(1), strict=True):
@@ -212,10 +208,10 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 class Dependence(Struct, Generic[Node], frozen=True):
-    """What rows say of two nodes given others: I(a; b | given) in nats, and the G2 test that it is zero.
+    """I(a; b | given) in nats, and the G2 test that it is zero.
 
-    Levels that a stratum never shows add no degrees of freedom. `weight` is that of the rows that show all of them;
-    `copy` says that in those rows one of the two follows from the other.
+    Levels that a stratum never shows add no degrees of freedom. `weight` is that of the rows in which all are known;
+    `copy`: in those rows one of the two follows from the other.
     """
 
     a: Node
@@ -228,12 +224,11 @@ class Dependence(Struct, Generic[Node], frozen=True):
 
     @property
     def g2(self) -> float:
-        """Twice the weight times the information: chi-squared where a and b are independent."""
+        """Twice the weight times the information: chi-squared if a and b are independent."""
         return 2 * self.weight * self.information
 
     @property
     def p_value(self) -> float:
-        """How often chance alone would show as much."""
         return chi_squared_tail(self.freedom, self.g2) if self.freedom else 1.0
 
     def __str__(self) -> str:
@@ -245,7 +240,6 @@ class Dependence(Struct, Generic[Node], frozen=True):
 
 
 def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) -> Dependence[int]:
-    """What the rows say of a and b given others."""
     nodes = (*given, a, b)
     if len(set(nodes)) < len(nodes):
         raise DataError(f"nodes {a} and {b} given {list(given)}: a node is named twice.")
@@ -253,7 +247,7 @@ def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) ->
 
 
 def dependent_pairs(counting: Counting, target: int) -> list[Dependence[int]]:
-    """All pairs of other nodes given the target, most dependent first: what naive Bayes takes for two voices."""
+    """All pairs of other nodes given the target, most dependent first."""
     nodes = [node for node in range(len(counting.sizes)) if node != target]
     found: list[Dependence[int]] = []
     for at, node in enumerate(nodes[:-1]):
@@ -278,7 +272,7 @@ def _with_each(counting: Counting, a: int, others: list[int], given: tuple[int, 
 
 
 def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """I(a; b | stratum) in nats for several b side by side, and the weight each was seen with.
+    """I(a; b | stratum) in nats for several b side by side, and the weight of the rows of each.
 
     `table` is (strata x levels of a x levels of all b), and `sizes` are the levels of each b.
     """
@@ -295,7 +289,7 @@ def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, n
 
 
 def _copies(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Whether one of two nodes that vary follows from the other: every level goes with one of the other's."""
+    """Whether one of two nodes that vary follows from the other."""
     starts = _starts(sizes)
     of_b = np.add.reduceat(seen, starts, axis=1, dtype=int)
     of_a = np.maximum.reduceat(seen.sum(axis=0), starts)
@@ -312,7 +306,7 @@ def _starts(sizes: Sequence[int]) -> np.ndarray:
 
 
 class Score(Protocol):
-    """A number for a node and its parents, the higher the better."""
+    """The score of a node and its parents, the higher the better."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         """A score for every last parent of several, whose levels lie side by side on the last axis.
@@ -324,7 +318,7 @@ class Score(Protocol):
 
 
 class LogLikelihood(Struct, frozen=True):
-    """The log-likelihood of the rows where every table is estimated from their shares."""
+    """The log-likelihood at the maximum likelihood tables."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         rows = table.sum(axis=1, keepdims=True)
@@ -341,7 +335,7 @@ class Bic(Struct, frozen=True):
 
 
 class Bdeu(Struct, frozen=True):
-    """The log-evidence under imagined rows, so many in all for every node, shared out evenly over its table."""
+    """The log marginal likelihood with `imagined` prior rows for every node, spread evenly over its table."""
 
     imagined: float = 1.0
 
@@ -356,12 +350,12 @@ class Bdeu(Struct, frozen=True):
 
 
 def price(rows: np.ndarray) -> np.ndarray:
-    """What a free parameter costs under BIC, in nats, for so much weight of rows."""
+    """The cost of a free parameter under BIC, in nats."""
     return np.asarray(np.log(np.maximum(rows, 1.0)) / 2)
 
 
 def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The log-evidence of the counts in every column; a count of zero has none."""
+    """The log marginal likelihood of the counts in every column."""
     row, column = np.nonzero(counts)
     return np.bincount(column, log_rising(prior[column], counts[row, column]), counts.shape[1])
 
@@ -371,31 +365,30 @@ def _by_parent(levels: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def family_score(counting: Counting, score: Score, node: int, parents: Sequence[int]) -> float:
-    """The score of one node with its parents."""
     table = counting.counts((*parents, node)).reshape(-1, counting.sizes[node], 1)
     return float(score.of_tables(table, [1])[0])
 
 
 def network_score(counting: Counting, score: Score, graph: Graph) -> float:
-    """The score of a graph; with BIC and BDeu, equal for graphs that say the same of what is independent."""
+    """The score of a graph; BIC and BDeu are equal for equivalent graphs."""
     weight_of_rows(counting)
     return sum(family_score(counting, score, node, own) for node, own in enumerate(graph.parents))
 
 
 def n_parameters(sizes: Sequence[int], graph: Graph) -> int:
-    """How many numbers the tables of a network leave free."""
     return sum((sizes[node] - 1) * prod(sizes[p] for p in own) for node, own in enumerate(graph.parents))
 
 
 def description_length(counting: Counting, graph: Graph) -> float:
-    """Bits to write the rows down with a network's help, and the network: its BIC, in bits and with the sign turned."""
+    """Bits to encode the rows with a network, and the network: its BIC in bits, with the sign reversed."""
     return -network_score(counting, Bic(), graph) / log(2)
 
 
 def weight_of_rows(counting: Counting) -> float:
-    """How much weight every node was counted with; counts in which some node was seen less often are refused.
+    """The weight of all rows; counts in which some node has missing values are refused.
 
-    Families with different holes are counted over different rows, and a table of fewer rows always fits better.
+    Families with different missing values are counted over different rows, and a table of fewer rows always fits
+    better.
     """
     totals = [float(counting.counts([node]).sum()) for node in range(len(counting.sizes))]
     if min(totals, default=0.0) < max(totals, default=0.0) * (1 - 1e-9):
@@ -416,7 +409,7 @@ AT_ONCE = 1 << 22
 
 
 class EdgeRules(Struct, frozen=True):
-    """What a graph must keep to: pairs (parent, child), parents of a node, cells of its table."""
+    """Constraints on a graph: pairs (parent, child), parents of a node, cells of its table."""
 
     required: frozenset[Pair] = frozenset()
     forbidden: frozenset[Pair] = frozenset()
@@ -424,7 +417,6 @@ class EdgeRules(Struct, frozen=True):
     max_cells: int = 1 << 20
 
     def check_pairs(self, count: int) -> None:
-        """Refuse pairs that are none of so many nodes, and those that are both required and forbidden."""
         for parent, child in sorted(self.required | self.forbidden):
             if not (0 <= parent < count and 0 <= child < count and parent != child):
                 raise DataError(f"the edge from {parent} to {child} is not between two of the nodes 0 to {count - 1}.")
@@ -432,7 +424,6 @@ class EdgeRules(Struct, frozen=True):
             raise DataError(f"the edge from node {parent} to {child} is both required and forbidden.")
 
     def check_graph(self, graph: Graph, sizes: Sequence[int]) -> None:
-        """Refuse a graph that breaks the rules before anything is looked for."""
         for child, own in enumerate(graph.parents):
             for parent in own:
                 if (parent, child) in self.forbidden:
@@ -470,7 +461,7 @@ class FamilyScores:
         return self._own[key]
 
     def adding(self, node: int, parents: tuple[int, ...]) -> np.ndarray:
-        """For every node, the score with it as one more parent; -inf where that is not allowed."""
+        """For every node, the score with it as one more parent; -inf if that is not allowed."""
         key = node, parents
         if key not in self._adding:
             found = np.full(len(self.counting.sizes), -np.inf)
@@ -490,7 +481,6 @@ class FamilyScores:
         return self._adding[key]
 
     def allowed_sets(self, node: int) -> Iterator[tuple[int, ...]]:
-        """All sets of parents that the rules allow a node."""
         sizes, rules = self.counting.sizes, self.rules
         required = {parent for parent, child in rules.required if child == node}
         others = np.flatnonzero(self._allowed[:, node]).tolist()

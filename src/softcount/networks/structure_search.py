@@ -27,13 +27,13 @@ from softcount.networks.scores import (
 
 ADD, DROP, TURN = 0, 1, 2
 REGION, TURNS = 12, 5
-"""Up to how many nodes' edges a new beginning forgets, and how many arrows it turns."""
+"""Nodes whose edges a restart removes at most, and how many arrows it turns."""
 
 
 class Effort(Struct, frozen=True):
-    """How hard to look: moves tried beyond the last gain, moves for which a pair is left alone, and new beginnings.
+    """Moves tried beyond the last gain, moves for which a pair is tabu, and restarts.
 
-    Up to `exact` nodes every graph is weighed instead, unless tables are large.
+    Up to `exact` nodes every graph is scored instead, unless tables are large.
     """
 
     patience: int = 5
@@ -44,7 +44,7 @@ class Effort(Struct, frozen=True):
 
 
 def hill_climb(families: FamilyScores, start: Parents, effort: Effort) -> Parents:
-    """The best graph that moves of one edge lead to; the same scores and effort give the same."""
+    """The best graph that moves of one edge lead to; deterministic given scores and effort."""
     best, score = _climb(GraphClimb(families, start), effort)
     rng = np.random.default_rng(effort.seed)
     for _ in range(effort.restarts):
@@ -58,9 +58,9 @@ def hill_climb(families: FamilyScores, start: Parents, effort: Effort) -> Parent
 
 
 class GraphClimb:
-    """A graph on its way: what every move would gain, and which nodes lead to which.
+    """A graph during the search: the gain of every move, and which nodes lead to which.
 
-    Matrices are (parent x child); a move changes the columns of the children it touches, and no others.
+    Matrices are (parent x child); a move changes only the columns of the children it touches.
     """
 
     def __init__(self, families: FamilyScores, parents: Parents) -> None:
@@ -94,15 +94,15 @@ class GraphClimb:
                 self.dropping[parent, child] = self.families.of(child, fewer) - self.own[child]
 
     def gains(self) -> np.ndarray:
-        """What every move gains, (add, drop, turn) x parent x child; -inf where there is no such move.
+        """The gain of every move, (add, drop, turn) x parent x child; -inf if there is no such move.
 
-        A turn may still close a circle: `is_legal` knows.
+        A turn may still close a cycle: see `is_legal`.
         """
         adds = np.where(self.leads.T, -np.inf, self.adding)
         return np.stack([adds, self.dropping, self.dropping + self.adding.T])
 
     def is_legal(self, kind: int, parent: int, child: int) -> bool:
-        """Whether a move that `gains` offers leaves no circle: another way from parent to child forbids a turn."""
+        """Whether a move leaves no cycle: another path from parent to child forbids a turn."""
         return kind != TURN or not self.leads[self.edges[parent], child].any()
 
     def move(self, kind: int, parent: int, child: int) -> None:
@@ -152,7 +152,7 @@ class GraphClimb:
 
 
 class Tabu(Struct):
-    """Pairs of nodes that were moved a short while ago."""
+    """Pairs of nodes that were moved recently."""
 
     length: int
     recent: list[Pair] = field(default_factory=list)
@@ -161,7 +161,7 @@ class Tabu(Struct):
         self.recent = [*self.recent, (parent, child)][-self.length :] if self.length else []
 
     def mask(self, gains: np.ndarray, needed: float) -> None:
-        """Leave out moves of such pairs, unless they gain more than is needed for a new best."""
+        """Exclude moves of such pairs, unless they gain more than is needed for a new best."""
         if self.recent:
             a, b = np.array(self.recent).T
             pairs = slice(None), np.concatenate([a, b]), np.concatenate([b, a])
@@ -212,7 +212,7 @@ def is_affordable(families: FamilyScores, nodes: int) -> bool:
 
 
 def exact_search(families: FamilyScores) -> Parents:
-    """The best graph that the rules allow; of those that score the same, always the same one.
+    """The best graph that the rules allow; of equal ones, always the same.
 
     Sets of nodes are numbers, a bit for each node.
     """
@@ -259,7 +259,7 @@ def _members(nodes: int) -> tuple[int, ...]:
 
 
 class FoundGraph(Struct, frozen=True):
-    """The best graph that was met, its score, and whether no other can be better."""
+    """The best graph found, its score, and whether no other can be better."""
 
     graph: Graph
     score: float
@@ -303,14 +303,14 @@ def search_graph(
 # Trees from the information that pairs of nodes share: Chow and Liu's, and the one that augments naive Bayes.
 
 NOTHING = 1e-12
-"""Nats that rounding leaves where two nodes share nothing."""
+"""Nats that rounding leaves if two nodes are independent."""
 
 
 def chow_liu(counting: Counting, root: int | None = None, penalised: bool = False) -> Graph:
-    """The tree of the highest likelihood; nodes that share nothing are not joined.
+    """The tree of the highest likelihood; independent nodes are not joined.
 
-    `penalised` joins only where BIC gains. A tree without the given root hangs from its first node. Of equal trees, the
-    one whose pairs come first.
+    `penalised` joins only where BIC gains. Without the given root, a tree hangs from its first node. Of equal trees,
+    the one whose pairs come first.
     """
     nodes = list(range(len(counting.sizes)))
     _check_root(nodes, root)
@@ -319,7 +319,7 @@ def chow_liu(counting: Counting, root: int | None = None, penalised: bool = Fals
 
 
 def tree_augmented(counting: Counting, target: int, root: int | None = None, penalised: bool = False) -> Graph:
-    """Naive Bayes whose attributes depend on one more attribute each, by what they share given the target."""
+    """Tree-augmented naive Bayes: each attribute has one more parent, by information given the target."""
     count = len(counting.sizes)
     if target not in range(count):
         raise DataError(f"the target is a node from 0 to {count - 1}, not {target}.")
@@ -336,7 +336,9 @@ def _check_root(nodes: Sequence[int], root: int | None) -> None:
 
 
 def shared_information(counting: Counting, nodes: Sequence[int], given: tuple[int, ...], penalised: bool) -> np.ndarray:
-    """I(a; b | given) of all pairs in nats, over the rows that show them; less BIC's price a row, if penalised."""
+    """I(a; b | given) of all pairs in nats, over the rows in which they are known; less BIC's price per row, if
+    penalised.
+    """
     found = np.zeros((len(nodes), len(nodes)))
     for at, node in enumerate(nodes[:-1]):
         others = nodes[at + 1 :]
@@ -352,7 +354,7 @@ def shared_information(counting: Counting, nodes: Sequence[int], given: tuple[in
 
 
 def heaviest_tree(weights: np.ndarray) -> list[tuple[int, int]]:
-    """The pairs of a spanning tree (or forest, without weights of zero or less) of the largest sum.
+    """The pairs of a maximum spanning tree (or forest, without weights of zero or less).
 
     Weights that differ by rounding alone count as equal, and the pair given first is taken.
 
@@ -374,7 +376,7 @@ def heaviest_tree(weights: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _hung(count: int, joined: Sequence[tuple[int, int]], roots: Sequence[int], first: tuple[int, ...]) -> Graph:
-    """Pairs as a graph, away from the first root of every part; `first` are parents of all nodes that hang."""
+    """Pairs as a directed graph, away from the first root of every part; `first` are parents of all nodes in a tree."""
     near: list[list[int]] = [[] for _ in range(count)]
     for a, b in joined:
         near[a].append(b)
@@ -398,8 +400,8 @@ def _hung(count: int, joined: Sequence[tuple[int, int]], roots: Sequence[int], f
 class EdgeShares(Struct, frozen=True):
     """Shares of graphs, each a matrix (parent x child).
 
-    `joined` have the edge in one way or the other, `directed` in this, and in `compelled` it points this way in all
-    graphs that say the same of what is independent: the only direction that rows can show.
+    `joined` have the edge in either direction, `directed` in this one; in `compelled` it has this direction in all
+    equivalent graphs: the only direction that data can show.
     """
 
     joined: np.ndarray
@@ -408,7 +410,7 @@ class EdgeShares(Struct, frozen=True):
 
     @classmethod
     def of(cls, graphs: Sequence[Graph], weights: np.ndarray) -> EdgeShares:
-        """From graphs over the same nodes and their weights, which add to one."""
+        """From graphs over the same nodes and their weights, which sum to one."""
         count = len(graphs[0].parents)
         directed, compelled = np.zeros((count, count)), np.zeros((count, count))
         for graph, weight in zip(graphs, weights.tolist(), strict=True):
@@ -439,7 +441,7 @@ def resampled(counting: CodeCounts, rng: np.random.Generator) -> CodeCounts:
 
 
 def evidence_weights(log_evidence: Sequence[float]) -> np.ndarray:
-    """What each graph, or any model, weighs among several, from their log-evidence.
+    """Posterior weights of graphs, or of any models, from their log marginal likelihoods.
 
     >>> evidence_weights([-1000.0, -1000.0 + np.log(3)]).round(3).tolist()
     [0.25, 0.75]
@@ -451,7 +453,6 @@ def evidence_weights(log_evidence: Sequence[float]) -> np.ndarray:
 
 
 def edge_matrix(graph: Graph) -> np.ndarray:
-    """Which node is a parent of which, (parent x child)."""
     found = np.zeros((len(graph.parents), len(graph.parents)), dtype=bool)
     for child, own in enumerate(graph.parents):
         found[list(own), child] = True
@@ -459,10 +460,9 @@ def edge_matrix(graph: Graph) -> np.ndarray:
 
 
 def compelled_edges(graph: Graph) -> np.ndarray:
-    """Edges that point the same way in every graph that says the same of what is independent, (parent x child).
+    """Edges with the same direction in every equivalent graph, (parent x child).
 
-    Those where two parents meet that are no neighbours, and what follows from them without a new meeting or a circle
-    (Meek's rules).
+    Those of v-structures, and what follows from them without a new v-structure or a cycle (Meek's rules).
     """
     edges = edge_matrix(graph)
     near = edges | edges.T
@@ -487,10 +487,10 @@ def compelled_edges(graph: Graph) -> np.ndarray:
 
 
 def tree_edges(counting: Counting, imagined: float = 1.0, log_prior: np.ndarray | None = None) -> np.ndarray:
-    """The probability that two nodes are joined, over all trees that span the nodes (Meila and Jaakkola).
+    """The probability that two nodes are joined, over all spanning trees (Meila and Jaakkola).
 
-    Trees weigh the product of their edges' priors, equal ones unless `log_prior` (nodes x nodes) says otherwise; their
-    tables have imagined rows as in BDeu, so that a tree's evidence is a product over its edges too.
+    Trees have the product of their edges' priors, equal ones unless `log_prior` (nodes x nodes) is given; tables have
+    prior rows as in BDeu, so that the marginal likelihood of a tree is a product over its edges too.
     """
     count = len(counting.sizes)
     gains = np.zeros((count, count)) if log_prior is None else np.array(log_prior, dtype=float)
@@ -508,7 +508,7 @@ def tree_edges(counting: Counting, imagined: float = 1.0, log_prior: np.ndarray 
 
 
 def spanning_tree_edges(log_weights: np.ndarray) -> np.ndarray:
-    """How likely each edge is in a random spanning tree that weighs the product of its edges' weights, all above zero.
+    """The probability of each edge in a random spanning tree whose weight is the product of its edges' weights.
 
     An edge's probability is its weight over the conductance between its ends (the weighted matrix-tree theorem). Nodes
     are eliminated from the Laplacian by sums of positive terms alone, all in logarithms: weights from exp(-100,000) to
