@@ -268,7 +268,15 @@ class StateTask(Struct, frozen=True, eq=False):
         makes: list[Make] = [*self._makes(imagined), *((lambda params=params: params) for params in extra)]
         stop = self.plan.stop
         racing = len(makes) > 1 and stop.tol > 0
-        ground = self._ground(problem) if racing else problem
+        ground = problem
+        if racing and problem.n_rows > GROUND:
+            # Short runs use a part of a long table, spread over all of it, with its total weight.
+            parts = problem.rows.here
+            wanted = max(1, len(parts) * GROUND // problem.n_rows)
+            some = [parts[len(parts) * i // wanted].shortened(GROUND) for i in range(wanted)]
+            factor = problem.n_rows / sum(part.n_rows for part in some)
+            heavier = [part.heavier(factor) for part in some]
+            ground = Problem(self.model, problem.imagined, heavier, self.runner, False)
         search = Search(problem, ground, self.plan, partial(self.degenerate, imagined))
         tries = [[make] for make in makes]
         rngs = [np.random.default_rng(0) for _ in tries]
@@ -298,16 +306,6 @@ class StateTask(Struct, frozen=True, eq=False):
         seeds = np.random.SeedSequence(entropy(self.starts.seed, self.plan.log)).spawn(number)
         draw = partial(drawn_state_start, self.model, imagined, self.steps.sketch, self.steps.ready(self.model))
         return [partial(draw, self.starts.init, seed, number) for number, seed in enumerate(seeds)]
-
-    def _ground(self, problem: Problem) -> Problem:
-        """The rows for short runs: a part of a long table, spread over all of it, with its total weight."""
-        if problem.n_rows <= GROUND:
-            return problem
-        parts = problem.rows.here
-        wanted = max(1, len(parts) * GROUND // problem.n_rows)
-        some = [parts[len(parts) * i // wanted].shortened(GROUND) for i in range(wanted)]
-        factor = problem.n_rows / sum(part.n_rows for part in some)
-        return Problem(self.model, problem.imagined, [part.heavier(factor) for part in some], self.runner, False)
 
     def degenerate(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
         """Whether some state is narrower than the resolution of its columns, or has too few steps."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from softcount.learn.initialise import entropy
 from softcount.learn.prepare import check_reach, read_all
 from softcount.learn.record import Learned
 from softcount.learn.search import Search, SearchResult
-from softcount.learn.settings import Plan, em_facts, em_note, or_empty, plug, retyping, stopped_notes
+from softcount.learn.settings import Plan, em_facts, em_note, plug, retyping, stopped_notes
 from softcount.models.base import Problem
 from softcount.models.network import Net
 from softcount.models.nodes import Imagined, Params
@@ -62,9 +63,9 @@ def learned(
     runner: Runner,
     notes: Sequence[str] = (),
 ) -> Learned:
-    seen = or_empty(sum_of(model.seen(part) for part in ready))
+    seen = _sum_counts([model.seen(part) for part in ready])
     holes = any(model.holes_in(part) for part in ready)
-    shown = or_empty(sum_of(model.shown(part) for part in ready)) if holes else seen
+    shown = _sum_counts([model.shown(part) for part in ready]) if holes else seen
     imagined = Imagined(model.nodes.hypers(shown, priors), plug(plan.how))
     problem = Problem(model, imagined, ready, runner)
     reached, found, agreed = None, list(notes), None
@@ -91,11 +92,10 @@ def learned(
     )  # fmt: skip
 
 
-def sum_of(parts: Any) -> Counts | None:
-    total: Counts | None = None
-    for part in parts:
-        total = part if total is None else total + part
-    return total
+def _sum_counts(parts: Sequence[Counts]) -> Counts:
+    if not parts:
+        raise DataError("the table has no rows.")
+    return reduce(add, parts)
 
 
 def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:

@@ -30,6 +30,10 @@ OFTEN = 4
 """Passes after which the weights of coordinates are computed anew."""
 
 
+PER_SET = {"heights": -np.inf, "arrived": 0.0, "_slowness": 0.0, "_longest": 4.0, "_leapt": 0.0, "_calm": 0.0}
+"""Arrays of a race with one number per set, and the number of a new set."""
+
+
 class Race:
     """EM on many sets of parameters at once, with Anderson acceleration per set."""
 
@@ -44,13 +48,13 @@ class Race:
         self.units = 0.0
         self.watch: Callable[[Race], None] | None = None
         self.mass = float(np.sum(many.rows.weights)) / (sets if many.rows.weights.ndim > 1 else 1)
-        self.heights = np.full(sets, -np.inf)
+        self.heights = np.full(sets, PER_SET["heights"])
         self.arrived = np.zeros(sets, dtype=bool)
         self.traces: list[np.ndarray] = []
         self.passes = 0
         self._leapt = np.zeros(sets, dtype=bool)
         self._calm = np.zeros(sets, dtype=int)
-        self._longest = np.full(sets, 4.0)
+        self._longest = np.full(sets, PER_SET["_longest"])
         self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self._turns: list[np.ndarray] = []
         self._moves: list[np.ndarray] = []
@@ -161,14 +165,13 @@ class Race:
         )
         self.statistics = many.some_statistics(self.statistics, places)
         self.owners, self.met = self.owners[places], [self.met[place] for place in places]
-        self.heights, self.arrived = self.heights[places], self.arrived[places]
-        self._slowness = self._slowness[places]
-        self._leapt, self._calm, self._longest = self._leapt[places], self._calm[places], self._longest[places]
+        for name in PER_SET:
+            setattr(self, name, getattr(self, name)[places])
         for kept in (self.traces, self._turns, self._moves, self._known):
             kept[:] = [part[places] for part in kept]
-        self._last = (
-            None if self._last is None else (self._last[0][places], self._last[1][places], self._last[2][places])
-        )
+        if self._last is not None:
+            points, steps, known = self._last
+            self._last = points[places], steps[places], known[places]
         self._vectors = None if self._vectors is None else self._vectors[places]
         if many.rows.weights.ndim > 1:
             self.many = many.weighed(many.rows.weights[places])
@@ -181,9 +184,8 @@ class Race:
         )
         self.statistics = self.many.with_room(self.statistics, new)
         self.owners, self.met = np.append(self.owners, owners), self.met + [frozenset({int(each)}) for each in owners]
-        self.heights, self.arrived = _longer(self.heights, new, -np.inf), _longer(self.arrived, new)
-        self._slowness, self._longest = _longer(self._slowness, new), _longer(self._longest, new, 4.0)
-        self._leapt, self._calm = _longer(self._leapt, new), _longer(self._calm, new)
+        for name, value in PER_SET.items():
+            setattr(self, name, _longer(getattr(self, name), new, value))
         self.traces = [_longer(heights, new, -np.inf) for heights in self.traces]
         for kept in (self._turns, self._moves, self._known):
             kept[:] = [_longer(part, new) for part in kept]

@@ -92,12 +92,6 @@ def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, k
             table = table.widened(why)
 
 
-def or_empty(counts: Counts | None) -> Counts:
-    if counts is None:
-        raise DataError("the table has no rows.")
-    return counts
-
-
 def plug(how: How) -> How:
     """The estimate used during EM: predictive densities are computed at the end."""
     return "mean" if how == "predictive" else how

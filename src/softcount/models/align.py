@@ -146,7 +146,6 @@ def united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
 
 
 def refuse_overdrawn(model: ClassModel, before: Counts, after: Counts) -> None:
-    """Raise an error if more was subtracted from the counts than they held."""
     remedy = "Give rows the model was fitted on."
     if (after[ROOT] < -SLACK).any():
         raise DataError(f"more rows of a class are to be forgotten than were learned. {remedy}")
@@ -291,7 +290,6 @@ def refuse_hidden(net: Net) -> None:
 
 
 def refuse_below_zero(net: Net, counts: Counts) -> None:
-    """Raise an error if more was subtracted from the counts than they held."""
     for node in net.each:
         stats = counts.arrays[node.key].value
         rows = stats[..., :1] if node.family.signed else stats

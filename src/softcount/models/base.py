@@ -82,11 +82,10 @@ class Model:
 
     @abstractmethod
     def expect(self, compiled: Any, ready: Any, assign: Assign | None = None) -> Counts:
-        """Expected counts and log-likelihood of a part of the rows.
+        """Expected counts and log-likelihood of a part, under the model's own names, which `gathered` understands.
 
         With `assign`, the counts are those of the memberships it makes, and the note `ASSIGNED` holds the log-
-        likelihood of rows and groups together. The names of the counts are the model's own; `gathered` understands
-        them.
+        likelihood of rows and groups together.
         """
 
     def gathered(self, counts: Counts) -> Counts:
@@ -137,10 +136,7 @@ def register_model(model: Kind) -> Kind:
 
 
 class ClassModel(Model):
-    """A model of one class variable, known, hidden or partly known.
-
-    It gives the probability of every group for each row.
-    """
+    """A model of one class variable, known, hidden or partly known."""
 
     schema: Schema
     groups: int
@@ -165,10 +161,7 @@ class ClassModel(Model):
         """(rows x groups) probability of every group given the row, whatever its label."""
 
     def posterior(self, ready: Any, compiled: Any, out: np.ndarray) -> np.ndarray | None:
-        """Write the memberships of all rows of a chunk to `out`.
-
-        Returns their log evidence, or None if only `score` can.
-        """
+        """Write the memberships of a chunk to `out` and return their log evidence; None if only `score` can."""
         return None
 
     @abstractmethod
@@ -229,7 +222,6 @@ class DeadEnd(DataError):
         self.row = row
 
     def at(self, place: str) -> DeadEnd:
-        """The same error with the place in words."""
         return DeadEnd(self.row, place)
 
 

@@ -70,10 +70,7 @@ class Ragged(Twofold):
         return Ragged(hi, lo, sizes)
 
     def side_by_side(self, columns: np.ndarray, first: int, width: int) -> Twofold:
-        """(groups x columns x width) counts of some columns from code `first` on.
-
-        Codes beyond the counted ones are zero.
-        """
+        """(groups x columns x width) counts of some columns from code `first` on; zero beyond the counted codes."""
         sizes = np.array(self.sizes)[columns]
         codes = np.arange(first, first + width)
         cells = self.starts[columns][:, None] + codes
@@ -161,10 +158,7 @@ class Stack(Struct, frozen=True, eq=False):
         return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)
 
     def compile(self, params: Params) -> Any:
-        """The parameters as they are, as `score` takes them, and as natural parameters of the product.
-
-        Made once per pass.
-        """
+        """The parameters as they are, as `score` takes them, and as natural parameters if scores are products."""
         private = [params[node.key] for node in self.nodes]
         public = [node.family.scorable(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
         family = self.node.family
@@ -189,10 +183,7 @@ class Stack(Struct, frozen=True, eq=False):
             self.score_node(data, compiled, place, out)
 
     def posterior(self, data: Any, compiled: Any, log_shares: np.ndarray, out: np.ndarray) -> np.ndarray | None:
-        """Write the memberships of rows to `out` if this is the only stack; returns their log evidence.
-
-        None, with nothing written, if it takes scores.
-        """
+        """Write the memberships of rows to `out` and return their log evidence; None if this stack cannot."""
         return None
 
     def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
@@ -228,7 +219,6 @@ class Stack(Struct, frozen=True, eq=False):
         return {self.name: stack(parts, axis=1)}
 
     def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
-        """Statistics of rows of known class; the others are passed over."""
         return self.count(data, one_hot(labels, weights, groups), None)
 
     def count_shown(self, data: Any, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
@@ -274,7 +264,6 @@ class Stack(Struct, frozen=True, eq=False):
         return {self.bundles[0].name: np.swapaxes(apart, 1, 2)}
 
     def positions(self) -> Iterable[tuple[Bundle, Any]]:
-        """Every bundle with its columns in this stack."""
         order = {node.key: place for place, node in enumerate(self.nodes)}
         for bundle in self.bundles:
             columns = [order[key] for key in bundle.keys]
@@ -332,10 +321,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         return *bells, square_form(bells, units) if self.kernels.compiled else None
 
     def contrast(self, compiled: Any) -> Any:
-        """The same without columns that are equal in every group.
-
-        A cell far from a constant column would hide the others.
-        """
+        """The parameters without columns that are equal in all groups: a far cell in one would hide the others."""
         if not isinstance(compiled, tuple):
             return compiled
         means, inverse, constant, _ = compiled
@@ -392,10 +378,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
     def expect(
         self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
-        """A whole E-step in one kernel, if this is the only stack.
-
-        For long tables of complete rows near their means.
-        """
+        """A whole E-step in one kernel, for long tables of complete rows near their means; None otherwise."""
         eta = compiled[3] if isinstance(compiled, tuple) else None
         if eta is None or self._log_columns:
             return None
@@ -548,10 +531,7 @@ class Codes(Stack, frozen=True, eq=False):
         return self._as_counts(flat, sizes)
 
     def _sizes(self, data: np.ndarray, most: int) -> list[int]:
-        """Room for every column's codes.
-
-        That of the widest column, or each its own if pairs would exceed `most` cells.
-        """
+        """Room for codes: that of the widest column, or each column's own if pairs would exceed `most` cells."""
         columns = len(self.nodes)
         room = int(data.max(initial=0)) + 1
         if columns < 2 or room * room * columns <= 2 * most:
@@ -597,10 +577,7 @@ class Codes(Stack, frozen=True, eq=False):
 
 
 def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
-    """The sum or the largest entry of each column.
-
-    Works on many rows in parallel, because short rows would cost a loop each.
-    """
+    """The sum or the largest entry of each column, many rows at a time: short rows would cost a loop each."""
     rows, columns = table.shape
     whole = rows // ABREAST * ABREAST
     wide = join.reduce(table[:whole].reshape(-1, ABREAST * columns), axis=0, initial=0)

@@ -125,10 +125,8 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def compile(self, params: Params, contrast: bool = False) -> list[Any]:
-        """The logarithms of the shares, then the parameters of every stack.
-
-        With `contrast`, only what differs by group.
-        """
+        """The logarithms of the shares, then the parameters of every stack; with `contrast`, only what differs by
+        group."""
         with np.errstate(divide="ignore"):
             log_shares = np.log(params.shares)
         parts = [stack.compile(params) for stack in self.stacks]
@@ -370,7 +368,6 @@ class LinearStar(Struct, frozen=True, eq=False):
         ]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        """(rows x groups) the sum."""
         joint = _fill(compiled[0], rows, out)
         for stack, data, weights in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             here = rows_of(data, rows)
@@ -379,7 +376,6 @@ class LinearStar(Struct, frozen=True, eq=False):
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        """The part of the score that each leaf adds."""
         found: dict[Key, np.ndarray] = {}
         for stack, data, weights in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             for place, (node, own) in enumerate(zip(stack.nodes, weights, strict=True)):
@@ -425,7 +421,6 @@ class WeighedStar(Struct, frozen=True, eq=False):
         return found
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        """(rows x groups) the sum."""
         joint = _fill(compiled[0], rows, out)
         for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             here = rows_of(data, rows)
@@ -437,7 +432,6 @@ class WeighedStar(Struct, frozen=True, eq=False):
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        """The part of the score that each leaf adds."""
         found: dict[Key, np.ndarray] = {}
         for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
             own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.star.groups)))

@@ -64,14 +64,14 @@ def lengthen(ready: Sequence[Ready], groups: int) -> list[Ready]:
     count = max(1, tile // max(first.n_rows, 1))
     parts = [replace(joined(ready[a : a + count]), tile=tile) for a in range(0, len(ready), count)]
     fair = sum(part.n_rows for part in parts) // PORTIONS // TILE * TILE
-    return [portion for part in parts for portion in portions(part, max(tile, PORTION, fair))]
-
-
-def portions(part: Ready, rows: int) -> list[Ready]:
-    """A long chunk cut into shorter ones: of seven chunks two threads do four and three, of twenty-five 13 and 12."""
-    if part.n_rows <= rows:
-        return [part]
-    return [part.cut(a, min(a + rows, part.n_rows)) for a in range(0, part.n_rows, rows)]
+    # Long chunks are cut: of seven chunks two threads do four and three, of twenty-five 13 and 12.
+    rows, found = max(tile, PORTION, fair), []
+    for part in parts:
+        if part.n_rows <= rows:
+            found.append(part)
+        else:
+            found += [part.cut(a, min(a + rows, part.n_rows)) for a in range(0, part.n_rows, rows)]
+    return found
 
 
 def size_of(data: Any) -> int:
