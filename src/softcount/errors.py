@@ -1,7 +1,4 @@
-"""What can go wrong, as a small hierarchy.
-
-Every message says what, where (column, row), what would be right, and what to do next.
-"""
+"""Exceptions and warnings. Every message says what is wrong, where, what would be right, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ import warnings
 from itertools import count
 
 HERE = os.path.dirname(__file__) + os.sep
-"""Where the files of this library are: nobody is helped by a warning that points there."""
+"""The folder of this library: a warning points at the code that called it."""
 
 
 class SoftcountError(Exception):
-    """The parent of every error raised on purpose."""
+    """The base class of all errors that this library raises on purpose."""
 
 
 class DataError(SoftcountError, ValueError):
@@ -24,24 +21,24 @@ class DataError(SoftcountError, ValueError):
 
 
 class ModelFileError(SoftcountError):
-    """A model file that cannot be read, or does not make sense."""
+    """A model file that cannot be read, or whose contents are inconsistent."""
 
 
 class ResourceError(SoftcountError, MemoryError):
-    """A model that would need more memory than is reasonable, found before it was asked for."""
+    """A model that would need too much memory; raised before the memory is allocated."""
 
 
 class DataWarning(UserWarning):
-    """Something in the table that changes no result but that its owner wants to know."""
+    """A remark about the data that does not stop the computation."""
 
 
 def warn(message: str, category: type[Warning] = DataWarning) -> None:
-    """A warning that points at the line which called this library."""
+    """Issue a warning that points at the line which called this library."""
     warnings.warn(message, category, stacklevel=_first_outside())
 
 
 def _first_outside() -> int:
-    """How many frames above `warn`, itself counted, is the first that is not ours; in a thread of ours none is."""
+    """Stack level of the first frame outside this library; 2 in a thread of this library, which has none."""
     for depth in count(2):
         try:
             file = sys._getframe(depth).f_code.co_filename
@@ -53,11 +50,11 @@ def _first_outside() -> int:
 
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
-"""Errors of the system that say something has run out."""
+"""Numbers of system errors that mean a shortage."""
 
 
 def is_shortage(error: BaseException | None) -> bool:
-    """Whether memory, disk or descriptors have run out: nothing is wrong with the data."""
-    if isinstance(error, OSError):  # Arrow says what ran out, but not always by its number
+    """Whether memory, disk space or file descriptors have run out."""
+    if isinstance(error, OSError):  # errors of Arrow may lack the number
         return error.errno in NO_ROOM or (error.errno is None and "Cannot allocate memory" in str(error))
     return isinstance(error, MemoryError)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
 
+import softcount
 from cli.shell import python
 from softcount.cli import main
 
@@ -70,6 +75,17 @@ def test_every_command_is_listed_and_every_listed_command_exists():
     for name, command in main.commands.items():
         assert command.name == name and f"{name} " in listing
         assert command.short_help and command.short_help in listing
+
+
+def test_names_that_are_imported_lazily_exist():
+    """Type checkers do not see them."""
+    for path in Path(softcount.__file__).parent.rglob("*.py"):
+        text = path.read_text()
+        names = re.findall(r'lazy_function\("([\w.]+)", "(\w+)"\)', text)
+        for name, module in re.findall(r'^(\w+)(?:: Any)? = LazyModule\("(softcount[\w.]+)"\)', text, re.M):
+            names += [(module, used) for used in re.findall(rf"(?<![.\w]){name}\.(\w+)", text)]
+        for module, name in names:
+            assert hasattr(import_module(module), name), (path, module, name)
 
 
 def test_no_command_at_all_shows_the_help_and_is_a_usage_error():

@@ -28,24 +28,8 @@ from softcount.fitted.characteristic_words import explain_words, row_of
 from softcount.fitted.explain import Explanation, explained
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import explained_rows, shown_cells
-from softcount.report.answers import (
-    AGAINST,
-    CLASS,
-    FILE,
-    OURS,
-    PRIOR,
-    PROBABILITY,
-    ROW,
-    TOTAL,
-    WORDS,
-    ExplainedRow,
-    add_reasons,
-    find_cells,
-    make_array,
-    name_ours,
-    number_rows,
-    reasons_table,
-)
+from softcount.report import answers
+from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, number_rows, reasons_table
 from softcount.report.classes import class_names
 from softcount.report.page import Page, format_cell
 from softcount.report.words import add_moved_words, begin_document, find_moved_words
@@ -113,9 +97,9 @@ def few_record(fitted: Fitted, few: list[ExplainedRow]) -> list[dict[str, Any]]:
     """The figures of rows by column and, if the model reads text, their words and where they are."""
     found = []
     for row in few:
-        document = dict(row.line) | {row.ours[PROBABILITY]: row.probability}
+        document = dict(row.line) | {row.ours[answers.PROBABILITY]: row.probability}
         if row.words:
-            document[row.ours[WORDS]] = [find_moved_words(fitted, *pair) for pair in row.words]
+            document[row.ours[answers.WORDS]] = [find_moved_words(fitted, *pair) for pair in row.words]
         found.append(document)
     return found
 
@@ -150,7 +134,7 @@ def explain_few(
     reasons = _with_files(fitted, table, reasons_table(fitted, why, rows), rows)
     with Threads() as threads:
         likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
-    found, ours, names = [], name_ours(fitted), labels_in(fitted)
+    found, ours, names = [], answers.name_ours(fitted), labels_in(fitted)
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         parts = explain_words(fitted, chunk, other) if fitted.schema.texts else []
         words = [(part, document_at(table, part.key, chunk.start)) for part in parts]
@@ -174,7 +158,9 @@ def _refuse_own_class(rows: Sequence[int], why: Explanation, other: Any, title: 
 def _with_files(fitted: Fitted, table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
     """The lines with the file of each row, if each row is a file."""
     files = table.source.files
-    return reasons if not files else reasons.add_column(1, name_ours(fitted)[FILE], [[files[row - 1] for row in rows]])
+    if not files:
+        return reasons
+    return reasons.add_column(1, answers.name_ours(fitted)[answers.FILE], [[files[row - 1] for row in rows]])
 
 
 def explain_network(fitted: FittedNet, request: Request) -> None:
@@ -185,14 +171,14 @@ def explain_network(fitted: FittedNet, request: Request) -> None:
     count, levels = len(found.chosen), make_array(fitted.levels[node])
     _refuse_beyond(request.row, count)
     names = labels(key for key in found.parts if key is not ROOT)
-    ours = {name: apart(name, names.values()) for name in OURS}
+    ours = {name: apart(name, names.values()) for name in answers.OURS}
     table = pa.table(
         {
-            ours[ROW]: pa.array(range(1, count + 1)),
-            ours[CLASS]: levels.take(pa.array(found.chosen)),
-            ours[AGAINST]: levels.take(pa.array(found.against)),
-            **{ours[PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
-            ours[TOTAL]: sum(found.parts.values(), np.zeros(count)),
+            ours[answers.ROW]: pa.array(range(1, count + 1)),
+            ours[answers.CLASS]: levels.take(pa.array(found.chosen)),
+            ours[answers.AGAINST]: levels.take(pa.array(found.against)),
+            **{ours[answers.PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
+            ours[answers.TOTAL]: sum(found.parts.values(), np.zeros(count)),
         }
     )
     places = [row - 1 for row in request.row]

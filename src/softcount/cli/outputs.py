@@ -40,6 +40,9 @@ write_parquet = lazy_function("softcount.report.answers", "write_parquet")
 atomic_writer = lazy_function("softcount.files", "atomic_writer")
 check_writable = lazy_function("softcount.files", "check_writable")
 
+ROW_WRITERS = {".parquet": write_parquet, ".pq": write_parquet}
+"""Functions that write a table to an open file, by the ending of its name; other names get CSV."""
+
 
 def run_command(command: Callable[[], None]) -> None:
     """Run a command with its streams prepared, remedies in the words of the shell, and Ctrl-C as an error."""
@@ -87,13 +90,12 @@ def write_answer(
 
 
 def write_rows(table: pa.Table, request: Request) -> None:
-    """Write rows to the output of a command: as a JSON list, as Parquet if its name says so, otherwise as CSV."""
+    """Write rows to the output of a command: as a JSON list with --json, otherwise in the format of its ending."""
     if request.json:
         write_bytes(as_json(table.to_pylist()).encode(), request.output)
         return
-    write = write_parquet if is_parquet(request.output) else write_csv
     with _open_output(request.output) as sink:
-        write(table, sink)
+        ROW_WRITERS.get(_ending(request.output), write_csv)(table, sink)
 
 
 def write_picture(plot: str | None, draw: Callable[[], str]) -> None:
@@ -102,8 +104,12 @@ def write_picture(plot: str | None, draw: Callable[[], str]) -> None:
         write_bytes(draw().encode(), plot)
 
 
-def is_parquet(output: str | None) -> bool:
-    return str(output).lower().endswith((".parquet", ".pq"))
+def writes_csv(request: Request) -> bool:
+    return not request.json and _ending(request.output) not in ROW_WRITERS
+
+
+def _ending(output: str | None) -> str:
+    return os.path.splitext(output or "")[1].lower()
 
 
 @contextmanager

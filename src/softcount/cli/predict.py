@@ -168,15 +168,6 @@ def impute(request: Request) -> None:
 # -- evaluation
 
 
-class JudgedRows(Struct, frozen=True):
-    """Scored rows whose class is known, the names of the classes, and their shares in training."""
-
-    held: ScoredRows
-    names: list[Any]
-    shares: np.ndarray
-    skipped: int
-
-
 class Judgement(Struct, frozen=True):
     """The figures of an evaluation."""
 
@@ -192,11 +183,6 @@ class Judgement(Struct, frozen=True):
 def evaluate(request: Request) -> None:
     if request.precision is not None and request.recall is not None:
         raise click.UsageError("--precision and --recall each choose a threshold: give one of them")
-    rows = score_rows(request)
-    write_answer(request.json, judgement_record, judgement_page, judge(rows, request))
-
-
-def score_rows(request: Request) -> JudgedRows:
     fitted = open_model(request.model)
     net = is_network(fitted)
     if not net and fitted.classes is None:
@@ -215,7 +201,8 @@ def score_rows(request: Request) -> JudgedRows:
     codes = label_places(as_named(labels, names), names)
     weights = np.ones(len(codes)) if weights is None else weights
     held = scored_rows(plain if proba is None else proba, codes, weights, FOLDS)
-    return JudgedRows(held, names, fitted.shares, int((codes < 0).sum()))
+    found = judge(held, names, request, judged(held, fitted.shares), int((codes < 0).sum()))
+    write_answer(request.json, judgement_record, judgement_page, found)
 
 
 def side_columns(table: Table, target: Any, request: Request) -> tuple[list[Any], np.ndarray | None]:
@@ -233,8 +220,8 @@ def side_columns(table: Table, target: Any, request: Request) -> tuple[list[Any]
     return labels, np.concatenate([part for _, part in side.weights() if part is not None])
 
 
-def judge(rows: JudgedRows, request: Request) -> Judgement:
-    held, names = rows.held, rows.names
+def judge(held: ScoredRows, names: list[Any], request: Request, evaluation: Evaluation, skipped: int) -> Judgement:
+    """The evaluation with the costs, the threshold and the lift that were requested."""
     pairs = request.decide.costs(names)
     costs = None if pairs is None else cost_figures(held, cost_matrix(pairs, names), names)
     threshold = None
@@ -248,7 +235,7 @@ def judge(rows: JudgedRows, request: Request) -> Judgement:
     place = rarer(held) if place is None and len(names) == 2 else place
     lines = [] if place is None else lift_of(held, names, place)
     of = None if place is None else str(names[place])
-    return Judgement(judged(held, rows.shares), list(map(str, names)), rows.skipped, costs, threshold, of, lines)
+    return Judgement(evaluation, list(map(str, names)), skipped, costs, threshold, of, lines)
 
 
 def judgement_page(found: Judgement) -> Page:

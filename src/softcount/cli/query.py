@@ -24,7 +24,7 @@ from softcount.cli.models import (
     print_answering_model,
 )
 from softcount.cli.options import Request, find_name, suggestion
-from softcount.cli.outputs import check_output, is_parquet, write_answer, write_bytes, write_rows
+from softcount.cli.outputs import check_output, write_answer, write_bytes, write_rows, writes_csv
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
 from softcount.fitted.answers import answering_model, sampled
@@ -37,7 +37,7 @@ from softcount.report.answers import likeliest_page, likeliest_record, make_arra
 from softcount.table import Key
 from softcount.table.cell_forms import CellForm, fixed_decimals, parse_cell, write_cell
 from softcount.table.cell_values import format_cells
-from softcount.table.schema import Field, labels
+from softcount.table.schema import labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
@@ -117,16 +117,13 @@ def sample(request: Request) -> None:
     else:
         drawn = model.drawn(request.n, given_nodes(model, request.given), rng)
         rows = {name: drawn[key] for key, name in labels(drawn).items()}
-    if not request.json and not is_parquet(request.output):
-        rows = {name: _spell(model.schema.by_key.get(name), cells) for name, cells in rows.items()}
+    if writes_csv(request):
+        for name, cells in rows.items():  # numbers with the decimals that every cell of their column has
+            spec = model.schema.by_key.get(name)
+            decimals = 0 if spec is None else fixed_decimals(spec.written)
+            rows[name] = format_cells(cells, decimals) if decimals else cells
     write_rows(pa.table({name: make_array(cells) for name, cells in rows.items()}), request)
     print_answering_model(model)
-
-
-def _spell(spec: Field | None, cells: Any) -> Any:
-    """Numbers as text with the decimals that every cell of their column has; others as they are."""
-    decimals = 0 if spec is None else fixed_decimals(spec.written)
-    return format_cells(cells, decimals) if decimals else cells
 
 
 def draw_steps(model: Any, request: Request) -> pa.Table:

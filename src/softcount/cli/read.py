@@ -6,8 +6,7 @@ import csv
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -138,21 +137,21 @@ def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progres
     """
     if form.sql is not None:
         return query_source(form.sql, data)
-    return from_path(data, partial(_like, fitted, form, progress), form.file.over(fitted.schema.form))
-
-
-def _like(fitted: Learned, form: InputFormat, progress: Progress, path: str, name: str) -> Source:
-    shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
-    if shelf is not None:
-        return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
     file = form.file.over(fitted.schema.form)
-    said = form.file.header is False or form.file.names
-    unit = form.unit or (None if said else _guessed_unit(fitted, form, path, name))
-    if unit == "document":
-        return one_document(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as a document"))
-    if unit == "lines":
-        return LinesSource(TextFile(path, name, progress), text_column(fitted, f"{name} is to be read as documents"))
-    return file_source(path, name, missing_words(form, fitted.schema.missing), file, progress)
+
+    def open_file(path: str, name: str) -> Source:
+        shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
+        if shelf is not None:
+            return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
+        is_table = form.file.header is False or form.file.names
+        unit = form.unit or (None if is_table else _guessed_unit(fitted, form, path, name))
+        if unit is None:
+            return file_source(path, name, missing_words(form, fitted.schema.missing), file, progress)
+        content, plural = TextFile(path, name, progress), "documents" if unit == "lines" else "a document"
+        column = text_column(fitted, f"{name} is to be read as {plural}")
+        return LinesSource(content, column) if unit == "lines" else one_document(content, column)
+
+    return from_path(data, open_file, file)
 
 
 def text_column(fitted: Learned, what: str) -> Any:
@@ -209,20 +208,15 @@ def may_be_lines(data: str, form: InputFormat) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise _if_lines(error, data, form) from None
-
-
-def _if_lines(error: DataError, data: str, form: InputFormat) -> DataError:
-    if type(error) is not DataError or form.unit is not None or not os.path.isfile(data):
-        return error
-    try:
-        lines = [line for line in _first_lines(data, data) if line.strip()]
-    except DataError:
-        return error
-    words = sum(len(line.split()) for line in lines) / max(len(lines), 1)
-    if words < SENTENCE or table_width(lines) or any("\0" in line for line in lines):
-        return error
-    return DataError(f"{error}\n  If each line is a document: --lines")
+        if type(error) is not DataError or form.unit is not None or not os.path.isfile(data):
+            raise
+        lines: list[str] = []
+        with suppress(DataError):
+            lines = [line for line in _first_lines(data, data) if line.strip()]
+        words = sum(len(line.split()) for line in lines) / max(len(lines), 1)
+        if words < SENTENCE or table_width(lines) or any("\0" in line for line in lines):
+            raise
+        raise DataError(f"{error}\n  If each line is a document: --lines") from None
 
 
 def table_width(lines: list[str]) -> int:

@@ -9,14 +9,14 @@ from contextlib import suppress
 
 try:
     import fcntl
-except ImportError:  # a system without such locks, where nothing is removed
+except ImportError:  # no such locks on this system, so leftovers are not removed
     fcntl = None  # type: ignore[assignment]
 
 _OURS = re.compile(r"\.softcount-[0-9a-f]{12}\.part")
 
 
 def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str]:
-    """An empty file in the folder, open for writing and locked until it is closed: its descriptor and its path.
+    """Create an empty file in the folder, locked until it is closed; returns its descriptor and its path.
 
     Files that a killed process left there are removed first.
     """
@@ -25,14 +25,14 @@ def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str
     while True:
         path = os.path.join(folder, f".softcount-{os.urandom(6).hex()}.part")
         handle = os.open(path, way, mode)
-        # Whoever looks for leftovers may have come between the two calls; then it has removed the file.
+        # Another process that removes leftovers may have removed the file between the two calls.
         if _lock(handle) is not False and os.fstat(handle).st_nlink:
             return handle, path
         os.close(handle)
 
 
 def remove_leftovers(folder: str) -> None:
-    """Delete the temporary files in a folder that this user's processes made and that no living one holds."""
+    """Delete temporary files of this user's processes that no running process has locked."""
     if fcntl is None:
         return
     with suppress(OSError), os.scandir(folder) as entries:
@@ -63,19 +63,13 @@ def _lock(handle: int) -> bool | None:
 
 
 ROOM = 64 << 20
-"""Bytes that must be free: BLAS takes about half of them for good, with its first product of some size.
-
-It ends the process if it finds none.
-"""
+"""Bytes that must be free: BLAS keeps about half of them from its first large product on, and aborts without them."""
 SOME = 200
-"""Rows and columns of a product for which it takes them."""
+"""Rows and columns of a product that makes BLAS allocate them."""
 
 
 def reserve_room() -> None:
-    """Let BLAS take its memory while there is some; raises a `MemoryError` if there is not.
-
-    Only if the memory of the process is limited: otherwise it would waste a millisecond.
-    """
+    """Let BLAS allocate its memory now, or raise a `MemoryError`, if the memory of the process is limited."""
     try:
         import resource
 

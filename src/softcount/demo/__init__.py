@@ -1,4 +1,4 @@
-"""Small tables that come with the library, for trying things out: `<name>.csv` beside this file."""
+"""Small tables that come with the library: `<name>.csv` in this folder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from softcount.errors import DataError
 
 TABLES: dict[str, str] = {"bicycles": "type"}
-"""Every bundled table's name and the column worth predicting; the first is shown when none is asked for."""
+"""Bundled tables and their targets; the first is the default of `softcount demo`."""
 
 
 def table_path(name: str = "bicycles") -> Path:
-    """Where the bundled table of that name is.
+    """The path of a bundled table.
 
     >>> table_path("bicycles").name
     'bicycles.csv'
