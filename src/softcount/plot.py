@@ -371,7 +371,7 @@ class NomogramDisplay(Display):
         fitted = estimator.fitted_
         found = nomogram_of(fitted)
         if found is None:
-            raise DataError("a nomogram needs two classes that columns tell one by one, as those of NaiveBayes.")
+            raise DataError("a nomogram needs two classes that are scored column by column, as in NaiveBayes.")
         pair = tuple(fitted.names[:2] if classes is None else classes)
         first, second = (fitted.group_of(name) for name in pair)
         lines, rows = [], []

@@ -219,7 +219,7 @@ def test_contexts_are_as_long_as_they_need_be() -> None:
     contexts = {context for context in chain.contexts_ if context[1] != "a"}
     assert not contexts and {context[1] for context in chain.contexts_} == {"a"}
     assert chain.predict_proba([["b", "a"]])[0] == pytest.approx([0.05, 0.9, 0.05], abs=0.03)
-    assert "contexts are told apart" in chain.notes_[0]
+    assert "contexts are distinguished" in chain.notes_[0]
 
 
 # -- the long run

@@ -246,7 +246,7 @@ class ContextShares(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, level: ContextLevel, base: int, taken: np.ndarray, strength: float) -> ContextShares:
-        """Each count less what is taken from it, beside the strength and all that was taken from its context."""
+        """Each count less its discount; the rest of a context is the strength and all its discounts."""
         contexts, firsts = np.unique(level.keys // base, return_index=True)
         ends = np.append(firsts, len(level.keys))
         kept = level.counts - taken

@@ -150,7 +150,7 @@ def _table_evidence(level: ContextLevel, base: int, alpha: np.ndarray) -> tuple[
 def context_tree(counts: ContextCounts, alpha: np.ndarray) -> ContextCounts:
     """The counts of those contexts only that a tree of contexts of the best evidence has.
 
-    Whether a context is told apart further is one bit before any data. Bottom up, each context has the better of two:
+    Whether a context is split further is one bit before any data. Bottom up, each context has the better of two:
     its own steps under one table, or those of all contexts one step longer.
     """
     base, order = counts.alphabet.base, counts.order
@@ -170,7 +170,7 @@ def context_tree(counts: ContextCounts, alpha: np.ndarray) -> ContextCounts:
 
 
 def _kept_levels(counts: ContextCounts, splits: list[np.ndarray]) -> Iterator[ContextLevel]:
-    """The levels as far as contexts are told apart: the empty context always is there."""
+    """The levels as far as contexts are split; the empty context is always kept."""
     base, kept = counts.alphabet.base, np.zeros(1, dtype=np.int64)
     for back, level in enumerate(counts.levels):
         contexts = level.keys // base

@@ -125,7 +125,7 @@ def _spread(points: WeightedPoints, quartiles: float) -> float:
 class Pairs(Struct, frozen=True):
     """How many pairs of rows lie how far apart; sums over all of them are estimates of a density's roughness."""
 
-    apart: np.ndarray
+    distances: np.ndarray
     counts: np.ndarray
     rows: float
 
@@ -144,20 +144,20 @@ class Pairs(Struct, frozen=True):
         return Pairs(np.arange(len(held)) * width, counts, points.total)
 
     def curvature(self, h: float) -> float:
-        """The estimated integral of density times fourth derivative, at a bandwidth of its own."""
-        u = (self.apart / h) ** 2
+        """The estimated integral of density times fourth derivative, at its own bandwidth."""
+        u = (self.distances / h) ** 2
         total = 2 * (self.counts * np.exp(-u / 2) * ((u - 6) * u + 3)).sum() + 3 * self.rows
         return float(total / (self.rows * (self.rows - 1) * h**5 * sqrt(2 * pi)))
 
     def steepness(self, h: float) -> float:
         """Minus the estimated integral of density times sixth derivative."""
-        u = (self.apart / h) ** 2
+        u = (self.distances / h) ** 2
         total = 2 * (self.counts * np.exp(-u / 2) * (((u - 15) * u + 45) * u - 15)).sum() - 15 * self.rows
         return float(-total / (self.rows * (self.rows - 1) * h**7 * sqrt(2 * pi)))
 
     def unbiased_loss(self, h: float) -> float:
         """The squared error of the density up to a constant, estimated by leaving each row out."""
-        u = (self.apart / h) ** 2
+        u = (self.distances / h) ** 2
         total = (self.counts * (np.exp(-u / 4) - sqrt(8) * np.exp(-u / 2))).sum()
         return float((0.5 + total / self.rows) / (self.rows * h * sqrt(pi)))
 

@@ -130,8 +130,8 @@ def _candidates(points: WeightedPoints) -> tuple[np.ndarray, np.ndarray]:
     inner = (values[cuts - 1] + values[cuts]) / 2
     edges = np.concatenate([values[:1], inner, values[-1:]])
     below = np.concatenate([[0.0], points.below[cuts], [points.total]])
-    apart = np.concatenate([[True], np.diff(edges) > 0])
-    return edges[apart], below[apart]
+    distinct = np.concatenate([[True], np.diff(edges) > 0])
+    return edges[distinct], below[distinct]
 
 
 def _gains(edges: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ def bayesian_blocks(points: WeightedPoints) -> np.ndarray:
 
 
 def description_length(points: WeightedPoints, edges: np.ndarray, places: int = 0) -> float:
-    """Nats to tell the rows, up to what all histograms share: by the bins, for the shares, and for the cuts.
+    """Nats to encode the rows, up to what all histograms share: by the bins, for the shares, and for the cuts.
 
     The shares cost what the best code loses for not knowing them (the normalised maximum likelihood of Kontkanen and
     Myllymaki); cuts chosen among so many places cost the choice, cuts at equal widths only their number.
@@ -212,7 +212,7 @@ def shortest_cuts(points: WeightedPoints) -> np.ndarray:
 def shortest(points: WeightedPoints) -> np.ndarray:
     """The bins of least description length: free cuts, or the best number of equal widths.
 
-    Equal widths are at least twice the smallest gap between values, or bins would tell how the values are rounded.
+    Equal widths are at least twice the smallest gap between values, or bins would show how the values are rounded.
     """
     values, _ = points.ordered
     gap = float(np.diff(values).min())
@@ -221,8 +221,8 @@ def shortest(points: WeightedPoints) -> np.ndarray:
     even = [equal_width(points, int(number)) for number in numbers]
     lengths = [description_length(points, edges) for edges in even]
     free = shortest_cuts(points)
-    told = description_length(points, free, len(_candidates(points)[0]) - 2)
-    return free if told <= min(lengths) else even[int(np.argmin(lengths))]
+    length = description_length(points, free, len(_candidates(points)[0]) - 2)
+    return free if length <= min(lengths) else even[int(np.argmin(lengths))]
 
 
 def counts_of(points: WeightedPoints, edges: np.ndarray) -> np.ndarray:

@@ -171,11 +171,11 @@ class WeightedPoints(Struct, frozen=True, dict=True):
     def deviation(self) -> float:
         """The standard deviation, with one row less than there are below the line."""
         with np.errstate(over="ignore"):
-            apart = np.abs(self.values - self.mean)
-        furthest = float(apart.max())
+            away = np.abs(self.values - self.mean)
+        furthest = float(away.max())
         if not 0 < furthest < np.inf:
             return furthest
-        square = np.average((apart / furthest) ** 2, weights=self.weights) * self.total / (self.total - 1)
+        square = np.average((away / furthest) ** 2, weights=self.weights) * self.total / (self.total - 1)
         return float(furthest * np.sqrt(square))
 
     def quantile(self, share: float) -> float:
@@ -246,16 +246,16 @@ def near_log_density(
 def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:
     values, weights = points.ordered
     found = np.full(len(queries), -np.inf)
-    order, asked = _finite_in_order(queries)
-    after = np.minimum(np.searchsorted(values, asked), len(values) - 1)
+    order, ordered = _finite_in_order(queries)
+    after = np.minimum(np.searchsorted(values, ordered), len(values) - 1)
     before = np.maximum(after - 1, 0)
-    nearest = np.asarray(np.minimum(np.abs(asked - values[after]), np.abs(asked - values[before]))) / h
+    nearest = np.asarray(np.minimum(np.abs(ordered - values[after]), np.abs(ordered - values[before]))) / h
     reach = h * kernel.reach(nearest, DIGITS + np.log(len(values)))
-    for block, low, high in _windows(values, asked, reach):
-        peak = kernel.log_pdf(nearest[block]) if kernel.bends else np.zeros(len(asked[block]))
-        total = np.zeros(len(asked[block]))
+    for block, low, high in _windows(values, ordered, reach):
+        peak = kernel.log_pdf(nearest[block]) if kernel.bends else np.zeros(len(ordered[block]))
+        total = np.zeros(len(ordered[block]))
         for piece in _pieces(low, high):
-            u = (asked[block, None] - values[piece]) / h
+            u = (ordered[block, None] - values[piece]) / h
             total += (np.exp(kernel.log_pdf(u) - peak[:, None]) if kernel.bends else kernel.pdf(u)) @ weights[piece]
         with np.errstate(divide="ignore"):
             found[order[block]] = peak + np.log(total)
@@ -266,12 +266,12 @@ def near_cdf(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKerne
     """The share of the density at or below each query; queries may be infinite."""
     values, weights = points.ordered
     found = np.where(queries > 0, 1.0, 0.0)
-    order, asked = _finite_in_order(queries)
-    reach = np.full(len(asked), h * float(kernel.reach(np.zeros(1), DIGITS)[0]))
-    for block, low, high in _windows(values, asked, reach):
-        total = np.full(len(asked[block]), points.below[low])
+    order, ordered = _finite_in_order(queries)
+    reach = np.full(len(ordered), h * float(kernel.reach(np.zeros(1), DIGITS)[0]))
+    for block, low, high in _windows(values, ordered, reach):
+        total = np.full(len(ordered[block]), points.below[low])
         for piece in _pieces(low, high):
-            total += kernel.cdf((asked[block, None] - values[piece]) / h) @ weights[piece]
+            total += kernel.cdf((ordered[block, None] - values[piece]) / h) @ weights[piece]
         found[order[block]] = total / points.below[-1]
     return np.clip(found, 0.0, 1.0)
 
@@ -282,11 +282,11 @@ def _finite_in_order(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, queries[order]
 
 
-def _windows(values: np.ndarray, asked: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, int]]:
+def _windows(values: np.ndarray, ordered: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, int]]:
     """Blocks of neighbouring queries, and the first and last value that any of a block needs."""
-    for start in range(0, len(asked), TOGETHER):
+    for start in range(0, len(ordered), TOGETHER):
         block = slice(start, start + TOGETHER)
-        ends = [(asked[block] - reach[block]).min(), (asked[block] + reach[block]).max()]
+        ends = [(ordered[block] - reach[block]).min(), (ordered[block] + reach[block]).max()]
         low, high = np.searchsorted(values, ends[0]), np.searchsorted(values, ends[1], side="right")
         yield block, int(low), int(high)
 

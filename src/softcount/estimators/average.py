@@ -166,7 +166,7 @@ class AverageMember:
             return float(self.fitted.log_likelihood)
         if rows is None or (self.classes is not None and rows.y is None):
             raise DataError(
-                f"{self.name} was learned in one pass, which does not tell how likely its rows are. "
+                f"{self.name} was learned in one pass, which does not compute the likelihood of its rows. "
                 "Give them too: sc.average(models, X=X, y=y)."
             )
         plain = replace(plain, calibration=None)
@@ -431,7 +431,7 @@ class ModelAverage:
 
 
 def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sample_weight: Any = None) -> ModelAverage:
-    """Several fitted models of one table as one: predicted, scored, drawn from, asked and saved together.
+    """Several fitted models of one table as one: to predict with, score, sample, query and save.
 
     `models` is a list, or a mapping of names to models: numbers of classes, kinds, structures. `by` says what weighs
     them: "evidence", the probability of the table under each, its parameters integrated out; "bic", the short form of

@@ -60,11 +60,11 @@ class DocumentTally(Struct):
 
     def notes(self) -> list[str]:
         """Remarks on the documents."""
-        said = {
+        kinds = {
             "missing, counted as documents without words": self.missing,
             "no UTF-8, read as Latin-1": self.latin,
         }
-        counted = [f"{number:,} of {self.documents:,} documents: {what}." for what, number in said.items() if number]
+        counted = [f"{number:,} of {self.documents:,} documents: {what}." for what, number in kinds.items() if number]
         return [*self.said, *counted]
 
 
@@ -139,7 +139,7 @@ def _document(value: Any, place: int, tally: DocumentTally) -> str | None:
     if is_missing(value):
         return None
     split = isinstance(value, Sequence) and all(isinstance(word, str) for word in value)
-    remedy = "Words already apart: join them, ' '.join(words)." if split else "Make it text: str(value)."
+    remedy = "Words that are already split: join them, ' '.join(words)." if split else "Make it text: str(value)."
     raise DataError(f"document {place} is {value!r:.60} ({type(value).__name__}), not text. {remedy}")
 
 
@@ -265,7 +265,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return self._shown(rows, X)
 
     def partial_fit(self, X: Any, y: Any = None) -> BagOfWords:
-        """Learn the words of more documents; those that are kept are chosen from all, when they are asked for."""
+        """Learn the words of more documents; those that are kept are chosen from all, when they are needed."""
         gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             blocks = list(self._blocks(X, tally, threads))  # all are read before any is learned
@@ -282,8 +282,8 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         mine, theirs = (bag.get_params() | {"stop_words": reading_of(bag).stop_words} for bag in (self, other))
         unlike = [name for name in mine if name != "n_jobs" and mine[name] != theirs[name]]
         if unlike:
-            told = ", ".join(f"{name}={mine[name]!r} and {theirs[name]!r}" for name in unlike)
-            raise DataError(f"the two read documents in different ways: {told}. Fit both with the same settings.")
+            both = ", ".join(f"{name}={mine[name]!r} and {theirs[name]!r}" for name in unlike)
+            raise DataError(f"the two read documents in different ways: {both}. Fit both with the same settings.")
         gathered, tally = self._nothing_gathered(), DocumentTally()
         for part in (self, other):
             check_is_fitted(part, "_gathered")
@@ -353,7 +353,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     @property
     def vocabulary_(self) -> dict[str, int]:
-        """The column of each word, made when first asked for."""
+        """The column of each word, made when first needed."""
         if self.hashing is not None:
             raise AttributeError("hashing keeps no vocabulary. Use hashing=None for one.")
         known = self._known
@@ -368,7 +368,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     @property
     def notes_(self) -> list[str]:
-        """What the documents and the limits want said."""
+        """Remarks on the documents and the limits."""
         return [*self._known.notes, *(self._tally.notes() if hasattr(self, "_tally") else [])]
 
     def _parts(self, arrays: Arrays) -> Document:
@@ -412,11 +412,11 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def _shown(self, rows: sparse.csr_matrix, X: Any) -> Any:
         """The matrix as `set_output` wants it: a pandas frame keeps its columns sparse."""
-        asked = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
-        if asked == "default":
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
+        if wanted == "default":
             return rows
-        if asked != "pandas":
-            raise DataError(f"a bag of words is sparse, which a {asked} frame cannot be. Use 'default' or 'pandas'.")
+        if wanted != "pandas":
+            raise DataError(f"a bag of words is sparse, which a {wanted} frame cannot be. Use 'default' or 'pandas'.")
         import pandas as pd  # type: ignore[import-untyped]
 
         index = X.index if isinstance(X, pd.Series) else None

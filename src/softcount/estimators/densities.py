@@ -59,11 +59,11 @@ class DensityEstimator(Estimator):
 
     def quantile(self, shares: Any) -> Any:
         """The value with each share of the density at or below it; of one column."""
-        asked = np.atleast_1d(np.asarray(shares, dtype=np.float64))
+        given = np.atleast_1d(np.asarray(shares, dtype=np.float64))
         density = self._density
-        if asked.ndim != 1 or not ((asked >= 0) & (asked <= 1)).all():
+        if given.ndim != 1 or not ((given >= 0) & (given <= 1)).all():
             raise DataError(f"shares must lie between 0 and 1, not {shares!r}.")
-        found = density.quantile(asked)
+        found = density.quantile(given)
         return float(found[0]) if np.ndim(shares) == 0 else found
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:

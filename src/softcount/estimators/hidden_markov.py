@@ -102,7 +102,7 @@ class HiddenMarkov(SequencePages, Estimator):
 
     fitted_: FittedStates
     _watch: Any = None
-    """Told of every iteration, where a command wants to."""
+    """A function that is called after every iteration, for progress."""
     _keep_checkpoint = False
     """Whether whoever fits takes the checkpoint away, once the model is saved."""
 
@@ -116,7 +116,7 @@ class HiddenMarkov(SequencePages, Estimator):
         ),
     }
 
-    def __init__(  # noqa: PLR0913 - what can be said of states
+    def __init__(  # noqa: PLR0913
         self,
         n_states: int | str = AUTO,
         kinds: Any = None,
@@ -249,14 +249,14 @@ class HiddenMarkov(SequencePages, Estimator):
         check_is_fitted(self, "fitted_")
         return self.fitted_
 
-    n_states_: int = attribute("n_states", "The number of states: the one asked for, or the one found.")
+    n_states_: int = attribute("n_states", "The number of states: the one given, or the one chosen.")
     first_: np.ndarray = attribute("first", "The probability of each state to come first.")
     transitions_: np.ndarray = attribute("transitions", "(states x states) probability of the next state.")
     durations_: np.ndarray = attribute("durations", "How many steps a stay in each state lasts, on average.")
     params_: dict[Key, dict[str, np.ndarray]] = attribute("params", "What each state shows, by column, states first.")
     levels_: dict[Key, list[object]] = attribute("levels", "The levels of every discrete column.")
     counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
-    notes_: list[str] = attribute("notes", "What the owner of the sequences wants to know.")
+    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
     n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
     log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the sequences that were learned from.")
     trace_: list[float] = attribute("trace", "The objective at the start and after every pass of EM.")
@@ -328,7 +328,7 @@ class HiddenMarkov(SequencePages, Estimator):
 
     @property
     def states_(self) -> np.ndarray:
-        """The names of the states: those that y told, the others numbered."""
+        """The names of the states: those in y, the others numbered."""
         return inputs.class_array(self._fitted.names)
 
     def explain(self, X: Any, against: Any = None) -> Any:

@@ -132,7 +132,7 @@ class KMeans(
         return Wish(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
 
     def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
-        """The rows that count, their weights, and what is to be said of the others."""
+        """The rows that count, their weights, and notes on the others."""
         refuse_few(rows.shape[0], self.n_clusters)
         if weights is None or (weights > 0).all():
             return rows, weights, []
@@ -152,7 +152,7 @@ class KMeans(
     trace_: list[float] = attribute("trace", "The cost after each pass.", "found_")
     converged_: bool = attribute("converged", "Whether no row changed its cluster in the last pass.", "found_")
     agreed_: tuple[int, int] = attribute("agreed", "How many starts reached the best, of how many.", "found_")
-    notes_: list[str] = attribute("notes", "What the owner of the table wants to know.", "found_")
+    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.", "found_")
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
         check_is_fitted(self, "found_")
@@ -182,9 +182,9 @@ class KMeans(
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the cost of these rows: the sum of squared distances from their nearest centres."""
-        apart = self._answer(X, Centres.assign)[1]
-        weights = None if sample_weight is None else check_weights(sample_weight, len(apart))
-        return -float(apart.sum() if weights is None else weights @ apart)
+        squares = self._answer(X, Centres.assign)[1]
+        weights = None if sample_weight is None else check_weights(sample_weight, len(squares))
+        return -float(squares.sum() if weights is None else weights @ squares)
 
     def explore(self, X: Any = None) -> Any:
         """A page to play with the clusters, any column from any others: `model.explore().save("explore.html")`.
@@ -252,8 +252,8 @@ class SphericalKMeans(KMeans):
         there = np.asarray((kept != 0).sum(axis=1)).ravel() > 0
         if there.all():
             return kept, weights, []
-        said = without_direction(int((~there).sum()), int(there.sum()))
-        return kept[there], None if weights is None else weights[there], said
+        notes = without_direction(int((~there).sum()), int(there.sum()))
+        return kept[there], None if weights is None else weights[there], notes
 
 
 def numbers_of(estimator: Any, X: Any, threads: Threads, reset: bool) -> Any:

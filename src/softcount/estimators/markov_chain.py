@@ -384,7 +384,7 @@ class MarkovChain(SequencePages, Estimator):
             notes.append(f"order {self.order_} has the most evidence (log-evidence by order, {tried})")
         if self.order == "variable":
             kept = sum(len(level.contexts) for level in self.predictions_.levels)
-            notes.append(f"{kept:,} contexts are told apart, of up to {self.predictions_.order} steps")
+            notes.append(f"{kept:,} contexts are distinguished, of up to {self.predictions_.order} steps")
         return [*notes, f"transitions that were met: {self.shape_.described()}"]
 
     @property

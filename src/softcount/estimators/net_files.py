@@ -35,6 +35,6 @@ def fitted_from(network: Network) -> FittedNet:
         estimates=net.nodes.params(own),
         counts=Counts({key: Twofold.of(np.zeros_like(table)) for key, table in tables.items()}),
         imagined=Imagined({key: {"alpha": table} for key, table in tables.items()}, "mean"),
-        notes=[f"{READ}: its tables are imagined counts of one row in every configuration."],
+        notes=[f"{READ}: its tables are prior counts of one row in every configuration."],
         log_likelihood=0.0,
     )

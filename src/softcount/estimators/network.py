@@ -76,7 +76,7 @@ class BayesNet(TableEstimator):
         ),
     }
 
-    def __init__(  # noqa: PLR0913 - what can be said of a network
+    def __init__(  # noqa: PLR0913
         self,
         edges: Any = None,
         hidden: Any = None,
@@ -109,7 +109,7 @@ class BayesNet(TableEstimator):
         `y` are the classes of rows or the name of their column: a node like the others, which `predict` is for.
         """
         self._check_settings()
-        table, target, classes = self._opened(X, y, sample_weight)
+        table, target, classes = self._open(X, y, sample_weight)
         request = self._request(target, classes)
         structure = structure_of(self.edges, target, request.search)
         if structure.graph is not None:
@@ -121,7 +121,7 @@ class BayesNet(TableEstimator):
         self._keep_rows(table, request)
         return self
 
-    def _opened(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
+    def _open(self, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Key | None, list[Any] | None]:
         """The table, what the node of the class is called, and its levels where they came as labels."""
         if sparse.issparse(X):
             raise DataError("a network does not take a sparse matrix. Give X.toarray().")
@@ -231,33 +231,33 @@ class BayesNet(TableEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows: their counts are added, new levels make room.
 
-        What is hidden, and every hole, is shared out as the network so far says.
+        Hidden nodes and missing cells are completed in expectation, under the network so far.
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
         if self.fitted_.net.hidden:
-            more = self._counted(X, y, sample_weight)
-            self._keep(self._with_counts(self.fitted_.net, self.fitted_.counts + more))
+            more = self._count(X, y, sample_weight)
+            self._keep(self._estimate(self.fitted_.net, self.fitted_.counts + more))
             return self
         inputs.checked(self, X, reset=False)
-        return self._joined(self._alike(X, y, sample_weight).fitted_)
+        return self._add(self._fit_alike(X, y, sample_weight).fitted_)
 
     def merge(self, other: BayesNet) -> Self:
         """A new network of both tables: their counts, added. Both have the same edges."""
         inputs.refuse_unlike(self, other, BayesNet)
         refuse_hidden(self._fitted.net)
         merged = copy(self)
-        return merged._joined(other.fitted_)
+        return merged._add(other.fitted_)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take rows that were learned from back out of the counts."""
-        left = self._fitted.counts - self._counted(X, y, sample_weight)
+        left = self._fitted.counts - self._count(X, y, sample_weight)
         refuse_below_zero(self._fitted.net, left)
-        self._keep(self._with_counts(self.fitted_.net, left))
+        self._keep(self._estimate(self.fitted_.net, left))
         return self
 
-    def _alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """A network of the same edges and cuts, of these rows alone, their holes shared out as this one says."""
+    def _fit_alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """A network of the same edges and bins, of these rows alone; missing cells are completed under this one."""
         fitted = self.fitted_
         kinds = families_of(fitted)
         own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "kinds": kinds, "init": self, "max_iter": 0}
@@ -265,13 +265,13 @@ class BayesNet(TableEstimator):
             X, y if y is not None else fitted.target, sample_weight
         )
 
-    def _joined(self, other: FittedNet) -> Self:
+    def _add(self, other: FittedNet) -> Self:
         net = united_net(self.fitted_.net, other.net)
         own, theirs = (aligned_to(x.counts, x.net, net) for x in (self.fitted_, other))
-        self._keep(self._with_counts(net, own + theirs))
+        self._keep(self._estimate(net, own + theirs))
         return self
 
-    def _with_counts(self, net: Net, counts: Counts) -> FittedNet:
+    def _estimate(self, net: Net, counts: Counts) -> FittedNet:
         known = imagined_tables(self.fitted_.imagined.hypers, self.fitted_.net, net)
         prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
         if isinstance(prior, Mapping):
@@ -279,7 +279,7 @@ class BayesNet(TableEstimator):
         priors = network_priors(net, prior, self.equivalent_sample_size)
         return replace(re_estimated(self.fitted_, net, counts, priors, known), record=None)
 
-    def _counted(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+    def _count(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """What rows add to the counts of the network as it is."""
         fitted = self._fitted
         data = inputs.checked(self, X, reset=False)
@@ -304,7 +304,7 @@ class BayesNet(TableEstimator):
     def tan(cls, X: Any, y: Any, **settings: Any) -> Self:
         """The tree-augmented naive Bayes classifier: every column depends on the class and on one other column.
 
-        Its tables are larger than those of naive Bayes, so one imagined row is shared by the levels of a configuration.
+        Its tables are larger than those of naive Bayes, so one prior row is shared by the levels of a configuration.
         """
         return cls._find_edges("tan", X, y, prior=settings.pop("prior", "row"), **settings)
 
@@ -393,7 +393,7 @@ class BayesNet(TableEstimator):
     params_: dict[Key, dict[str, np.ndarray]] = attribute("params", "The parameters of every node, by its name.")
     levels_: dict[Key, list[object]] = attribute("levels", "The levels of every node that has some.")
     counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
-    notes_: list[str] = attribute("notes", "What the owner of the table wants to know.")
+    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
     n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
     log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the rows that were learned from.")
     trace_: list[float] = attribute("trace", "The objective after every pass of EM.")
@@ -438,7 +438,7 @@ class BayesNet(TableEstimator):
         that are not given. What is given of a node is a level, a number, a condition (`between`, `above`, `below`,
         `any_of`, `not_`), short for one a range (low, high) or a list of levels, or a mapping of levels to how likely
         they make what was seen. Where an exact answer would cost too much, `samples` asks for one by
-        sampling, whose `errors` are beside it: `method` "weighting", or "gibbs" where what is given is rare.
+        sampling, with its standard `errors`: `method` "weighting", or "gibbs" where what is given is rare.
         """
         if samples is None:
             return self._fitted.query(of, given, each)
@@ -497,7 +497,7 @@ class BayesNet(TableEstimator):
 
     def _code_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Coded, Key | None]:
         """Rows as a search for edges sees them, numbers discretised; and the node of the class."""
-        table, target, classes = self._opened(X, y, sample_weight)
+        table, target, classes = self._open(X, y, sample_weight)
         request, kept = self._request(target, classes), list[Coded]()
 
         def keep(found: Coded) -> tuple[Graph, list[str]]:
@@ -528,7 +528,7 @@ class BayesNet(TableEstimator):
     def _of(self, of: Key | None) -> Key:
         target = of if of is not None else self._fitted.target
         if target is None:
-            raise DataError("say which node is asked for: predict(X, 'node'). The network was learned without a class.")
+            raise DataError("name the node to predict: predict(X, 'node'). The network was learned without a class.")
         return target
 
     @row_by_row
@@ -572,7 +572,7 @@ class BayesNet(TableEstimator):
 
     @row_by_row
     def impute(self, X: Any) -> Any:
-        """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
+        """X with its missing cells filled, in the type it came in: the expected number, or the likeliest level."""
         table = self._closed(X)
         found = self._fitted.fills(table)
         inputs.warn_of_kept(table)
@@ -582,8 +582,8 @@ class BayesNet(TableEstimator):
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
         """A frame of what each node adds to the log-odds of a node's likeliest level against the runner-up.
 
-        Nodes speak one after another, parents first; a column is what it adds to what those before it said, and all of
-        them, with `(prior)`, add up exactly. In a star that is what naive Bayes says of every column.
+        Nodes come one after another, parents first; a column is what it adds to those before it, and all of them, with
+        `(prior)`, add up exactly. In a naive Bayes structure that is the evidence of every column.
         """
         table = self._closed(X)
         found = explained_rows(self._fitted, table, self._of(of), against).parts
@@ -607,8 +607,8 @@ class BayesNet(TableEstimator):
         worst = np.argsort(-score, kind="stable")[: int(n)]
         shown: dict[str, Any] = {"row": worst, "score": score[worst]}
         shown["reason"] = [names[place] for place in parts[worst].argmax(axis=1)]
-        told = {**shown, **{apart(name, shown): parts[worst, j] for j, name in enumerate(names)}}
-        return self._result(arrow_table(told), X, worst)
+        shown |= {apart(name, shown): parts[worst, j] for j, name in enumerate(names)}
+        return self._result(arrow_table(shown), X, worst)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows; nodes named in `given` are held, and the others follow from them."""

@@ -25,7 +25,7 @@ BARS_OF_DENSITY = 32
 
 def describe(estimator: Any) -> Iterator[str] | None:
     """A line on a fitted estimator, then what a notebook shows below it, as HTML; None if it is not fitted."""
-    return next((tell(estimator) for name, tell in DESCRIPTIONS.items() if name in vars(estimator)), None)
+    return next((yield_parts(estimator) for name, yield_parts in DESCRIPTIONS.items() if name in vars(estimator)), None)
 
 
 def _describe_model(estimator: Any) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _density_bars(density: Any) -> str:
     return upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}")
 
 
-# -- pages, whose packages are loaded when a page is asked for
+# -- pages, whose packages are loaded when they are needed
 
 
 def explore_model(model: Any, **options: Any) -> Any:

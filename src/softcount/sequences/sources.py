@@ -386,19 +386,19 @@ def open_sequences(  # noqa: PLR0913
     refuse_elsewhere(data)
     if isinstance(data, Sequences):
         return data if weights is None else data.with_weights(weights)
-    said = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
+    words = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
     named = (sequence, order, weight)
     if isinstance(data, str | os.PathLike):
         path = os.fsdecode(data)
         if steps is not None:
             found = _text_file(path, named, steps, progress)
         elif os.path.isdir(path):
-            found = _folder_of_tables(path, named, said, form)
+            found = _folder_of_tables(path, named, words, form)
         else:
-            source = from_path(path, partial(file_source, missing=said, form=form, progress=progress))
-            found = _table_of_lists(source) if named == (None, None, None) else long_table(source, *named, said)
+            source = from_path(path, partial(file_source, missing=words, form=form, progress=progress))
+            found = _table_of_lists(source) if named == (None, None, None) else long_table(source, *named, words)
     elif named != (None, None, None):
-        found = long_table(open_source(data, said, form, progress), *named, said)
+        found = long_table(open_source(data, words, form, progress), *named, words)
     else:
         found = _in_memory(data, steps)
     return found.only(columns).sequences(weights, empty)

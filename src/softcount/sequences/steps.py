@@ -58,7 +58,7 @@ class Sequences(Struct, frozen=True, eq=False):
     Sequence i is rows `starts[i]` to `starts[i + 1]` of the `source`, whose columns are what a step has: one for
     symbols, several for steps of mixed kinds. A cell that is missing is no evidence. `names[i]` is what to call the
     sequence, `weights[i]` how many times it counts (None: once each). No sequence is empty, unless `open_sequences` was
-    told to keep those.
+    called with `empty`.
 
     A model reads it as it reads any table, in whole sequences: `table` decides kinds, and `chunks` are the table's own
     with `borders`, the rows of the chunk at which a sequence starts (row 0 is always one).
