@@ -251,10 +251,10 @@ def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKern
     before = np.maximum(after - 1, 0)
     nearest = np.asarray(np.minimum(np.abs(ordered - values[after]), np.abs(ordered - values[before]))) / h
     reach = h * kernel.reach(nearest, DIGITS + np.log(len(values)))
-    for block, low, high in _windows(values, ordered, reach):
+    for block, _, pieces in _windows(values, ordered, reach):
         peak = kernel.log_pdf(nearest[block]) if kernel.bends else np.zeros(len(ordered[block]))
         total = np.zeros(len(ordered[block]))
-        for piece in _pieces(low, high):
+        for piece in pieces:
             u = (ordered[block, None] - values[piece]) / h
             total += (np.exp(kernel.log_pdf(u) - peak[:, None]) if kernel.bends else kernel.pdf(u)) @ weights[piece]
         with np.errstate(divide="ignore"):
@@ -268,9 +268,9 @@ def near_cdf(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKerne
     found = np.where(queries > 0, 1.0, 0.0)
     order, ordered = _finite_in_order(queries)
     reach = np.full(len(ordered), h * float(kernel.reach(np.zeros(1), DIGITS)[0]))
-    for block, low, high in _windows(values, ordered, reach):
+    for block, low, pieces in _windows(values, ordered, reach):
         total = np.full(len(ordered[block]), points.below[low])
-        for piece in _pieces(low, high):
+        for piece in pieces:
             total += kernel.cdf((ordered[block, None] - values[piece]) / h) @ weights[piece]
         found[order[block]] = total / points.below[-1]
     return np.clip(found, 0.0, 1.0)
@@ -282,18 +282,14 @@ def _finite_in_order(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, queries[order]
 
 
-def _windows(values: np.ndarray, ordered: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, int]]:
-    """Blocks of neighbouring queries, and the first and last value that any of a block needs."""
+def _windows(values: np.ndarray, ordered: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, list[slice]]]:
+    """Blocks of neighbouring queries, the first value that any of a block needs, and pieces of all those values."""
     for start in range(0, len(ordered), TOGETHER):
         block = slice(start, start + TOGETHER)
-        ends = [(ordered[block] - reach[block]).min(), (ordered[block] + reach[block]).max()]
-        low, high = np.searchsorted(values, ends[0]), np.searchsorted(values, ends[1], side="right")
-        yield block, int(low), int(high)
-
-
-def _pieces(low: int, high: int) -> Iterator[slice]:
-    for start in range(low, high, CELLS // TOGETHER):
-        yield slice(start, min(start + CELLS // TOGETHER, high))
+        low = int(np.searchsorted(values, (ordered[block] - reach[block]).min()))
+        high = int(np.searchsorted(values, (ordered[block] + reach[block]).max(), side="right"))
+        step = CELLS // TOGETHER
+        yield block, low, [slice(first, min(first + step, high)) for first in range(low, high, step)]
 
 
 # Bounded columns: kernel mass beyond a bound is reflected.

@@ -147,18 +147,17 @@ class AverageMember:
             found += fitted.log_proba(row, AtOnce())[0, fitted.group_of(known)]
         return float(found)
 
-    def log_evidence(self, rows: LabelledTable | None) -> float:
-        """Log marginal likelihood of its table."""
+    def log_merit(self, by: str, rows: LabelledTable | None) -> float:
+        """Log marginal likelihood of its table; by "bic", minus half of BIC."""
         if self.is_network:
+            if by == "bic":
+                return float(-self.model.bic() / 2)
             return network_evidence(self.fitted) + unnamed_orders([len(self.fitted.levels[key]) for key in self.hidden])
         plain = with_plain_parameters(self.fitted)
-        return class_evidence(plain, self._log_likelihood(plain, rows), self.classes is not None)
-
-    def penalised_likelihood(self, rows: LabelledTable | None) -> float:
-        """Minus half of BIC."""
-        if self.is_network:
-            return float(-self.model.bic() / 2)
-        return penalised(self._log_likelihood(with_plain_parameters(self.fitted), rows), self.fitted)
+        likelihood = self._log_likelihood(plain, rows)
+        if by == "bic":
+            return penalised(likelihood, self.fitted)
+        return class_evidence(plain, likelihood, self.classes is not None)
 
     def _log_likelihood(self, plain: Fitted, rows: LabelledTable | None) -> float:
         """Of the table and its classes. A fit in one pass does not have it: it is computed from the rows."""
@@ -452,8 +451,7 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
     if by == "stacking":
         found.weights_ = _stack(members, rows)
     else:
-        merit = AverageMember.log_evidence if by == "evidence" else AverageMember.penalised_likelihood
-        found.weights_ = evidence_weights([merit(member, rows) for member in members])
+        found.weights_ = evidence_weights([member.log_merit(by, rows) for member in members])
     return found
 
 

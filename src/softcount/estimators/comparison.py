@@ -126,12 +126,6 @@ class Candidate(Struct, frozen=True):
         proba[:, np.asarray(model.classes_, dtype=int)] = found
         return model, proba, time.perf_counter() - start
 
-    def row_losses(self, model: Any, test: ComparedTable) -> np.ndarray:
-        """Minus the log-density of each row and its class together."""
-        with ignore_warnings():
-            own = model.predict_log_proba(test.arrow)[np.arange(len(test.labels)), test.labels]
-            return np.asarray(-(own + model.score_samples(test.arrow)))
-
     def size(self, model: Any) -> int | None:
         """Bytes of the saved model, if it is ours."""
         if not self.ours:
@@ -603,7 +597,10 @@ def _score(candidate: Candidate, table: ComparedTable, splits: Splits, how: str)
         proba.append(found)
         folds.append(np.full(len(test), fold))
         if candidate.generative:
-            joint.append(candidate.row_losses(model, table.take(test)))
+            rows, labels = table.take(test).arrow, table.labels[test]
+            with ignore_warnings():
+                logs = model.predict_log_proba(rows)[np.arange(len(labels)), labels]
+                joint.append(-(logs + model.score_samples(rows)))
     labels = np.concatenate([table.labels[test] for _, test in splits])
     held = ScoredRows(np.concatenate(proba), labels, np.ones(len(labels)), np.concatenate(folds))
     tested, counted = (np.bincount(x, minlength=table.classes).astype(float) for x in (labels, table.labels))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError
-from softcount.sequences.steps import Sequences, Steps, text_steps, without_blank
+from softcount.sequences.steps import Sequences, Steps, check_sequence_weights, text_steps, without_blank
 from softcount.sources import wording
 from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.documents import DocumentsSource, FolderArchive, LinesSource, archive_of, one_document
@@ -385,7 +385,7 @@ def open_sequences(  # noqa: PLR0913
     """
     refuse_elsewhere(data)
     if isinstance(data, Sequences):
-        return data if weights is None else data.with_weights(weights)
+        return data if weights is None else replace(data, weights=check_sequence_weights(weights, len(data)))
     words = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
     named = (sequence, order, weight)
     if isinstance(data, str | os.PathLike):

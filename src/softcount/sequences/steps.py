@@ -95,9 +95,6 @@ class Sequences(Struct, frozen=True, eq=False):
         """What their owner should know: lines left out, rows put in order."""
         return self.source.notes
 
-    def with_weights(self, weights: Any) -> Sequences:
-        return replace(self, weights=_check_weights(weights, len(self)))
-
     def without_zeros(self) -> Sequences:
         """The sequences whose weight is above zero: the others count for nothing, not even as a level seen."""
         if self.weights is None or (self.weights > 0).all() or not (self.weights > 0).any():
@@ -163,7 +160,7 @@ class Steps(Struct, frozen=True):
             raise DataError("there are no sequences. Give a list with at least one.")
         starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
         names = self.names if len(self.names) else range(1, len(self.lengths) + 1)
-        given = self.weights if weights is None else _check_weights(weights, len(self.lengths))
+        given = self.weights if weights is None else check_sequence_weights(weights, len(self.lengths))
         none = np.flatnonzero(self.lengths == 0)
         if len(none) and not empty:
             more = "" if len(none) == 1 else f" (and {len(none) - 1:,} more are)"
@@ -178,7 +175,7 @@ class Steps(Struct, frozen=True):
         return Sequences(source, names, given, len(self.names) > 0)
 
 
-def _check_weights(weights: Any, count: int) -> np.ndarray:
+def check_sequence_weights(weights: Any, count: int) -> np.ndarray:
     if len(weights) != count:
         raise DataError(f"{len(weights)} weights for {count} sequences. Give one for each sequence.")
     return check_weights(weights, count)
