@@ -12,11 +12,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES = {
-    "estimators.naive_bayes": "NaiveBayes",
+    "estimators.naive_bayes": "NaiveBayes bayes_error",
     "estimators.classifier": "Classifier AveragedStars",
     "estimators.column_choice": "select_columns",
     "estimators.comparison": "compare",
-    "estimators.decisions": "bayes_error",
     "images": "class_maps neighbourhood_accuracy rank_accuracy",
     "report.maps": "save_maps",
     "estimators.mixture": "Mixture",

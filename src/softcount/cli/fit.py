@@ -70,7 +70,6 @@ mixture: Any = LazyModule("softcount.learn.mixture")
 network: Any = LazyModule("softcount.fit.network")
 network_learning: Any = LazyModule("softcount.learn.networks")
 network_pages: Any = LazyModule("softcount.report.network")
-network_structure: Any = LazyModule("softcount.fit.network_structure")
 networks: Any = LazyModule("softcount.networks.network")
 sequence_pages: Any = LazyModule("softcount.report.sequences")
 spark: Any = LazyModule("softcount.run.spark")
@@ -225,7 +224,7 @@ def read_structure(request: Request) -> Any:
         option = "--net"
         if request.net in NETWORK_WORDS or is_network_file(request.net):
             return None
-        return network_structure.graph_of_text(request.net)
+        return network.graph_of_text(request.net)
     except DataError as error:
         raise click.UsageError(f"{option}: {error}") from None
 
@@ -460,7 +459,7 @@ def network_request(request: Request, kinds: Declared, table: Table, tell: Tell)
     )  # fmt: skip
     return network.NetworkRequest(
         plan, request.net if graph is None else graph,
-        network_structure.SearchSettings(
+        network.SearchSettings(
             request.criterion or "bic", request.required, request.forbidden, request.max_parents
         ),
         request.hidden, request.cut, prior, sample_size,

@@ -46,7 +46,7 @@ class LabelledTable(Struct, frozen=True):
 
     def labels(self, classes: Sequence[Any]) -> np.ndarray:
         """The place of each row's class, -1 where it is not known."""
-        y = inputs.column_of(self.X, self.y) if isinstance(self.y, str) and inputs.is_table(self.X) else self.y
+        y = inputs.labels_from(self.X, self.y)
         values = y.to_pylist() if hasattr(y, "to_pylist") else np.asarray(y, dtype=object).tolist()
         places = {str(name): place for place, name in enumerate(classes)}
         return np.array([places.get(str(value), -1) for value in values])
@@ -312,7 +312,7 @@ class ModelAverage:
         """Without y the mean log-density of a row; with y the share of rows whose class is predicted."""
         if y is None:
             return float(self.score_samples(X).mean())
-        y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        y = inputs.labels_from(X, y)
         inputs.refuse_gaps(y)
         inputs.refuse_other_labels(y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))

@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.classify.aode import AodeLayout, AodeSetting
 from softcount.classify.encode import column_keys, measured_count
 from softcount.errors import DataError
-from softcount.estimators import inputs
-from softcount.estimators.engines import from_engine
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
 from softcount.estimators.parameters import Parameter
 from softcount.estimators.result_frames import arrow_lines
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 DROPPED = "The ensemble was dropped: rows were added or removed after the fit. Fit all rows at once to learn it again."
 
-SAID = (
+ENSEMBLE_NOTES = (
     "Ensemble: ", "Using standard naive Bayes alone", "The ensemble was trained on", "Cross-validation made no errors",
     "Held-out figures use the row weights",
 )  # fmt: skip
@@ -71,14 +69,6 @@ class Classifier(ClassEstimator):
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Classifier:
-        """Learn from rows and their classes."""
-        if not isinstance(X, np.ndarray):
-            X = inputs.opened(from_engine(X, self._missing()), self._missing(), True)
-        y = inputs.default_target(X) if y is None else y
-        self._keep(self._learn(X, y, sample_weight))
-        return self
-
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         return ClassRequest(plan, classes=classes, ensemble=not parts, budget=self.budget)
 
@@ -89,7 +79,12 @@ class Classifier(ClassEstimator):
         ensembles = self.fitted_.ensemble is not None or other.ensemble is not None
         super()._join(other, sign, grow)
         if ensembles:
-            kept = [note for note in self.fitted_.notes if note != DROPPED and not _about_ensemble(note)]
+            ends, inside = " and is left out.", " rows repeat an earlier row. "
+            kept = [
+                note
+                for note in self.fitted_.notes
+                if not (note.startswith((*ENSEMBLE_NOTES, DROPPED)) or note.endswith(ends) or inside in note)
+            ]
             self._keep(replace(self.fitted_, ensemble=None, notes=[*kept, DROPPED]))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
@@ -110,14 +105,7 @@ class Classifier(ClassEstimator):
         """A frame of what was tried: log-loss and accuracy on rows held out, and weight in the end."""
         tried: Sequence[Any] = () if self.ensemble_ is None else self.ensemble_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
-        names = {"name": "model"}
-        told = [{names.get(key, key): said for key, said in line.items()} for line in lines]
-        return self._result(arrow_lines(told))
-
-
-def _about_ensemble(note: str) -> bool:
-    """Whether a note describes the ensemble."""
-    return note.startswith(SAID) or note.endswith(" and is left out.") or " rows repeat an earlier row. " in note
+        return self._result(arrow_lines([{"model": line.pop("name"), **line} for line in lines]))
 
 
 # Averaged one-dependence stars as a classifier of their own.
@@ -181,17 +169,10 @@ class AveragedStars(ClassEstimator):
         return found
 
     def _learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        parts: bool = False,
-        earlier: KnownColumns | None = None,
+        self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
     ) -> Fitted:
         refuse_elsewhere(X)
-        if not isinstance(X, np.ndarray):
-            X = inputs.opened(X, self._missing(), True)
-        return super()._learn(X, y, sample_weight, parts=parts, earlier=earlier)
+        return super()._learn(X, y, sample_weight, parts, earlier)
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """Rows that add to a model are cut where its own were."""

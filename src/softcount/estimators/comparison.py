@@ -495,7 +495,7 @@ def compare_table(
 def _read_labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[ComparedTable, list[Any], Schema, list[str]]:
     """Rows whose class is known, the classes, the schema, and notes on what was left out."""
     if not isinstance(X, np.ndarray):
-        X = inputs.opened(X, MISSING, True)
+        X = inputs.opened(X, MISSING)
     if isinstance(y, str) and not inputs.is_table(X):
         raise DataError(f"y={y!r} names a column, but X has no names. Give the labels themselves.")
     if isinstance(y, str) and y not in map(str, inputs.known_columns(X)):

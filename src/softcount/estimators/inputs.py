@@ -126,8 +126,7 @@ def rows_in(X: Any) -> int | None:
 
 def codes_among(X: Any, y: Any, names: Sequence[Any]) -> np.ndarray:
     """The place among these classes of each row's label, -1 where it has none; `y` may be a column of X."""
-    labels = column_of(X, y) if isinstance(y, str) and is_table(X) else y
-    classes, codes = labels_of(labels, X, decimals=True)
+    classes, codes = labels_of(labels_from(X, y), X, decimals=True)
     places = {name: place for place, name in enumerate(names)}
     order = np.array([places.get(name, -1) for name in np.asarray(classes).tolist()], dtype=np.int32)
     return np.where(codes >= 0, order[np.maximum(codes, 0)], -1) if len(order) else codes
@@ -181,6 +180,12 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     if np.ndim(sample_weight) != 1:
         raise DataError("Sample weights must be 1D array or scalar")
     return check_weights(sample_weight, rows if rows is not None else len(sample_weight))
+
+
+def filled_weights(sample_weight: Any, rows: int) -> np.ndarray:
+    """Row weights checked; 1 for each row if there are none."""
+    found = weights_of(sample_weight, np.zeros((rows, 0)))
+    return np.ones(rows) if found is None else found
 
 
 def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) -> tuple[Any, Any, Any]:
@@ -264,9 +269,9 @@ def kind_in(spec: Field) -> Any:
     return "ignore" if not spec.used else spec.kind if spec.reading is None else spec.reading
 
 
-def opened(X: Any, missing: tuple[str, ...], needed: bool) -> Any:
-    """A file or folder as a table, where it must be known what is in it; anything else as it came."""
-    return open_table(X, missing=missing) if needed and isinstance(X, (str, os.PathLike)) else X
+def opened(X: Any, missing: tuple[str, ...]) -> Any:
+    """A file or folder as a table; anything else as it came."""
+    return open_table(X, missing=missing) if isinstance(X, (str, os.PathLike)) else X
 
 
 def default_target(X: Any) -> Any:
@@ -326,15 +331,17 @@ def class_array(classes: list[Any]) -> np.ndarray:
     return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
 
 
-def column_of(X: Any, name: str) -> Any:
-    """One column of a frame, an Arrow table, a mapping or a file, as Python values."""
+def labels_from(X: Any, y: Any) -> Any:
+    """The labels y, or those in the column of X that y names, as Python values."""
+    if not isinstance(y, str) or not is_table(X):
+        return y
     if isinstance(X, Mapping):
-        return X[name]
+        return X[y]
     if isinstance(X, Table):
-        return read_labels(X, name)
+        return read_labels(X, y)
     if not hasattr(X, "__getitem__"):
-        raise DataError(f"give the labels themselves: column {name!r} cannot be taken from {type(X).__name__}.")
-    column = X[name]
+        raise DataError(f"give the labels themselves: column {y!r} cannot be taken from {type(X).__name__}.")
+    column = X[y]
     return column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column)
 
 

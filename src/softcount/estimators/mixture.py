@@ -1,11 +1,11 @@
-"""Mixtures learned from a stream: batch after batch, each seen once."""
+"""Mixtures: components of any table, found by EM from several initialisations, or from a stream of batches."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, Self
 
 import numpy as np
 from msgspec import Struct
@@ -34,14 +34,8 @@ from softcount.models.align import growing, read_in_parts, united_schema
 from softcount.run.local import Threads
 from softcount.run.progress import progress_on, starts_told
 from softcount.run.rows import HeldRows
-from softcount.table import Contradiction, Table, check_weights, open_table, refuse_many_numbers
+from softcount.table import Contradiction, Table, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind, Schema
-
-if TYPE_CHECKING:
-    from softcount.fitted.fitted import Fitted
-
-
-# What the mixtures share: finding components, pinning rows of known class, and saying what was found.
 
 AUTO = "auto"
 HEAVIEST = 1e200
@@ -69,44 +63,48 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         """
         self._check_settings()
         X = from_engine(X, self._missing())
-        everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
-        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing(), everything)
+        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing())
         before = inputs.weights_of(sample_weight, data)
         if before is not None and before.max(initial=0.0) > HEAVIEST:  # no room for the squares that it multiplies
             raise DataError(
                 f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
             )
-        known = told = _known(y, X, data, before)
+        known = given = _known(y, X, data, before)
         start = self._start()
-        per_row = isinstance(start, np.ndarray) and before is not None and start.shape[:1] == before.shape
         data, weights, _ = inputs.without_zeros(data, before, None)
         if before is not None and weights is not before:
-            start = start[before > 0] if per_row else start
+            if isinstance(start, np.ndarray) and start.shape[:1] == before.shape:
+                start = start[before > 0]
             known = replace(known, codes=None if known.codes is None else known.codes[before > 0])
         plan = self._plan(self._stop(), target=known.target, named=known.names)
-        table = self._table(data, plan, known, weights)
+        levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
+        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
+        table = open_table(
+            data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
+            weights=weights,
+        )  # fmt: skip
         inputs.remember_columns(self, table, data)
-        with self._watched(plan) as watched, runner_of(self, table) as threads:
-            request = self._request(table, watched, self._given(start, table), known)
-            table, request = request.settle(table, threads)
-            found = request.learn(table, threads)
-            kept = threads.keeps_rows and not found.interrupted
+        with progress_on(sys.stderr) if self.verbose else nullcontext() as tell, runner_of(self, table) as runner:
+            plan = plan if tell is None else replace(plan, watch=starts_told(tell))
+            request = self._request(table, plan, self._given(start, table), known)
+            table, request = request.settle(table, runner)
+            found = request.learn(table, runner)
+            kept = runner.keeps_rows and not found.interrupted
         self._keep(replace(found, target=known.target, notes=[*found.notes, *known.notes]))
         if kept:
             self._keep_rows(table, request)
         if request.checkpoint is not None and not found.interrupted:
             remove_checkpoint(request.checkpoint)
-        self._labels = None if told.codes is None else self._completed(X, told.codes)
+        self._labels = None
+        if given.codes is not None:
+            names = inputs.class_array(self.fitted_.names)
+            predicted = self.predict(X)
+            self._labels = np.asarray(np.where(given.codes >= 0, names[np.maximum(given.codes, 0)], predicted))
         return self
-
-    def _completed(self, X: Any, codes: np.ndarray) -> np.ndarray:
-        """The label of every row: its own, or what is predicted."""
-        names = inputs.class_array(self.fitted_.names)
-        return np.asarray(np.where(codes >= 0, names[np.maximum(codes, 0)], self.predict(X)))
 
     @property
     def labels_(self) -> np.ndarray:
-        """The label of every row that was fitted where y gave some: its own, or the one that is predicted for it."""
+        """The label of every row of a fit with some labels in y: its own, or the one that is predicted for it."""
         if self._labels is None:
             raise AttributeError("labels_ is of a fit with the labels of some rows in y. Otherwise: predict(X).")
         return self._labels
@@ -114,14 +112,6 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
         self._training = None
-
-    def _table(self, data: Any, plan: Plan, known: KnownLabels, weights: np.ndarray | None) -> Table:
-        levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
-        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
-        return open_table(
-            data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
-            weights=weights,
-        )  # fmt: skip
 
     def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
         groups = self._groups(start)
@@ -131,17 +121,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         starts = Starts(groups or max(least, 1), start, self.n_init, self.random_state)
         plan = self._with_fixed(plan, table, groups)
         search = ClassSearch(starts, self.criterion if groups is None else None)
-
         return ClassRequest(plan, search, checkpoint=path_of(self.checkpoint))
-
-    @contextmanager
-    def _watched(self, plan: Plan) -> Iterator[Plan]:
-        """The plan with a bar on a terminal's standard error, if `verbose` asks for one."""
-        if not self.verbose:
-            yield plan
-            return
-        with progress_on(sys.stderr) as tell:
-            yield replace(plan, watch=starts_told(tell))
 
     def _groups(self, start: Any) -> int | None:
         """How many components: as asked for, as many as the start has, or None where that is to be found."""
@@ -212,7 +192,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return best if self.fitted_.named is None else inputs.class_array(self.fitted_.names)[best]
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Find the components and say which each row is in."""
+        """Find the components, and predict that of each row."""
         return self.fit(X, y, sample_weight).predict(X)  # type: ignore[no-any-return]
 
     @row_by_row
@@ -228,7 +208,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-density per row."""
         scores = self.score_samples(X)
-        return float(np.average(scores, weights=_checked_weights(sample_weight, len(scores))))
+        return float(np.average(scores, weights=inputs.filled_weights(sample_weight, len(scores))))
 
     @needs_all_rows
     def bic(self, X: Any, sample_weight: Any = None) -> float:
@@ -249,7 +229,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Log-likelihood of the rows, and their weight."""
         scores = self.score_samples(X)
-        weights = _checked_weights(sample_weight, len(scores))
+        weights = inputs.filled_weights(sample_weight, len(scores))
         return float(weights @ scores), float(weights.sum())
 
     @needs_all_rows
@@ -268,7 +248,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         else:
             with np.errstate(invalid="ignore"):
                 unsure = -np.nan_to_num(np.exp(log_members) * log_members).sum(axis=1)
-        weights = _checked_weights(sample_weight, len(unsure))
+        weights = inputs.filled_weights(sample_weight, len(unsure))
         return self.bic(X, sample_weight) + 2 * float(weights @ unsure)
 
     # -- what was found
@@ -350,7 +330,12 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         `finish` X is all rows, and EM climbs on them from where the stream has come to. A batch in which every cell is
         missing changes nothing. A model that was saved goes on where it was. `y` is not used.
         """
-        self._check_stream(half_life, step)
+        self._check_settings()
+        check_half_life("half_life", half_life)
+        if isinstance(step, bool) or not isinstance(step, (int, float, np.number)) or not 0.5 <= step <= 1:
+            raise DataError(f"step is a number from 0.5 to 1, not {step!r}.")
+        if self.assign != "soft":
+            raise DataError(f"assign={self.assign!r} is for all rows at once: learning in parts is soft.")
         if not hasattr(self, "fitted_"):
             fitted: Self = self.fit(X, sample_weight=sample_weight)
             return fitted
@@ -360,8 +345,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             batch = self._batch(data, weights, threads)
             if batch.empty:
                 return self
-            plan = self._plan(self._stop())
-            plan = self._with_fixed(plan, self.fitted_, self.fitted_.n_groups)
+            plan = self._with_fixed(self._plan(self._stop()), self.fitted_, self.fitted_.n_groups)
             if finish:
                 self.fitted_ = finish_batch(self.fitted_, batch, plan, threads)  # type: ignore[assignment]
             else:
@@ -369,16 +353,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self._labels = None
         return self
 
-    def _check_stream(self, half_life: Any, step: Any) -> None:
-        self._check_settings()
-        check_half_life("half_life", half_life)
-        if isinstance(step, bool) or not isinstance(step, (int, float, np.number)) or not 0.5 <= step <= 1:
-            raise DataError(f"step is a number from 0.5 to 1, not {step!r}.")
-        if self.assign != "soft":
-            raise DataError(f"assign={self.assign!r} is for all rows at once: learning in parts is soft.")
-
     def _batch(self, data: Any, weights: np.ndarray | None, threads: Threads) -> Batch:
-        """The rows, read under the schema with the levels and words that they bring."""
+        """The rows, read under the schema with the categories and words that they bring."""
         schema = self._grown_schema(data, weights, threads)
         table = open_table(data, schema=schema, missing=schema.missing, weights=weights)
         chunks = list(table.chunks(threads.map))
@@ -393,7 +369,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return Batch(chunks, schema, {key: float(n) for key, n in table.missing.items()})
 
     def _grown_schema(self, data: Any, weights: np.ndarray | None, threads: Threads) -> Schema:
-        """The schema of the model; with new levels, where columns hold some."""
+        """The schema of the model, with the new categories and words that the rows hold."""
         schema = self.fitted_.schema
         words = growing(schema)
         open_ended = {spec.key for spec in schema.used if spec.key in words or spec.kind.coded}
@@ -423,30 +399,18 @@ def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels
     if y is None or (isinstance(y, str) and inputs.is_table(X)):
         return KnownLabels(target=y)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and not np.isnan(y).any():
-        return KnownLabels(notes=(NOT_USED,))  # not coded: numbers that are no labels are none of our business
+        return KnownLabels(notes=(NOT_USED,))  # not coded: these numbers need not be labels
     names, codes = inputs.labels_with_weight(y, data, weights)
-    names, codes = _without_sign(names, codes)
+    whole = len(names) > 2 and all(isinstance(name, (int, np.integer)) and name is not True for name in names)
+    if whole and names[0] == -1:
+        # scikit-learn's sign for a row without a label; next to a single other number, -1 is a class.
+        names, codes = names[1:], np.maximum(codes - 1, -1).astype(np.int32)
     if not names:
         return KnownLabels()
     if not (codes < 0).any():
         return KnownLabels(notes=(NOT_USED,))
     refuse_many_numbers(names)
     return KnownLabels(names, codes)
-
-
-def _without_sign(names: list[Any], codes: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Where labels are whole numbers from 0 up, -1 is scikit-learn's sign for a row without one.
-
-    A -1 beside a single other number is a class of two.
-    """
-    whole = len(names) > 2 and all(isinstance(name, (int, np.integer)) and name is not True for name in names)
-    if not whole or names[0] != -1:
-        return names, codes
-    return names[1:], np.maximum(codes - 1, -1).astype(np.int32)
-
-
-def _checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
-    return np.ones(rows) if sample_weight is None else check_weights(sample_weight, rows)
 
 
 class Mixture(BaseMixture):

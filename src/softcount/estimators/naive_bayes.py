@@ -1,8 +1,8 @@
-"""Naive Bayes over any table, with labels that may be missing, and its linear and quadratic forms."""
+"""Classifiers that count: naive Bayes over any table, with labels that may be missing, and what can be asked of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -10,23 +10,34 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.base import declared_like
-from softcount.estimators.decisions import Deciding
-from softcount.estimators.engines import answers_and_labels, from_engine, runner_of
+from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import check_half_life
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.parameters import check_half_life, check_whole
+from softcount.estimators.result_frames import arrow_lines, as_arrow
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.evaluate.logistic import logistic
+from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
+from softcount.evaluate.scores import Evaluation, judged, label_places, lift_of, rarer, scored_rows
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
+from softcount.fitted.decisions import (
+    BestError,
+    Decision,
+    Threshold,
+    best_error,
+    estimated_shares,
+    place_of,
+    with_prior,
+)
 from softcount.fitted.explain import Quadratic, linear_form, quadratic_form
 from softcount.fitted.fitted import Calibration, Fitted
 from softcount.learn.em import Stop
@@ -42,17 +53,14 @@ from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
 
 DROPPED = "the weights of logistic regression were dropped: rows were added or taken away. Call to_logistic again."
-
-
-# Naive Bayes over any table, with labels that may have gaps.
-
 UNWEIGHED = (
     "the columns' weights were dropped: rows were added or taken away after the fit. Fit all at once to learn them."
 )
+NO_CLASSES = "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
 
 
 class KnownColumns(Struct, frozen=True):
-    """What an earlier model knows of the columns: kinds, which of them nobody declared, levels and families."""
+    """What an earlier model knows of the columns: kinds, which of them were guessed, categories and families."""
 
     forced: Mapping[Key, Any]
     guessed: Collection[Key] = ()
@@ -60,14 +68,14 @@ class KnownColumns(Struct, frozen=True):
     declared: Declared | None = None
 
 
-NO_CLASSES = "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
-
-
-class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that counts: naive Bayes in `fitted_`, and what else predicts its classes.
 
-    Its rows are learned from in one pass, and can be added, merged and forgotten.
+    Rows are learned in one pass, and can be added, merged and forgotten. Costs of mistakes, other class shares and
+    thresholds are given when predicting: nothing is learned again.
     """
+
+    # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their classes, in one pass if every class is known.
@@ -85,17 +93,11 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         return self
 
     def _learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        parts: bool = False,
-        earlier: KnownColumns | None = None,
+        self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
     ) -> Fitted:
         """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
         self._check_settings()
-        everything = self.kinds is not None and not isinstance(self.kinds, Mapping)
-        X = inputs.opened(from_engine(X, self._missing()), self._missing(), y is None or everything)
+        X = inputs.opened(from_engine(X, self._missing()), self._missing())
         y = inputs.default_target(X) if y is None else y
         if y is None:
             raise DataError(NO_CLASSES)
@@ -120,17 +122,20 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         if earlier is None:
             inputs.remember_columns(self, table, data)
         request = self._request(plan, found, parts)
-        with runner_of(self, table) as threads:
-            table, request = request.settle(table, threads, evaluated=request.ensemble)
-            if parts:
-                fitted = _fit_part(table, opening, partial(request.learn, runner=threads))
-            else:
-                fitted = request.learn(table, threads)
-            kept = not parts and threads.keeps_rows and not fitted.interrupted
-            fitted = self._measure(fitted, table) if kept else fitted
         self._training = None
-        if kept:
-            self._keep_rows(table, request)
+        with runner_of(self, table) as runner:
+            table, request = request.settle(table, runner, evaluated=request.ensemble)
+            try:
+                fitted = request.learn(table, runner)
+            except Wordless as none:  # documents without a word: further rows may have some
+                if not parts:
+                    raise
+                table = opening(schema=Schema(none.fields, table.schema.missing))
+                fitted = request.learn(table, runner)
+                notes = [*(f"{wording.column(key)} {WORDLESS} so far." for key in table.schema.texts), *notes]
+            if not parts and runner.keeps_rows and not fitted.interrupted:
+                fitted = self._measure(fitted, table)
+                self._keep_rows(table, request)
         for note in fitted.notes:
             if OUTSIDE in note:
                 warn(f"{note}.")
@@ -141,7 +146,7 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         return ClassRequest(plan, classes=classes)
 
     def _measure(self, fitted: Fitted, table: Table) -> Fitted:
-        """The model with what the rows have to say at once, besides what it has learned."""
+        """The model with what is measured on the rows of the fit."""
         return fitted
 
     def _class_plan(self, target: Any) -> Plan:
@@ -151,12 +156,20 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         self.fitted_ = fitted
         self.classes_ = inputs.class_array(fitted.classes or [])
 
+    def _like_this(self) -> Self:
+        """An estimator with the same settings and columns, without a model."""
+        found = type(self)(**self.get_params(deep=False))
+        for name in ("n_features_in_", "feature_names_in_", "_library"):
+            if name in vars(self):
+                setattr(found, name, getattr(self, name))
+        return found
+
     @property
     def notes_(self) -> list[str]:  # type: ignore[override]  # declared as what it shows, though a property there too
-        """What the owner of the table wants to know.
+        """Warnings and remarks from the fit.
 
-        What speaks against the model (that guessing would do better, tiny classes, columns that tell the class or
-        repeat each other) is looked for when this is first read: rows of up to a million cells are kept until then.
+        Warnings about the model (worse than guessing, tiny classes, columns that give the class away or repeat each
+        other) are computed when this is first read: rows of up to a million cells are kept until then.
         """
         check_is_fitted(self, "fitted_")
         self._complete()
@@ -167,12 +180,10 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
     ) -> Self:
         """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come.
 
-        With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows what
-        drifts.
+        With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows drift.
         """
         check_half_life("half_life", half_life)
-        first = not hasattr(self, "fitted_")
-        if first:
+        if not hasattr(self, "fitted_"):
             fitted = self._learn(X, y, sample_weight, parts=True)
             if classes is not None:
                 fitted = self._with_classes(fitted, list(np.asarray(classes)))
@@ -198,17 +209,17 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         return with_classes(fitted, classes, self._class_plan(fitted.target))
 
     def _more(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        X = inputs.opened(inputs.checked(self, X, reset=False), self._missing(), True)
-        forced = {spec.key: inputs.kind_in(spec) for spec in self.fitted_.schema.fields}
+        """A model of further rows, whose counts can be added to those of this one."""
+        X = inputs.opened(inputs.checked(self, X, reset=False), self._missing())
+        schema, leaves = self.fitted_.schema, self.fitted_.model.leaves
         here = inputs.known_columns(X)
-        if here:
-            forced = {key: kind for key, kind in forced.items() if key in here}
-        blocks = [leaf.columns for leaf in self.fitted_.model.leaves if leaf.family.needs_levels]
-        ticks = [spec.key for spec in self.fitted_.schema.used if spec.kind.coded and BLANK in spec.levels]
+        forced = {spec.key: inputs.kind_in(spec) for spec in schema.fields if not here or spec.key in here}
+        blocks = [leaf.columns for leaf in leaves if leaf.family.needs_levels]
+        ticks = [spec.key for spec in schema.used if spec.kind.coded and BLANK in spec.levels]
         known_levels = {key for block in (*blocks, ticks) for key in block if key in forced}
-        levels = {key: self.fitted_.schema[key].levels for key in known_levels}
-        guessed = {spec.key for spec in self.fitted_.schema.fields if not spec.declared}
-        known = KnownColumns(forced, guessed, levels, declared_like(self.fitted_.model.leaves))
+        levels = {key: schema[key].levels for key in known_levels}
+        guessed = {spec.key for spec in schema.fields if not spec.declared}
+        known = KnownColumns(forced, guessed, levels, declared_like(leaves))
         return self._learn(X, y, sample_weight, parts=True, earlier=known)
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
@@ -225,12 +236,9 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
     def merge(self, other: ClassEstimator) -> Self:
         """A new model of both tables: their counts, added."""
         inputs.refuse_unlike(self, other, ClassEstimator)
-        merged = type(self)(**self.get_params(deep=False))
+        merged = self._like_this()
         merged.fitted_ = self.fitted_
         merged._join(other.fitted_)
-        for name in ("n_features_in_", "feature_names_in_", "_library"):
-            if hasattr(self, name):
-                setattr(merged, name, getattr(self, name))
         return merged
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -241,18 +249,54 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         self._join(gone, -1.0, growing(self.fitted_.schema))
         return self
 
-    def _class_proba(self, X: Any) -> np.ndarray:
-        return self._answer(X, Fitted.proba)
-
-    def _class_log_proba(self, X: Any) -> np.ndarray:
-        return self._answer(X, Fitted.log_proba)
-
     def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> Self:
         """Correct the probabilities by rows that the model has not learned from, and their classes."""
-        y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        y = inputs.labels_from(X, y)
         joint = self._answer(X, Fitted.log_joint)
         self._keep(calibrated_on(self.fitted_, joint, list(y), sample_weight, method))
         return self
+
+    # -- predicting
+
+    @row_by_row
+    def predict(self, X: Any, costs: Any = None, prior: Any = None, threshold: Any = None) -> np.ndarray:
+        """The most probable class of each row; with `costs` the one whose expected cost is lowest.
+
+        `costs` has a row for every true class and a column for every class decided for, or names pairs: {("ill",
+        "well"): 10}, where other mistakes cost 1. `prior` is how frequent the classes are where the rows come from, if
+        not as in training: {"ill": 0.01}, "uniform", or "estimate" to learn it from these rows. `threshold` calls a row
+        by one class from a probability on, {"ill": 0.2} or what `choose_threshold` gave, else by the likeliest other.
+        """
+        plain = costs is None and threshold is None  # and then nothing to check: one row takes less time than checks do
+        decide = Decision() if plain else Decision.of(self._names(), costs, threshold)
+        chosen = decide(self.predict_proba(X, prior))
+        return np.asarray(self.classes_[chosen])
+
+    @row_by_row
+    def predict_proba(self, X: Any, prior: Any = None) -> np.ndarray:
+        """(rows x classes) probability of each class given the row; `prior` as in `predict`."""
+        return self._answer(X, Fitted.proba) if prior is None else np.exp(self.predict_log_proba(X, prior))
+
+    @row_by_row
+    def predict_log_proba(self, X: Any, prior: Any = None) -> np.ndarray:
+        """The logarithm of `predict_proba`, exact if a probability is too small for a float."""
+        logs = self._answer(X, Fitted.log_proba)
+        return logs if prior is None else with_prior(logs, prior, self._names(), self.class_prior_)
+
+    def estimate_prior(self, X: Any) -> dict[Any, float]:
+        """How frequent each class is among rows without a label, by EM, if only that has changed since training.
+
+        It takes the probabilities at their word: if a model is overconfident, calibrate it first.
+        """
+        shares = estimated_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
+        return dict(zip(self._names(), shares.tolist(), strict=True))
+
+    def _names(self) -> list[Any]:
+        """The classes as Python writes them."""
+        check_is_fitted(self, "classes_")
+        return list(self.classes_.tolist())
+
+    # -- figures on labelled rows
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose class is predicted right; `y` may be the name of a column of X.
@@ -260,27 +304,97 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
         Without `y` a folder of documents is scored by its sub-folders.
         """
         check_is_fitted(self, "fitted_")
-        told = None
+        predicted = None
         if engine_holding(X) is not None:
-            told, y = answers_and_labels(self.predict(X), X, y)
-        X = inputs.opened(X, self._missing(), y is None or isinstance(y, str))
-        y = inputs.default_target(X) if y is None else y
-        if isinstance(y, str) and inputs.is_table(X):
-            y = inputs.column_of(X, y)
+            predicted, y = answers_and_labels(self.predict(X), X, y)
+        else:
+            X = inputs.opened(X, self._missing())
+        y = inputs.labels_from(X, inputs.default_target(X) if y is None else y)
         inputs.refuse_gaps(y)
         inputs.refuse_other_labels(y, self.classes_)
-        told = self.predict(X) if told is None else told
-        check_consistent_length(y, told, sample_weight)
-        return float(np.average(told == np.asarray(y), weights=sample_weight))
+        predicted = self.predict(X) if predicted is None else predicted
+        check_consistent_length(y, predicted, sample_weight)
+        return float(np.average(predicted == np.asarray(y), weights=sample_weight))
+
+    def evaluate(self, X: Any, y: Any, sample_weight: Any = None, prior: Any = None) -> Evaluation:
+        """Accuracy, balanced accuracy, log-loss, Brier score, AUC, calibration and confusion on labelled rows.
+
+        They should be rows the model has not learned from; rows without a label are passed over.
+        """
+        return judged(self._scored(X, y, sample_weight, prior), self.class_prior_)
+
+    def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
+        """A frame of rows ranked by the probability of one class, in equal parts: how many each part holds.
+
+        `of` is by default the rarer of two classes.
+        """
+        check_whole("parts", parts, 1)
+        held = self._scored(X, y, None, None)
+        if of is None and len(self.classes_) != 2:
+            raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
+        place = rarer(held) if of is None else place_of(self._names(), of, "of")
+        return self._result(arrow_lines([asdict(line) for line in lift_of(held, self._names(), place, parts)]))
+
+    @needs_all_rows
+    def choose_threshold(
+        self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
+        sample_weight: Any = None,
+    ) -> Threshold:  # fmt: skip
+        """The probability from which on to call a row `of`, for a wanted precision or recall, and what that costs.
+
+        Every fold is predicted by a model of the others with these settings, so give the rows to learn from; the model
+        itself stays as it is. Give the result to `predict(X, threshold=...)`.
+        """
+        rate, wanted = wanted_rate(precision, recall)
+        check_whole("folds", folds, 2)
+        held, names = self._held_out(X, y, folds, sample_weight)
+        return chosen_threshold(held, place_of(names, of, "of"), of, rate, wanted)
+
+    def _scored(self, X: Any, y: Any, sample_weight: Any, prior: Any) -> ScoredRows:
+        check_is_fitted(self, "classes_")
+        proba = None
+        if engine_holding(X) is not None:
+            proba, y = answers_and_labels(self.predict_proba(X, prior), X, y)
+        else:
+            X = inputs.opened(X, self._missing())
+            y = inputs.labels_from(X, y)
+        known = [value for value in list(y) if not (value is None or value != value)]
+        inputs.refuse_other_labels(np.array(known, dtype=object) if known else np.array([]), self.classes_)
+        labels = label_places(y, self._names())
+        proba = self.predict_proba(X, prior) if proba is None else proba
+        return scored_rows(proba, labels, inputs.filled_weights(sample_weight, len(labels)))
+
+    def _held_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
+        """What models of the other folds say of the rows of each, which have no weight there; and the classes."""
+        X = inputs.opened(X, self._missing())
+        found, codes = inputs.labels_of(inputs.labels_from(X, y), X)
+        weights, names = inputs.filled_weights(sample_weight, len(codes)), found.tolist()
+        rows = np.flatnonzero((codes >= 0) & (weights > 0))
+        if len(rows) < folds or len(np.unique(codes[rows])) < 2:
+            raise DataError(f"{folds} folds need as many labelled rows at least, of two classes or more.")
+        # Each fold gets as many rows of every class as the others, within one, at random.
+        order = np.random.default_rng(0).permutation(len(rows))
+        order = rows[order[np.argsort(codes[rows][order], kind="stable")]]
+        fold = np.full(len(codes), -1)
+        fold[order] = np.arange(len(rows)) % folds
+        proba = np.zeros((len(codes), len(names)))
+        for number in range(folds):
+            inside = np.flatnonzero(fold == number)
+            other = clone(self).fit(X, y, sample_weight=np.where(fold == number, 0.0, weights))
+            places = [names.index(name) for name in other.classes_.tolist()]
+            proba[np.ix_(inside, places)] = other.predict_proba(X)[inside]
+        return ScoredRows(proba[rows], codes[rows], weights[rows], fold[rows]), names
+
+    # -- what was learned
 
     calibration_: Calibration | None = attribute(
         "calibration",
-        "How probabilities are corrected, with the log-loss of rows held out before and after; None where not.",
+        "How probabilities are corrected, with the log-loss of held-out rows before and after; None if they are not.",
     )
 
     @property
     def reliability_(self) -> Any:
-        """An Arrow table of calibrated predictions on rows held out: probability stated, share right, by bins.
+        """A frame of calibrated predictions on held-out rows: probability stated, share right, by bins.
 
         Only a calibrated model has it.
         """
@@ -290,7 +404,7 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
 
     @property
     def column_weights_(self) -> dict[Key, float]:
-        """The weight of every column where classes are told; 1 where none was learned."""
+        """The weight of every column in predicting the class; 1 if none was learned."""
         leaves, found = self.fitted_.model.leaves, self.fitted_.weights
         weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
         return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
@@ -366,23 +480,19 @@ class ClassEstimator(Deciding, ClassifierMixin, FittedEstimator):  # type: ignor
             raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights=.")
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
-        X = inputs.opened(X, self._missing(), isinstance(y, str))
+        X = inputs.opened(X, self._missing())
         data, weights = inputs.checked(self, X, reset=False), inputs.weights_of(sample_weight, X)
         plain = replace(self.fitted_, linear=None)
         table = plain.table(data, labels=self._label_codes(X, y), weights=weights)
         with Threads(self.n_jobs) as threads:
             found = logistic(plain, table, threads, float(penalty))
-        model = type(self)(**self.get_params(deep=False))
+        model = self._like_this()
         model._keep(found)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
         return model
 
     def _label_codes(self, X: Any, y: Any) -> np.ndarray:
         """The place among the classes of each row's label, -1 where it has none."""
-        labels = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
-        classes, codes = inputs.labels_of(labels, X)
+        classes, codes = inputs.labels_of(inputs.labels_from(X, y), X)
         known = self._names()
         for name in np.asarray(classes).tolist():
             if name not in known:
@@ -456,12 +566,20 @@ def plain_class(name: Any) -> Any:
     return name.item() if isinstance(name, np.generic) else name
 
 
-def _fit_part(table: Table, opening: Callable[..., Table], fit: Callable[[Table], Fitted]) -> Fitted:
-    """The model of some of the rows: where they are documents without a word, others may have some."""
-    try:
-        return fit(table)
-    except Wordless as none:
-        wordless = opening(schema=Schema(none.fields, table.schema.missing))
-    fitted = fit(wordless)
-    said = [f"{wording.column(key)} {WORDLESS} so far." for key in wordless.schema.texts]
-    return replace(fitted, notes=[*fitted.notes, *said])
+def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestError:
+    """The error rate of the best rule if the model were the truth, estimated on n rows drawn from the model.
+
+    It comes with its standard error. If the assumptions of a model hold, its own error tends to this as rows grow; a
+    model that does much worse on new rows is wrong about them. For a `Classifier` it is that of the naive Bayes from
+    which it draws rows.
+    """
+    check_is_fitted(model, "fitted_")
+    check_whole("n, the number of rows,", n, 2)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    if isinstance(model.fitted_, Fitted):
+        return best_error(model.fitted_, int(n), rng)
+    if model.fitted_.net.cuts:
+        raise DataError("rows drawn from a network hold bins of discretised numbers, which it cannot classify again.")
+    drawn = as_arrow(model.sample(int(n), random_state=random_state))
+    rows = drawn.drop_columns([str(model.fitted_.target)])
+    return BestError.of(iter([model.predict_proba(rows)]))

@@ -25,9 +25,22 @@ from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import explore_model, report_network
 from softcount.estimators.result_frames import arrow_table, families_of, filled
 from softcount.files.bif import read_network, write_network
-from softcount.fit.network import AUTO, NetworkRequest, network_evidence
-from softcount.fit.network_priors import network_priors, node_levels, other_network, start_of
-from softcount.fit.network_structure import WORDS, SearchSettings, Structure, graph_of, learner, pairs_of, structure_of
+from softcount.fit.network import (
+    AUTO,
+    WORDS,
+    NetworkRequest,
+    SearchSettings,
+    Structure,
+    graph_of,
+    learner,
+    network_evidence,
+    network_priors,
+    node_levels,
+    other_network,
+    pairs_of,
+    start_of,
+    structure_of,
+)
 from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
 from softcount.fitted.network_rows import NodeTable, explained_rows, sampled_query, surprises
 from softcount.learn.em import Stop
@@ -125,7 +138,7 @@ class BayesNet(TableEstimator):
         """The table, what the node of the class is called, and its levels where they came as labels."""
         if sparse.issparse(X):
             raise DataError("a network does not take a sparse matrix. Give X.toarray().")
-        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing(), True)
+        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing())
         column = y if isinstance(y, str) and inputs.is_table(X) else None
         weights = inputs.weights_of(sample_weight, data)
         classes, codes = (None, None) if y is None or column else inputs.labels_with_weight(y, data, weights)
@@ -290,7 +303,7 @@ class BayesNet(TableEstimator):
         return fitted.counted(table)
 
     def _label_codes(self, y: Any, X: Any) -> np.ndarray:
-        labels = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        labels = inputs.labels_from(X, y)
         known = {str(level): place for place, level in enumerate(self.classes_.tolist())}
         found = [-1 if is_missing(label) else known.get(str(label)) for label in labels]
         if None in found:
@@ -565,7 +578,7 @@ class BayesNet(TableEstimator):
         """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
         if y is None or self._fitted.target is None:
             return float(self.score_samples(X).mean())
-        y = inputs.column_of(X, y) if isinstance(y, str) and inputs.is_table(X) else y
+        y = inputs.labels_from(X, y)
         inputs.refuse_gaps(y)
         inputs.refuse_other_labels(y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))

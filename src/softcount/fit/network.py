@@ -1,26 +1,37 @@
-"""Bayesian networks: structure, categories of hidden nodes, tables and an evaluation of the class."""
+"""Bayesian networks: structure, priors, initial tables, categories of hidden nodes, and an evaluation of the class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from math import lgamma
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from softcount.core.counts import Counts
+from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, LabelledRows, refitted
-from softcount.fit import reread
-from softcount.fit.network_priors import network_priors
-from softcount.fit.network_structure import SearchSettings, Structure, structure_of
+from softcount.families import Family
+from softcount.files.bif import read_network
+from softcount.fit import prior_levels, reread
 from softcount.fitted.network import FittedNet
 from softcount.learn.networks import GraphStarts, fit_network
 from softcount.learn.record import FitRecord, Learned, complete_evidence
 from softcount.learn.settings import Plan
-from softcount.models.declare import DeclaredNet
+from softcount.models.declare import Coded, DeclaredNet, Search, Shape
+from softcount.models.network import Net, levels_of
+from softcount.models.nodes import Imagined, Node, Params
+from softcount.networks.expected_counts import structural_em
+from softcount.networks.network import Edge, Graph, Network, pair_of
+from softcount.networks.scores import Bdeu, Bic, CodeCounts, Counting, EdgeRules
+from softcount.networks.structure_search import chow_liu, search_graph, tree_augmented
+from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.table import Chunk, Chunks, Key, Table, open_table
 from softcount.table.chunk import Split
@@ -29,13 +40,346 @@ AUTO = "auto"
 FOLDS = 5
 MOST_LEVELS = 12
 PATIENCE = 2
-"""Numbers of levels tried beyond the best one."""
+"""Numbers of categories tried beyond the best one."""
+WORDS = ("naive", "tan", "chow-liu", "search", "joint")
+ARROW, LONG_ARROW = ">", "->"
+SUFFIXES = (".bif", ".xml", ".xmlbif", ".gz")
+
+
+# -- structure: pairs, parents by child, text, a file, or a word for how to find edges
+
+
+class SearchSettings(Struct, frozen=True):
+    """What a search for edges keeps to: its score, edges that must or must not be, at most so many parents."""
+
+    score: str = "bic"
+    required: tuple[Edge, ...] = ()
+    forbidden: tuple[Edge, ...] = ()
+    max_parents: int | None = None
+    sample_size: float = 1.0
+
+
+class Structure(Struct, frozen=True):
+    """A graph; or what makes one of the names of the nodes; or what finds one in the rows."""
+
+    graph: Graph | None = None
+    shape: Shape | None = None
+    search: Search | None = None
+
+
+def structure_of(edges: Any, target: Key | None, settings: SearchSettings) -> Structure:
+    """The structure that `edges` describes; by default a tree, of the columns or, with a class, given the class."""
+    if edges is None:
+        edges = "chow-liu" if target is None else "tan"
+    if not (isinstance(edges, str) and edges in WORDS):
+        return Structure(graph_of(edges))
+    if target is None and edges in ("naive", "joint", "tan"):
+        raise DataError(f"edges={edges!r} needs the class: give y, the labels or the name of their column.")
+    if edges in ("naive", "joint"):
+        return Structure(shape=partial(_class_first, target, edges == "joint"))
+    return Structure(search=partial(_find_edges, edges, target, settings))
+
+
+def _class_first(target: Key, joint: bool, names: Sequence[Key]) -> Graph:
+    """Edges from the class to every other node; in a `joint` graph, also from every node to those after it."""
+    order = [target, *(name for name in names if name != target)]
+    parents = (order[:place] if joint else order[:1] for place in range(1, len(order)))
+    edges = [(parent, name) for name, own in zip(order[1:], parents, strict=True) for parent in own]
+    return Graph.of(edges, order if joint else names)
+
+
+def _find_edges(word: str, target: Key | None, settings: SearchSettings, coded: Coded) -> tuple[Graph, list[str]]:
+    """The graph of coded rows; a search by score needs the same rows for every node: missing cells are drawn."""
+    learn, notes = learner(word, coded, target, settings), []
+    if not (word == "search" and (coded.codes < 0).any()):
+        graph = learn(CodeCounts(coded.codes, coded.sizes, coded.weights))
+    else:
+        graph, turns = structural_em(coded.codes, coded.sizes, coded.weights, learn)
+        notes.append(f"edges were looked for in rows whose holes were drawn from the network so far, {turns} times.")
+    return Graph(coded.names, graph.parents), notes
+
+
+def learner(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[Counting], Graph]:
+    """From counts of nodes by number to a graph of them."""
+    if word == "tan":
+        return lambda counting: tree_augmented(counting, coded.names.index(target))
+    return chow_liu if word == "chow-liu" else partial(_search, settings=settings, names=coded.names)
+
+
+def _search(counting: Counting, settings: SearchSettings, names: Sequence[Key]) -> Graph:
+    for parent, child in settings.required:
+        if (parent, child) in settings.forbidden:
+            raise DataError(f"the edge from {parent!r} to {child!r} is both required and forbidden.")
+        own = sum(other == child for _, other in settings.required)
+        if settings.max_parents is not None and own > settings.max_parents:
+            raise DataError(f"{child!r} has {own} required parents, but max_parents is {settings.max_parents}.")
+    number = {name: place for place, name in enumerate(names)}
+    for name in (name for edge in (*settings.required, *settings.forbidden) for name in edge):
+        if name not in number:
+            raise DataError(f"the table has no column {name!r}, which an edge is required or forbidden for.")
+    edges = settings.required, settings.forbidden
+    required, forbidden = (frozenset((number[a], number[b]) for a, b in own) for own in edges)
+    score = Bdeu(settings.sample_size) if settings.score == "bdeu" else Bic()
+    return search_graph(counting, score, EdgeRules(required, forbidden, settings.max_parents)).graph
+
+
+def graph_of(edges: Any) -> Graph:
+    """A graph from pairs (parent, child), from parents by child, from text such as "A>B, B>C", or from a file."""
+    if isinstance(edges, Graph):
+        return edges
+    if isinstance(edges, Mapping):
+        return Graph.of(
+            [
+                (parent, child)
+                for child, own in edges.items()
+                for parent in ([own] if isinstance(own, str) else list(own))
+            ],
+            edges,
+        )
+    if isinstance(edges, Path) or (isinstance(edges, str) and edges.lower().endswith(SUFFIXES)):
+        return read_network(edges).graph
+    if isinstance(edges, str):
+        return graph_of_text(edges)
+    if not isinstance(edges, Iterable):
+        raise DataError(f"edges are pairs (parent, child), not {edges!r}.")
+    return Graph.of(list(edges))
+
+
+def graph_of_text(text: str) -> Graph:
+    """A graph from text: "Bag>Flavor, Bag>Wrapper"; a name alone is a node without edges.
+
+    >>> graph_of_text("Rain>Wet, Sprinkler -> Wet").edges
+    [('Rain', 'Wet'), ('Sprinkler', 'Wet')]
+    """
+    edges, names = _written(text)
+    if not edges and len(names) == 1:
+        raise DataError(
+            f"{text!r} is neither a list of edges (A>B, B>C) nor one of {', '.join(WORDS)}, nor the name of a network "
+            "file (.bif)."
+        )
+    return Graph.of(edges, dict.fromkeys(names))
+
+
+def pairs_of(edges: Any) -> tuple[Edge, ...]:
+    """Pairs (parent, child), as such or as text, that need not be a graph."""
+    if isinstance(edges, str):
+        return tuple(_written(edges)[0])
+    if edges is not None and not isinstance(edges, Iterable):
+        raise DataError(f"edges are pairs (parent, child), not {edges!r}.")
+    return tuple(pair_of(edge) for edge in edges or ())
+
+
+def _written(text: str) -> tuple[list[Edge], list[str]]:
+    """The edges that a text names, and the names in it."""
+    edges: list[Edge] = []
+    names: list[str] = []
+    for part in text.split(","):
+        along = [name.strip() for name in part.replace(LONG_ARROW, ARROW).split(ARROW)]
+        if not all(along):
+            close = f" Words for finding them are: {', '.join(WORDS)}." if ARROW not in text else ""
+            raise DataError(f"edges are written A>B, separated by commas, not {text!r}.{close}")
+        names += along
+        edges += list(pairwise(along))
+    return edges, names
+
+
+# -- priors and initial tables: numbers, words, an expert's tables, an older network's counts
+
+
+class OtherNetwork(Struct, frozen=True):
+    """A network that is a prior or a start: levels and parents by node, and arrays with an axis for every parent.
+
+    `tables` are of nodes with levels and end in an axis of the node's own: counts, or shares that are worth an imagined
+    row in every configuration. `numbers` are the families and parameters of the other nodes.
+    """
+
+    levels: Mapping[Key, Sequence[Any]]
+    parents: Mapping[Key, Sequence[Key]]
+    tables: Mapping[Key, np.ndarray]
+    numbers: Mapping[Key, tuple[Family, Mapping[str, np.ndarray]]]
+    cuts: Collection[Key] = ()
+    counted: bool = False
+
+    def laid(self, model: Net, key: Key, array: np.ndarray, own: bool, what: str) -> np.ndarray:
+        """(configurations x rest) in the order of this model's parents and levels; of those it lacks, the mean."""
+        parents = [model.graph.names[parent] for parent in model.graph.parents[model.graph.place(key)]]
+        if set(parents) != set(self.parents[key]):
+            raise DataError(f"{what}: node {key!r} has other parents there than here.")
+        for name in (key, *parents):
+            if (name in self.levels) != (levels_of(model.nodes[name]) is not None):
+                raise DataError(f"{what}: {name!r} has levels in one network and is a number in the other.")
+        before, axes = ([name for name in own if name in self.levels] for own in (self.parents[key], parents))
+        turned = array.transpose([*(before.index(name) for name in axes), *range(len(axes), array.ndim)])
+        known = [*axes, key] if own else axes
+        rest = array.shape[len(known) :]
+        room = [(0, 0), *((0, 1) for _ in known), *((0, 0) for _ in rest)]
+        padded = np.pad(turned[None], room, mode="mean")  # an axis in front, because a number alone has none
+        picks = [[0], *(self._places(model.nodes[name]) for name in known), *map(range, rest)]
+        return np.asarray(padded[np.ix_(*picks)].reshape(model.nodes[key].setting.groups, -1, *rest))
+
+    def _places(self, node: Node) -> list[int]:
+        """Where the levels of a node are here; the place after the last for one that is not."""
+        known = {str(level): place for place, level in enumerate(self.levels[node.key])}
+        return [known.get(str(level), len(known)) for level in levels_of(node) or ()]
+
+    def refuse_unknown_levels(self, model: Net, key: Key) -> None:
+        """Raise where a node or one of its parents has a level that is not known here."""
+        for name in (key, *self.parents[key]):
+            for level, place in zip(levels_of(model.nodes[name]) or (), self._places(model.nodes[name]), strict=True):
+                if place == len(self.levels[name]):
+                    raise DataError(f"prior: node {name!r} has no level {level!r} there.")
+
+
+def other_network(said: Any, shares: bool = False) -> OtherNetwork | None:
+    """A network that was given as a prior or, as `shares`, as a start; None for anything else."""
+    if isinstance(said, Network):
+        graph = said.graph
+        levels = dict(zip(graph.names, said.levels, strict=True))
+        return OtherNetwork(
+            levels, _parents(graph), dict(zip(graph.names, map(np.asarray, said.tables), strict=True)), {}
+        )
+    fitted = getattr(said, "fitted_", None)
+    if not isinstance(fitted, FittedNet):
+        return None
+    net, known = fitted.net, fitted.levels
+    sizes = {key: len(levels) for key, levels in known.items()}
+    parents = _parents(net.graph)
+    above = {key: [sizes[name] for name in own if name in sizes] for key, own in parents.items()}
+    tables = {}
+    for key in known:
+        table = fitted.params[key]["probability"]
+        if not shares:
+            counts = np.maximum(fitted.counts.arrays[key].value, 0.0)
+            table = counts + np.broadcast_to(fitted.imagined.hypers[key]["alpha"], counts.shape)
+        tables[key] = np.asarray(table).reshape(*above[key], sizes[key])
+    numbers = {
+        key: (
+            net.nodes[key].family,
+            {name: np.asarray(own).reshape((*above[key], *np.shape(own)[1:])) for name, own in params.items()},
+        )
+        for key, params in fitted.params.items()
+        if key not in known
+    }
+    return OtherNetwork(known, parents, tables, numbers, list(net.cuts), counted=fitted.counts.rows > 0)
+
+
+def _parents(graph: Graph) -> dict[Key, list[Key]]:
+    names = graph.names
+    return {name: [names[parent] for parent in own] for name, own in zip(names, graph.parents, strict=True)}
+
+
+def network_priors(model: Net, prior: Any, sample_size: float) -> dict[Key, Any]:
+    """The prior of every node.
+
+    A number or word is for all nodes ("bdeu" shares `sample_size` imagined rows over the table of each); a mapping has
+    those of some; a network is an expert: the tables of one that was read times `sample_size`, the counts of a fitted.
+    """
+    other = other_network(prior)
+    if other is not None:
+        found: dict[Key, Any] = {node.key: 1.0 for node in model.each}
+        for key in (key for key in found if key in other.tables):
+            table = other.laid(model, key, other.tables[key], True, "prior")
+            other.refuse_unknown_levels(model, key)
+            found[key] = Dirichlet(table if other.counted else table * sample_size)
+        return found
+    if isinstance(prior, Mapping):
+        for key in prior:
+            model.graph.place(key)
+        return {node.key: _one(node, prior.get(node.key, 1.0), sample_size) for node in model.each}
+    return {node.key: _one(node, prior, sample_size) for node in model.each}
+
+
+def node_levels(prior: Any) -> dict[Key, list[Any]]:
+    """The levels that a prior, or another network, names: they join those that are met."""
+    other = other_network(prior)
+    if other is None:
+        return prior_levels(prior)
+    return {key: list(levels) for key, levels in other.levels.items() if key not in other.cuts}
+
+
+def _one(node: Node, prior: Any, sample_size: float) -> Any:
+    """A node's prior as its family takes it."""
+    levels = levels_of(node)
+    if isinstance(prior, str) and prior == "bdeu":
+        return sample_size / (node.setting.groups * max(len(levels or (0,)), 1))
+    if isinstance(prior, (list, np.ndarray)) and levels is not None:
+        return Dirichlet(_shaped(node, prior, "prior"))
+    return prior
+
+
+def start_of(init: Any) -> Callable[[Net, Imagined], Params] | None:
+    """What makes the parameters that EM starts from; None where they are drawn."""
+    if init is None or (isinstance(init, str) and init in ("random", "k-means++")):
+        return None
+    if isinstance(init, Mapping):
+        return lambda model, imagined: _started(model, imagined, init)
+    other = other_network(init, shares=True)
+    if other is None:
+        raise DataError(f"init is a network, or a mapping of nodes to tables, not {init!r}.")
+    return lambda model, imagined: _started(model, imagined, _start_from(model, other))
+
+
+def _start_from(model: Net, other: OtherNetwork) -> dict[Key, Any]:
+    """What another network says of the nodes that both have, by parameter."""
+    found: dict[Key, Any] = {}
+    for key in model.graph.names:
+        if key in other.tables:
+            table = other.laid(model, key, other.tables[key], True, "init")
+            found[key] = table / table.sum(axis=1, keepdims=True)
+        elif key in other.numbers:
+            family, own = other.numbers[key]
+            laid = {name: other.laid(model, key, array, False, "init")[:, 0] for name, array in own.items()}
+            found[key] = model.nodes[key].family.as_named(laid, family)
+    return found
+
+
+def _started(model: Net, imagined: Imagined, init: Mapping[Key, Any]) -> Params:
+    """Given tables where there are some; the others even."""
+    for key in init:
+        model.graph.place(key)
+    sizes = {x.name: (x.groups, x.width) if x.alone else (x.groups, len(x.nodes), x.width) for x in model.nodes.bundles}
+    empty = Counts({name: Twofold.of(np.zeros(size)) for name, size in sizes.items()})
+    even = model.nodes.estimate(empty, imagined)
+    named = {node.key: even[node.key] for node in model.each}
+    for key, said in init.items():
+        node = model.nodes[key]
+        named[key] = node.family.given(_said(node, said), node.setting, node.setting.groups)
+    return model.nodes.params(named)
+
+
+def _said(node: Node, said: Any) -> Mapping[Any, Any]:
+    """A table as probabilities by level, one for each configuration of the parents."""
+    levels = levels_of(node)
+    if isinstance(said, Mapping):
+        return said
+    if levels is None:
+        raise DataError(f"init: {node.key!r} is a number; give its parameters by name.")
+    table = _shaped(node, said, "init")
+    return {level: table[:, place] for place, level in enumerate(levels)}
+
+
+def _shaped(node: Node, said: Any, what: str) -> np.ndarray:
+    """A table as somebody wrote it: (configurations x levels), or an axis for every parent."""
+    groups, levels = node.setting.groups, len(levels_of(node) or ())
+    try:
+        table = np.asarray(said, dtype=float)
+    except (TypeError, ValueError):
+        table = np.zeros(0)
+    if table.shape[-1:] != (levels,) or table.size not in (levels, groups * levels):
+        raise DataError(
+            f"{what}: the table of node {node.key!r} has a number for each of its {levels} levels in each of "
+            f"{groups} configurations of its parents."
+        )
+    return np.broadcast_to(table.reshape(-1, levels), (groups, levels))
+
+
+# -- the request
 
 
 class NetworkRequest(Struct, frozen=True):
     """A Bayesian network of a table's columns, of `hidden` nodes, and of the target of the plan.
 
-    `edges` is anything that `network_structure.structure_of` takes; `classes` are the names of coded labels, and
+    `edges` is anything that `structure_of` takes; `classes` are the names of coded labels, and
     `class_levels` further levels of the class that a prior names. The class is evaluated in `folds` (None: not at all),
     or on the share `holdout` of the rows.
     """
@@ -117,16 +461,14 @@ class NetworkRequest(Struct, frozen=True):
         missing, target = table.schema.missing, self.plan.target
         weighted = open_table(table.source, kinds=kinds, missing=missing, target=target, weights=weights)
         net = replace(self, plan=replace(self.plan, watch=None)).learn(weighted, runner)
-        some: Any = Chunks(list(_take_rows((task() for task in reread(table, net.schema).tasks()), rows)))
+        taken: list[Chunk] = []
+        for chunk in (task() for task in reread(table, net.schema).tasks()):
+            own = rows[(rows >= chunk.start) & (rows < chunk.start + chunk.n_rows)] - chunk.start
+            if len(own):
+                taken.append(chunk.take(own))
+        some: Any = Chunks(taken)
         order = [net.levels[target].index(level) for level in fitted.levels[target]]
         return net.proba(some, target)[:, order]
-
-
-def _take_rows(chunks: Iterable[Chunk], rows: np.ndarray) -> Iterator[Chunk]:
-    for chunk in chunks:
-        own = rows[(rows >= chunk.start) & (rows < chunk.start + chunk.n_rows)] - chunk.start
-        if len(own):
-            yield chunk.take(own)
 
 
 def class_codes(fitted: FittedNet, table: Table) -> np.ndarray:
