@@ -1,8 +1,7 @@
-"""MLflow's flavour of Softcount: models are kept as model files, never as pickles.
+"""The MLflow flavour of Softcount: models are kept as model files, never as pickles.
 
-`softcount.mlflow.log_model(model, name="model")` logs a fitted estimator, `load_model(uri)` gives it back, and
-`mlflow.pyfunc.load_model(uri).predict(frame)` says what it predicts, without knowing what it is. It takes
-`pip install "softcount[mlflow]"`.
+`softcount.mlflow.log_model(model, name="model")` logs a fitted estimator, `load_model(uri)` loads it, and
+`mlflow.pyfunc.load_model(uri).predict(frame)` predicts with it. It needs `pip install "softcount[mlflow]"`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import softcount
 from softcount.errors import DataError
+from softcount.table.schema import labels
 
 FLAVOR_NAME = "softcount"
 FILE = "model.sc"
@@ -30,7 +30,7 @@ def _mlflow() -> Any:
 
 
 def get_default_pip_requirements() -> list[str]:
-    """What a model needs to be asked elsewhere."""
+    """The packages that a logged model needs."""
     return [f"softcount=={softcount.__version__}", "pandas"]
 
 
@@ -65,7 +65,7 @@ def save_model(
 
 
 def log_model(model: Any, name: str | None = None, **kwargs: Any) -> Any:
-    """Log a fitted estimator to the run that is going on, or a new one; what comes back has its `model_uri`."""
+    """Log a fitted estimator to the active run, or to a new one; the result has its `model_uri`."""
     mlflow = _mlflow()
     from sys import modules
 
@@ -85,13 +85,13 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
 
 
 def _load_pyfunc(path: str) -> PredictedFrames:
-    """What `mlflow.pyfunc.load_model` asks for, given the model file."""
+    """The hook of `mlflow.pyfunc.load_model`, given the model file."""
     file = Path(path)
     return PredictedFrames(softcount.load(file / FILE if file.is_dir() else file))
 
 
 class PredictedFrames:
-    """A model as MLflow asks it: a frame in; out the predicted class, and the probability of each where it has some."""
+    """A model for MLflow: a frame in; the predicted class and the probability of each class, if there are any, out."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -104,45 +104,37 @@ class PredictedFrames:
         """One line per row, under the names that `softcount predict` gives."""
         import pandas as pd  # type: ignore[import-untyped]
 
-        from softcount.table.schema import labels
-
-        told = {"predicted": self.model.predict(model_input)}
+        columns = {"predicted": self.model.predict(model_input)}
         if hasattr(self.model, "predict_proba"):
             proba = self.model.predict_proba(model_input)
             names = labels(self.model.fitted_.names).values()
-            told |= {f"p({name})": proba[:, place] for place, name in enumerate(names)}
+            columns |= {f"p({name})": proba[:, place] for place, name in enumerate(names)}
         index = model_input.index if isinstance(model_input, pd.DataFrame) else None
-        return pd.DataFrame(told, index=index)
+        return pd.DataFrame(columns, index=index)
 
 
 def signature_of(model: Any) -> Any:
-    """The columns that a model reads, none of them required, and what it says of a row; None where it has no schema."""
+    """The columns that a model reads, none of them required, and its answers; None if it has no schema."""
     import mlflow.types.schema
     from mlflow.models import ModelSignature
-
-    from softcount.table.schema import labels
 
     types: Any = mlflow.types.schema
     schema = getattr(getattr(model, "fitted_", None), "schema", None)
     if schema is None or not all(isinstance(spec.key, str) for spec in schema.used):
         return None
-    kinds = {spec.key: _kind(spec) for spec in schema.used}
-    read = [
-        types.ColSpec(types.DataType[kind] if kind else types.AnyType(), key, required=False)
-        for key, kind in kinds.items()
-    ]
+    read = []
+    for spec in schema.used:
+        kind = _kind(spec)
+        read.append(types.ColSpec(types.DataType[kind] if kind else types.AnyType(), spec.key, required=False))
     names = model.fitted_.names
-    told = types.DataType.string if all(isinstance(name, str) for name in names) else types.DataType.long
-    said = [
-        types.ColSpec(told, "predicted"),
-        *(types.ColSpec(types.DataType.double, f"p({name})") for name in labels(names).values()),
-    ]
-    return ModelSignature(types.Schema(read), types.Schema(said))
+    label = types.DataType.string if all(isinstance(name, str) for name in names) else types.DataType.long
+    probabilities = [types.ColSpec(types.DataType.double, f"p({name})") for name in labels(names).values()]
+    return ModelSignature(types.Schema(read), types.Schema([types.ColSpec(label, "predicted"), *probabilities]))
 
 
 def _kind(spec: Any) -> str:
-    """The type of a column; none of whole numbers, which MLflow takes for another type where one is missing."""
-    if spec.written is not None and spec.written.is_text:
+    """The type of a column; none for whole numbers, which MLflow takes for another type if one is missing."""
+    if spec.written is not None and spec.written.spelt:
         return "string"
     if spec.written is not None and spec.written.typed:
         return "datetime"

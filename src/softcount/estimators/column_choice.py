@@ -1,4 +1,4 @@
-"""Which columns are worth having: for classes that are known, and for classes to be found."""
+"""Column selection, for known classes and for classes to be found."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ MOST_ROUNDS = 20
 
 
 class ColumnChoice(Struct, frozen=True, eq=False):
-    """The columns that were kept, the best first; a table of what every column adds; a model of those kept alone.
+    """The selected columns, the best first; a table of what every column adds; a model of the selected columns.
 
-    The model takes the whole table and leaves the other columns aside; without any it is None, or a single class of a
-    mixture. `criterion` is what was gone by.
+    The model takes the whole table and ignores the other columns. If no column was selected, it is None, or a mixture
+    of a single class.
     """
 
     columns: list[Key]
@@ -55,12 +55,12 @@ class ColumnChoice(Struct, frozen=True, eq=False):
 def select_columns(
     model: Any, X: Any, y: Any = None, max_columns: int | None = None, criterion: str = "evidence"
 ) -> ColumnChoice:
-    """The columns of X that tell the classes of y apart or, for a mixture, that carry the classes it finds.
+    """Select the columns of X that predict the classes of y or, for a mixture, that differ between its classes.
 
-    By "evidence" a column is kept where its values are likelier with parameters of their own in every class, all
-    parameters integrated out: the table says by how many nats. By "log-loss" columns of known classes are taken in one
-    by one as long as the log-loss of rows held out falls by more than a standard error, so that of two columns that
-    say the same one is kept. `model` says how to fit, and stays as it is; `max_columns` keeps the best so many.
+    By "evidence" a column is selected if its values are more likely with parameters of their own in every class, all
+    parameters integrated out: the table says by how many nats. By "log-loss", for known classes, columns are added one
+    by one as long as the log-loss of held-out rows falls by more than a standard error, so that of two columns with the
+    same information one is selected. `model` says how to fit, and is not changed; `max_columns` limits the number.
     """
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use {' or '.join(map(repr, CRITERIA))}.")
@@ -70,26 +70,19 @@ def select_columns(
         if criterion != "evidence":
             raise DataError("of classes to be found columns are chosen by evidence.")
         return _for_groups(model, X, max_columns)
-    return (_by_evidence if criterion == "evidence" else _by_loss)(model, X, y, max_columns)
-
-
-def _by_evidence(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
-    plain = _quiet(plainly(model), X, y)
-    keys, adds = _keys(plain), column_evidence(plain.fitted_)
-    kept = _above_nothing(adds, most)
-    best = _without(model, keys, kept, X, y) if kept else None
-    return ColumnChoice(kept, arrow_lines(_lines(adds, kept)), best, "evidence")
-
-
-def _by_loss(model: Any, X: Any, y: Any, most: int | None) -> ColumnChoice:
-    scores = held_out_columns(model, X, y)
-    steps = forward(scores, most)
-    kept = [scores.keys[step.place] for step in steps if step.kept]
-    lines = [{"column": str(scores.keys[step.place]), **asdict(step)} for step in steps]
-    for line in lines:
-        del line["place"]
-    best = _without(model, scores.keys, kept, X, y) if kept else None
-    return ColumnChoice(kept, arrow_lines(lines), best, "log-loss")
+    if criterion == "evidence":
+        plain = _quiet(plainly(model), X, y)
+        keys, adds = _keys(plain), column_evidence(plain.fitted_)
+        kept = _above_zero(adds, max_columns)
+        lines = _lines(adds, kept)
+    else:
+        scores = held_out_columns(model, X, y)
+        keys, steps = scores.keys, forward(scores, max_columns)
+        kept = [keys[step.place] for step in steps if step.kept]
+        lines = [{"column": str(keys[step.place]), **asdict(step)} for step in steps]
+        for line in lines:
+            del line["place"]
+    return ColumnChoice(kept, arrow_lines(lines), _without(model, keys, kept, X, y) if kept else None, criterion)
 
 
 def held_out_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
@@ -133,7 +126,7 @@ def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
         one = _without(alone, keys, kept, X)
         adds = evidence_under(single.fitted_, single._closed(X)[1], fitted.predict_proba(X))
         tried[tuple(kept)] = (_evidence(fitted) - _evidence(one), fitted, adds)
-        kept = [key for key in keys if key in _above_nothing(adds, most)]
+        kept = [key for key in keys if key in _above_zero(adds, most)]
         if not kept or tuple(kept) in tried:
             break
     allowed = {columns: found for columns, found in tried.items() if most is None or len(columns) <= most}
@@ -148,7 +141,7 @@ def _evidence(mixture: Any) -> float:
     return class_evidence(fitted, float(mixture.log_likelihood_), labelled=False)
 
 
-def _above_nothing(adds: Mapping[Key, float], most: int | None) -> list[Key]:
+def _above_zero(adds: Mapping[Key, float], most: int | None) -> list[Key]:
     """Columns that add something, the best first, at most so many."""
     return [key for key in sorted(adds, key=lambda key: -adds[key]) if adds[key] > 0][:most]
 

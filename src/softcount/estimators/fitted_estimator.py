@@ -1,4 +1,4 @@
-"""What estimators of classes share: opening tables, answers for rows, reports on the classes, saving."""
+"""Estimators of classes: answers for rows, reports on the classes, and the tables these come in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from softcount.fitted.answers import (
     sampled,
 )
 from softcount.fitted.characteristic_words import (
-    DocumentWords,
     explain_words,
     marking_words,
     places_of,
@@ -54,47 +53,41 @@ from softcount.table import Key, Table, document_at, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import apart
 
+# -- results as Arrow tables
+
 
 def _names(fitted: Fitted) -> list[Any]:
-    """The classes' names, as text where they are of several kinds."""
+    """The classes' names, as text if they are of several types."""
     names = fitted.names
     return names if len({type(name) for name in names}) == 1 else [str(name) for name in names]
 
 
-def _summed(fitted: Fitted) -> Any:
-    ranked, names = fitted.influence(), labels_in(fitted)
-    values = np.array([value for _, value in ranked])
-    return arrow_table(
-        {"column": [names[key] for key, _ in ranked], "influence": values, "relative": _to_the_largest(values)}
-    )
-
-
-def _per_class(fitted: Fitted, parameters: bool) -> Any:
-    far, names, columns = departures(fitted), _names(fitted), labels_in(fitted)
-    words = {x.key: fitted.describe(x.key, parameters) for x in fitted.model.leaves}
-    entries = [(key, g, float(values[g])) for key, values in far.items() for g in range(fitted.n_groups)]
-    ranked = sorted(entries, key=lambda entry: -entry[2])
+def influence_table(fitted: Fitted, per_class: bool, parameters: bool) -> Any:
+    """Columns, or columns and classes, by their influence, the largest first."""
+    columns, names = labels_in(fitted), _names(fitted)
+    if per_class:
+        words = {x.key: fitted.describe(x.key, parameters) for x in fitted.model.leaves}
+        groups = range(fitted.n_groups)
+        entries = [(key, g, float(values[g])) for key, values in departures(fitted).items() for g in groups]
+        ranked = sorted(entries, key=lambda entry: -entry[2])
+    else:
+        ranked = [(key, 0, value) for key, value in fitted.influence()]
     values = np.array([value for *_, value in ranked])
-    return arrow_table(
-        {
-            "column": [columns[key] for key, *_ in ranked],
-            "class": [names[g] for _, g, _ in ranked],
-            "influence": values,
-            "relative": _to_the_largest(values),
-            "words": [words[key][g] for key, g, _ in ranked],
-        }
-    )
-
-
-def _to_the_largest(values: np.ndarray) -> np.ndarray:
     most = values.max(initial=0.0)
-    return values / most if most > 0 else np.zeros(len(values))
+    found: dict[str, Any] = {"column": [columns[key] for key, *_ in ranked]}
+    if per_class:
+        found["class"] = [names[g] for _, g, _ in ranked]
+    found |= {"influence": values, "relative": values / most if most > 0 else np.zeros(len(values))}
+    if per_class:
+        found["words"] = [words[key][g] for key, g, _ in ranked]
+    return arrow_table(found)
 
 
-def _card_lines(fitted: Fitted, parameters: bool) -> list[dict[str, Any]]:
+def class_lines(fitted: Fitted, parameters: bool, members: Sequence[ClassMembers] | None) -> list[dict[str, Any]]:
+    """A line for each class; with `members`, also its surest and least sure rows."""
     cards, names = fitted.cards(parameters), labels_in(fitted)
-    typical = {x.key: _of_one_kind([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
-    return [
+    typical = {x.key: _of_one_type([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
+    lines: list[dict[str, Any]] = [
         {
             "class": name,
             "share": card.share,
@@ -108,53 +101,47 @@ def _card_lines(fitted: Fitted, parameters: bool) -> list[dict[str, Any]]:
         }
         for g, (name, card) in enumerate(zip(_names(fitted), cards, strict=True))
     ]
+    for line, own in zip(lines, members or (), strict=members is not None):
+        line |= {
+            "members": own.rows,
+            "entropy": own.entropy,
+            "relative_entropy": relative(own.entropy, fitted.n_groups),
+            "surest": [asdict(member) for member in own.most],
+            "least_sure": [asdict(member) for member in own.least],
+        }
+    return lines
 
 
-def _of_one_kind(values: list[Any]) -> list[Any]:
-    """Values that can share a column: a block's as lists, and text where levels are of several kinds."""
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Values that can share a column: those of a block as lists, and text if categories are of several types."""
     if values and isinstance(values[0], tuple):
-        flat = _of_one_kind([cell for value in values for cell in value])
+        flat = _of_one_type([cell for value in values for cell in value])
         width = len(values[0])
         return [flat[a : a + width] for a in range(0, len(flat), width)]
     alike = len({type(value) for value in values if value is not None}) <= 1
     return values if alike else [None if value is None else str(value) for value in values]
 
 
-def _crowd_line(crowd: ClassMembers, groups: int) -> dict[str, Any]:
-    return {
-        "members": crowd.rows,
-        "entropy": crowd.entropy,
-        "relative_entropy": relative(crowd.entropy, groups),
-        "surest": [asdict(member) for member in crowd.most],
-        "least_sure": [asdict(member) for member in crowd.least],
-    }
+def anomaly_table(fitted: Fitted, anomalies: Sequence[Anomaly]) -> Any:
+    """The rows that fit worst, with their reasons."""
+    names, columns = _names(fitted), {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}
 
+    def text(value: Any) -> str | None:
+        if isinstance(value, tuple):
+            return ", ".join("missing" if part is None else str(part) for part in value)
+        return None if value is None else str(value)
 
-def _odd_line(fitted: Fitted, odd: Anomaly, names: list[Any]) -> dict[str, Any]:
-    columns = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}
-    reasons = [
-        {"column": columns[key], "value": _text(odd.cells.get(key)), "surprise": part}
-        for key, part in odd.parts.items()
-    ]
-    return {
-        "row": odd.row,
-        "score": odd.score,
-        "log_density": odd.log_density,
-        "class": names[odd.group] if odd.probability > 0 else None,
-        "reason": reasons[0]["column"],
-        "reasons": reasons,
-    }
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, tuple):
-        return ", ".join("missing" if part is None else str(part) for part in value)
-    return None if value is None else str(value)
-
-
-def _odd_types(names: list[Any]) -> list[tuple[str, Any]]:
+    lines = []
+    for odd in anomalies:
+        reasons = [
+            {"column": columns[key], "value": text(odd.cells.get(key)), "surprise": part}
+            for key, part in odd.parts.items()
+        ]
+        likeliest = names[odd.group] if odd.probability > 0 else None
+        line = {"row": odd.row, "score": odd.score, "log_density": odd.log_density, "class": likeliest}
+        lines.append({**line, "reason": reasons[0]["column"], "reasons": reasons})
     reason = pa.struct([("column", pa.string()), ("value", pa.string()), ("surprise", pa.float64())])
-    return [
+    types = [
         ("row", pa.int64()),
         ("score", pa.float64()),
         ("log_density", pa.float64()),
@@ -162,10 +149,12 @@ def _odd_types(names: list[Any]) -> list[tuple[str, Any]]:
         ("reason", pa.string()),
         ("reasons", pa.list_(reason)),
     ]
+    return arrow_lines(lines, types)
 
 
-def marks_table(fitted: Fitted, names: list[Any], key: Key | None, most: int) -> Any:
-    """The marking words of every class, class by class."""
+def marking_words_table(fitted: Fitted, key: Key | None, most: int) -> Any:
+    """The characteristic words of every class, class by class."""
+    names = _names(fitted)
     lines = [
         {"class": name, "column": labels_in(fitted)[leaf.key]} | asdict(mark)
         for leaf in text_leaves(fitted, key)
@@ -177,39 +166,36 @@ def marks_table(fitted: Fitted, names: list[Any], key: Key | None, most: int) ->
     return arrow_lines(lines, types)
 
 
-def moved_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key | None) -> Any:
-    """The words of one row's documents, with their nats and places."""
+def explained_words_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key | None) -> Any:
+    """The words of one row's documents, with their nats and places.
+
+    A long document has millions of places, so that no Python object is made for each.
+    """
     text_leaves(fitted, key)
-    chunk = row_of(fitted, table, row)
-    names, told = labels_in(fitted), explain_words(fitted, chunk, against, key)
-    parts = [_moves(names[found.key], found, document_at(table, found.key, row)) for found in told]
-    return pa.concat_tables(parts).combine_chunks()
-
-
-def _moves(name: str, found: DocumentWords, document: str | None) -> Any:
-    """The words of one document; a long one has millions of places, which no Python object is made for."""
-    moves, places = found.words, places_of(found, document)
-    own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
-    edges = np.cumsum([0, *map(len, own)])
-    starts, ends = np.concatenate([np.empty((0, 2), np.int64), *own]).T
-    spans = pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], names=["start", "end"])
-    return pa.table(
-        {
-            "column": pa.array([name] * len(moves), pa.string()),
+    names, parts = labels_in(fitted), []
+    for found in explain_words(fitted, row_of(fitted, table, row), against, key):
+        moves, places = found.words, places_of(found, document_at(table, found.key, row))
+        own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
+        edges = np.cumsum([0, *map(len, own)])
+        starts, ends = np.concatenate([np.empty((0, 2), np.int64), *own]).T
+        spans = pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], names=["start", "end"])
+        columns = {
+            "column": pa.array([names[found.key]] * len(moves), pa.string()),
             "word": pa.array([move.word for move in moves], pa.string()),
             "count": pa.array([move.count for move in moves], pa.float64()),
             "nats": pa.array([move.nats for move in moves], pa.float64()),
             "spans": pa.ListArray.from_arrays(pa.array(edges, pa.int32()), spans),
         }
-    )
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts).combine_chunks()
 
 
-# What every estimator shares: opening tables, answering, saving.
+# -- the estimator
 
 FEW_ROWS = 64
 """Rows up to which an array of numbers is scored as it is."""
 BY_ROW = (Fitted.proba, Fitted.log_proba, Fitted.score_rows, Fitted.log_joint)
-"""What is asked of rows one by one."""
+"""Questions that need no more than a few rows at a time."""
 
 
 class Posteriors:
@@ -268,7 +254,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
 
     def _answer(self, X: Any, question: Callable[..., Answer], *how: Any) -> Answer:
-        """What the fitted model has to say of a table, with a warning of what it did not know in it."""
+        """The answer of the fitted model for a table, with a warning of what the model did not know in it."""
         few = self._few(X) if question in BY_ROW else None
         if few is not None:
             return question(self.fitted_, few, AtOnce())
@@ -295,26 +281,26 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(rows x groups) probability of each group given what the row says."""
+        """(rows x classes) probability of each class given the row."""
         return self._answer(X, Fitted.proba)
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The logarithm of `predict_proba`, exact where a probability is too small for a float."""
+        """The logarithm of `predict_proba`, exact if a probability is too small for a float."""
         return self._answer(X, Fitted.log_proba)
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density of each row under the model, groups summed out."""
+        """Log-density of each row under the model, summed over the classes."""
         return self._answer(X, Fitted.score_rows)
 
     @row_by_row
     def explain(self, X: Any, against: Any = None) -> Any:
         """A frame of what each column adds to the log-odds of the class against the runner-up.
 
-        The columns add up exactly, `(prior)` being what the classes' shares add; a missing cell adds 0. `against` names
-        another class to compare with; rows of that class itself get 0. Where a column is called "(prior)" itself, ours
-        is "((prior))", and so with every name of ours beside those of columns.
+        The columns add up exactly; `(prior)` is what the shares of the classes add, and a missing cell adds 0.
+        `against` names another class to compare with; rows of that class itself get 0. If a column of X is called
+        "(prior)", the column of the shares is "((prior))".
         """
         fitted, table = self._closed(X)
         parts = explained(fitted, table, against).named(fitted)
@@ -357,10 +343,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @row_by_row
     def impute(self, X: Any) -> Any:
-        """X with its holes filled, in the type it came in: the expected number, or the likeliest level."""
+        """X with its missing cells filled, in its own type: the expected number, or the most probable category."""
         fitted, table = self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
-            return X  # what a missing document said cannot be made up
+            return X  # a missing document cannot be filled
         found = fills(fitted, table)
         if found:
             self._warn_of_dependence(None)
@@ -369,7 +355,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @needs_all_rows
     def augment(self, X: Any) -> Any:
-        """A frame of every row once per group, with the expected count of that row in that group."""
+        """A frame of every row once per class, with the expected count of that row in that class."""
         proba = self.predict_proba(X)
         rows, groups = proba.shape
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
@@ -380,10 +366,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._result(table, X, np.repeat(np.arange(rows), groups))
 
     params_: dict[Key, dict[str, np.ndarray]] = attribute(
-        "params", "The parameters of every column or block, by its name, in every group."
+        "params", "The parameters of every column or block, by its name, in every class."
     )
-    levels_: dict[Key, Sequence[object]] = attribute("levels", "The levels of every column that has some.")
-    counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
+    levels_: dict[Key, Sequence[object]] = attribute("levels", "The categories of every column that has some.")
+    counts_: Counts = attribute("counts", "The counts: all that the parameters come from, besides the prior.")
 
     @property
     def posterior_(self) -> Posteriors:
@@ -394,8 +380,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """
         return Posteriors(self.fitted_)
 
-    notes_: list[str] = attribute("notes", "What the owner of the table wants to know.")
-    n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
+    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
+    n_parameters_: int = attribute("n_parameters", "The number of free parameters.")
 
     @property
     def influence_(self) -> dict[Key, float]:
@@ -403,9 +389,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return dict(self.fitted_.influence())
 
     def explore(self, X: Any = None) -> Any:
-        """A page to play with the model, any column from any others: `model.explore().save("explore.html")`.
+        """The interactive explorer: any column given any others, `model.explore().save("explore.html")`.
 
-        The first rows of X, where it is given, go into the page and can be loaded there.
+        The first rows of X, if it is given, go into the page and can be loaded there.
         """
         check_is_fitted(self, "fitted_")
         return explore_model(self.fitted_, rows=None if X is None else self._closed(X)[1])
@@ -461,7 +447,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         are scored with.
         """
         check_is_fitted(self, "fitted_")
-        return self._result(_per_class(self.fitted_, parameters) if per_class else _summed(self.fitted_))
+        return self._result(influence_table(self.fitted_, per_class, parameters))
 
     def classes(self, X: Any = None, members: int = 3, parameters: bool = False) -> Any:
         """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
@@ -473,11 +459,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """
         check_is_fitted(self, "fitted_")
         check_whole("members", members, 0)
-        lines = _card_lines(self.fitted_, parameters)
-        if X is not None:
-            both = zip(lines, self._answer(X, sort_rows, int(members), 0).classes, strict=True)
-            lines = [line | _crowd_line(crowd, self.fitted_.n_groups) for line, crowd in both]
-        return self._result(arrow_lines(lines))
+        rows = None if X is None else self._answer(X, sort_rows, int(members), 0).classes
+        return self._result(arrow_lines(class_lines(self.fitted_, parameters, rows)))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """The n rows that fit worst, worst first, with the reasons: what each column adds to the row's score.
@@ -488,10 +471,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         impossible under every class has an infinite score.
         """
         check_whole("n, the number of rows,", n, 0)
-        sorting = self._answer(X, sort_rows, 0, int(n))
-        names = _names(self.fitted_)
-        lines = [_odd_line(self.fitted_, odd, names) for odd in sorting.anomalies]
-        return self._result(arrow_lines(lines, _odd_types(names)), X, [line["row"] for line in lines])
+        found = self._answer(X, sort_rows, 0, int(n)).anomalies
+        return self._result(anomaly_table(self.fitted_, found), X, [odd.row for odd in found])
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
@@ -528,7 +509,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """
         check_is_fitted(self, "fitted_")
         check_whole("n, the number of words,", n, 0)
-        return self._result(marks_table(self.fitted_, _names(self.fitted_), key, int(n)))
+        return self._result(marking_words_table(self.fitted_, key, int(n)))
 
     def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
         """A frame of the words of one document and the nats by which each moved it, weightiest first.
@@ -540,4 +521,4 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """
         fitted, table = self._closed([X] if isinstance(X, str) else X)
         check_whole("row", row, 0)
-        return self._result(moved_table(fitted, table, int(row), against, key))
+        return self._result(explained_words_table(fitted, table, int(row), against, key))

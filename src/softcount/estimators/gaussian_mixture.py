@@ -87,7 +87,12 @@ class GaussianMixture(BaseMixture):
         try:
             return super().fit(X, y, sample_weight)
         except DataError as error:
-            raise _numbers_only(error) from None
+            where, found, _ = str(error).partition(" If it means missing")
+            if not found:
+                raise
+            raise DataError(
+                f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture."
+            ) from None
 
     fit.__doc__ = BaseMixture.fit.__doc__
 
@@ -154,7 +159,7 @@ class GaussianMixture(BaseMixture):
     def _given(self, start: Any, table: Table) -> Any:
         if self.means_init is None or start is getattr(self, "fitted_", None):
             return start
-        columns = self._columns(table)
+        columns = [spec.key for spec in table.schema.used]
         means = self._means("means_init", self.means_init, len(columns))
         k = len(means)
         said: dict[str, Any] = {"mean": means}
@@ -170,7 +175,7 @@ class GaussianMixture(BaseMixture):
         plan = super()._with_fixed(plan, table, groups)
         if self.fixed is None:
             return plan
-        columns, said = self._columns(table), dict[str, np.ndarray]()
+        columns, said = [spec.key for spec in table.schema.used], dict[str, np.ndarray]()
         if "means" in self.fixed:
             said["mean"] = self._means("fixed: means", self.fixed["means"], len(columns))
         if "covariances" in self.fixed:
@@ -180,9 +185,6 @@ class GaussianMixture(BaseMixture):
         held = self._by_column(said, columns) if said else {}
         shares = {ROOT: self.fixed["weights"]} if "weights" in self.fixed else {}
         return replace(plan, fixed=shares | held)
-
-    def _columns(self, table: Table | Fitted) -> list[Key]:
-        return [spec.key for spec in table.schema.used]
 
     def _by_column(self, said: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:
         """Parameters in the shape of `params_`: under the block, or under each column."""
@@ -205,7 +207,9 @@ class GaussianMixture(BaseMixture):
             raise DataError(f"{name} should have the shape {shape} for {self._wanted!r}, not {given.shape}.")
         if self._wanted in CORRELATED:
             whole = np.broadcast_to(given if given.ndim else given * np.eye(d), (k, d, d))
-            return {"covariance": _inverse(name, whole) if inverse else whole}
+            if inverse and not (is_symmetric(whole) and (np.linalg.eigvalsh(whole) > 0).all()):
+                raise DataError(f"{name} must be symmetric and positive definite.")
+            return {"covariance": np.linalg.inv(whole) if inverse else whole}
         by_component = given[:, None] if self._wanted == "spherical" and given.ndim else given
         if not (by_component > 0).all():
             raise DataError(f"{name} must be above zero.")
@@ -243,7 +247,11 @@ class GaussianMixture(BaseMixture):
         if self.covariance_type_ not in CORRELATED:
             return 1.0 / np.sqrt(covariances)
         whole = covariances if covariances.ndim == 3 else covariances[None]
-        factors = np.stack([_cholesky_of_inverse(part) for part in whole])
+        factors = np.empty_like(whole)
+        for place, part in enumerate(whole):
+            unit = np.sqrt(np.diagonal(part))
+            factor = np.linalg.cholesky(part / np.outer(unit, unit))
+            factors[place] = solve_triangular(factor, np.diag(1.0 / unit), lower=True).T
         return factors if covariances.ndim == 3 else factors[0]
 
     @property
@@ -269,14 +277,6 @@ def _type_of(fitted: Fitted) -> str | None:
     return next((name for name, family in FAMILIES.items() if families == {family}), None)
 
 
-def _numbers_only(error: DataError) -> DataError:
-    """The same error; a cell that is no number is told where it belongs."""
-    where, found, _ = str(error).partition(" If it means missing")
-    if not found:
-        return error
-    return DataError(f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture.")
-
-
 def numbers(name: str, value: Any) -> np.ndarray:
     """An array of finite numbers, or an error that names the setting."""
     try:
@@ -286,16 +286,3 @@ def numbers(name: str, value: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         raise DataError(f"{name} must be finite numbers, not {value!r}.")
     return array
-
-
-def _cholesky_of_inverse(covariance: np.ndarray) -> np.ndarray:
-    unit = np.sqrt(np.diagonal(covariance))
-    factor = np.linalg.cholesky(covariance / np.outer(unit, unit))
-    upper: np.ndarray = solve_triangular(factor, np.diag(1.0 / unit), lower=True).T
-    return upper
-
-
-def _inverse(name: str, precisions: np.ndarray) -> np.ndarray:
-    if is_symmetric(precisions) and (np.linalg.eigvalsh(precisions) > 0).all():
-        return np.linalg.inv(precisions)
-    raise DataError(f"{name} must be symmetric and positive definite.")

@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 
 
 def frame_library(X: Any) -> str | None:
-    """Whose frame X is; None for whatever is no frame of pandas or polars."""
+    """The library of the frame X: "pandas", "polars" or None."""
     if hasattr(X, "iloc") and hasattr(X, "index"):
         return "pandas"
     return "polars" if type(X).__module__.partition(".")[0] == "polars" else None
@@ -48,7 +48,7 @@ def is_table(X: Any) -> bool:
 
 
 def attribute(name: str, meaning: str, of: str = "fitted_") -> Any:
-    """A property that shows what an estimator learned: a part of its fitted model, or of what else it holds."""
+    """A property that shows a part of the fitted model, or of another attribute of the estimator."""
     return property(attrgetter(f"{of}.{name}"), doc=meaning)
 
 
@@ -70,15 +70,21 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     documents = documents_in(estimator, X, reset)
     if documents is not None:
         return documents
-    if not reset:
-        refuse_no_text(estimator, X)
+    schema = None if reset else _schema(estimator)
+    numbers = sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "iufbc")
+    if schema is not None and schema.texts and numbers:
+        alone = len(schema.texts) == len(schema.used)
+        remedy = "Give documents: a list of strings." if alone else "Give a table of the columns it was fitted on."
+        raise DataError(
+            f"the model reads text in column {schema.texts[0]!r}, but X holds nothing but numbers. {remedy}"
+        )
     if is_table(X):
         return X
     return validated(estimator, X, reset=reset, dtype=None, ensure_min_samples=int(reset))
 
 
 def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
-    """X after scikit-learn's checks, which may not be finite; `say` is how a problem is put."""
+    """X after scikit-learn's checks, without that for finite numbers; `say` words a problem."""
     refuse_elsewhere(X)
     try:
         return validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, **how)
@@ -91,7 +97,7 @@ def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str,
 
 
 def in_fitted_order(estimator: Any, X: Any) -> Any:
-    """A frame with the columns of the fit in another order, in theirs; anything else as it came."""
+    """A frame whose columns are those of the fit in another order, reordered; anything else as it came."""
     names = getattr(estimator, "feature_names_in_", None)
     columns = getattr(X, "columns", None)
     if names is None or columns is None or list(columns) == list(names) or sorted(map(str, columns)) != sorted(names):
@@ -100,7 +106,7 @@ def in_fitted_order(estimator: Any, X: Any) -> Any:
 
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:
-    """Keep whose frame was fitted and, as scikit-learn does, how many columns and, if all are text, their names."""
+    """Keep the library of the frame, the number of columns and, if all are text, their names."""
     estimator._library = frame_library(X)
     if not is_table(X):
         return
@@ -112,7 +118,7 @@ def remember_columns(estimator: Any, table: Table, X: Any) -> None:
 
 
 def rows_in(X: Any) -> int | None:
-    """How many rows, where that is known without reading."""
+    """The number of rows, if that is known without reading."""
     shape = getattr(X, "shape", None)
     if shape is not None:
         return int(shape[0])
@@ -120,12 +126,12 @@ def rows_in(X: Any) -> int | None:
         return int(X.num_rows)
     if isinstance(X, Mapping) and X:
         first = next(iter(X.values()))
-        return len(first) if hasattr(first, "__len__") else None  # what is no column is refused by its name
+        return len(first) if hasattr(first, "__len__") else None  # refused by its name later
     return getattr(X, "n_rows", None)
 
 
 def codes_among(X: Any, y: Any, names: Sequence[Any]) -> np.ndarray:
-    """The place among these classes of each row's label, -1 where it has none; `y` may be a column of X."""
+    """The index among these classes of each row's label, -1 if it has none; `y` may be a column of X."""
     classes, codes = labels_of(labels_from(X, y), X, decimals=True)
     places = {name: place for place, name in enumerate(names)}
     order = np.array([places.get(name, -1) for name in np.asarray(classes).tolist()], dtype=np.int32)
@@ -189,7 +195,7 @@ def filled_weights(sample_weight: Any, rows: int) -> np.ndarray:
 
 
 def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) -> tuple[Any, Any, Any]:
-    """Rows of weight zero taken out: they count for nothing, not even as a level seen."""
+    """Rows without those of weight zero: they count for nothing, not even as a category seen."""
     if weights is None or (weights > 0).all():
         return X, weights, codes
     keep = weights > 0
@@ -207,26 +213,32 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
 
 
 def warn_of_unseen(table: Table) -> None:
-    """One warning with what was met: levels and words never seen, odd numbers, columns not there.
+    """One warning: unseen categories and words, impossible numbers, columns that are not there.
 
-    Missing cells are nothing to warn of: they are no evidence.
+    There is no warning of missing cells: they are no evidence.
     """
-    parts = [unseen_note(table)] if unseen_note(table) else []
+    parts = [part for part in [unseen_note(table)] if part]
     parts += [note for note in table.notes if note.startswith("not in the table")]
     if parts:
         warn("; ".join(parts) + ".")
 
 
-def unseen_note(table: Table) -> str:
-    """What rows hold that the model never met, in words: levels, words, odd numbers; nothing where it knew all."""
+def unseen_note(table: Table, wordless: bool = True) -> str:
+    """What rows hold that the model never met: categories, documents without a known word, impossible numbers."""
     unknown = {key: n for key, n in table.unseen.items() if n}
-    wordless = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
-    unseen = {key: n for key, n in unknown.items() if key not in wordless}
+    texts = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
+    unseen = {key: n for key, n in unknown.items() if key not in texts}
+
+    def where(cells: Mapping[Any, int]) -> str:
+        return ", ".join(f"{key!r} ({n:,})" for key, n in list(cells.items())[:5])
+
     parts = []
     if unseen:
-        parts.append(f"{_cells_hold(unseen)} levels never seen in training, in {_where(unseen)}")
-    if wordless:
-        parts.append(f"{sum(wordless.values()):,} documents hold no word known from training, in {_where(wordless)}")
+        count = sum(unseen.values())
+        cells = "1 cell holds" if count == 1 else f"{count:,} cells hold"
+        parts.append(f"{cells} levels never seen in training, in {where(unseen)}")
+    if texts and wordless:
+        parts.append(f"{sum(texts.values()):,} documents hold no word known from training, in {where(texts)}")
     if table.outside:
         parts.append(table.outside_note)
     return "; ".join(parts)
@@ -239,26 +251,14 @@ def warn_of_outside(table: Table) -> None:
 
 
 def warn_of_kept(table: Table) -> None:
-    """A warning of cells that hold what a model cannot say: no evidence, but no holes either."""
-    unseen = {key: n for key, n in table.unseen.items() if n and table.schema[key].kind is not Kind.TEXT}
-    parts = [table.outside_note] if table.outside else []
-    if unseen:
-        parts.append(f"{_cells_hold(unseen)} levels never seen in training, in {_where(unseen)}")
-    if parts:
-        warn("; ".join(parts) + "; they stay as they are.")
-
-
-def _cells_hold(cells: Mapping[Any, int]) -> str:
-    count = sum(cells.values())
-    return "1 cell holds" if count == 1 else f"{count:,} cells hold"
-
-
-def _where(cells: Mapping[Any, int]) -> str:
-    return ", ".join(f"{key!r} ({n:,})" for key, n in list(cells.items())[:5])
+    """A warning of cells that hold what a model cannot say: no evidence, but not missing either."""
+    note = unseen_note(table, wordless=False)
+    if note:
+        warn(f"{note}; they stay as they are.")
 
 
 def declared_kinds(X: Any) -> dict[Any, Any]:
-    """What was said of the columns of a table when it was opened; nothing of anything else."""
+    """The kinds that were declared when a table was opened; none for anything else."""
     if not isinstance(X, Table):
         return {}
     return {spec.key: kind_in(spec) for spec in X.schema.fields if spec.declared}
@@ -280,7 +280,7 @@ def default_target(X: Any) -> Any:
 
 
 def known_columns(X: Any) -> list[Any]:
-    """The names of a table's columns, where it has names; of a file, from its head."""
+    """The names of a table's columns, if it has names; of a file, from its head."""
     if isinstance(X, (str, os.PathLike)) and os.fspath(X) != "-":
         return open_table(X).keys
     if isinstance(X, Table):
@@ -295,7 +295,7 @@ def known_columns(X: Any) -> list[Any]:
 
 
 def refuse_gaps(y: Any) -> None:
-    """Raise where a label that is to be compared with a prediction is unknown."""
+    """Raise an error if a label that is to be compared with a prediction is missing."""
     labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
     if labels.ndim != 1 or labels.dtype.kind not in "Of":
         return
@@ -305,9 +305,16 @@ def refuse_gaps(y: Any) -> None:
 
 
 def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
-    """Raise where labels are text and the classes numbers, or the other way round: none would ever be right."""
+    """Raise an error if labels are text and the classes numbers, or the reverse: no prediction could be right."""
     labels = np.asarray(y)
-    ours, theirs = _kind_of_cells(classes), _kind_of_cells(labels)
+
+    def kind_of(values: np.ndarray) -> str:
+        if values.ndim != 1 or not len(values):
+            return ""
+        types = set(map(type, values.tolist()))
+        return "text" if types == {str} else "numbers" if types <= {int, float} else ""
+
+    ours, theirs = kind_of(classes), kind_of(labels)
     if {ours, theirs} != {"text", "numbers"}:
         return
     remedy = "numbers: [float(label) for label in y]" if ours == "numbers" else "text: [str(label) for label in y]"
@@ -316,13 +323,6 @@ def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
         f"the labels are {theirs} ({shown!r}) and the model's classes {ours} ({known!r}), so no prediction could be "
         f"right. Give the labels as {remedy}."
     )
-
-
-def _kind_of_cells(values: np.ndarray) -> str:
-    if values.ndim != 1 or not len(values):
-        return ""
-    types = set(map(type, values.tolist()))
-    return "text" if types == {str} else "numbers" if types <= {int, float} else ""
 
 
 def class_array(classes: list[Any]) -> np.ndarray:
@@ -359,9 +359,9 @@ class DocumentTable(dict[Key, Any]):
 
 
 def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
-    """Documents in a row as a table, for a model that has one column of text; None where X is something else.
+    """Documents in a row as a table, for a model that has one column of text; None if X is something else.
 
-    A model that has no such column is told, and how to have one.
+    A model without such a column raises an error that says how to have one.
     """
     if isinstance(X, (set, frozenset)):
         raise DataError(
@@ -369,7 +369,11 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
         )
     rows = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
     found = None if rows else text_column(X)
-    wanted = _asked_for(estimator) if reset else getattr(_schema(estimator), "only_text", None)
+    if reset:
+        everything = read_kinds(getattr(estimator, "kinds", None)).everything
+        wanted = TEXT if everything is not None and everything.takes(Kind.TEXT) else None
+    else:
+        wanted = getattr(_schema(estimator), "only_text", None)
     if rows and wanted is not None:
         lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
         if len(lengths) > 1 and all(isinstance(word, str) for word in X[0]):
@@ -385,12 +389,6 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
     if hasattr(X, "__next__") and not is_frame(X):
         raise DataError(f"documents come in a list, an array or a series, not in a {type(X).__name__}. Use list(...).")
     return _odd_row(X, wanted)
-
-
-def _asked_for(estimator: Any) -> Key | None:
-    """The column that documents in a row are to be, where everything was declared text."""
-    everything = read_kinds(getattr(estimator, "kinds", None)).everything
-    return TEXT if everything is not None and everything.takes(Kind.TEXT) else None
 
 
 def _schema(estimator: Any) -> Schema | None:
@@ -430,14 +428,3 @@ def _odd_row(X: Any, wanted: Key) -> DocumentTable | None:
                 "Documents are strings, None where one is missing."
             )
     return None if texts else DocumentTable({wanted: pa.nulls(len(X), pa.large_string())})
-
-
-def refuse_no_text(estimator: Any, X: Any) -> None:
-    """Raise where a model that reads text is given nothing but numbers."""
-    schema = _schema(estimator)
-    numbers = sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "iufbc")
-    if schema is None or not schema.texts or not numbers:
-        return
-    texts, alone = schema.texts, len(schema.texts) == len(schema.used)
-    remedy = "Give documents: a list of strings." if alone else "Give a table of the columns it was fitted on."
-    raise DataError(f"the model reads text in column {texts[0]!r}, but X holds nothing but numbers. {remedy}")

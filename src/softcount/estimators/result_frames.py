@@ -1,4 +1,4 @@
-"""Answers as frames of the library that the rows came in, and tables with their missing cells filled."""
+"""Results as frames of the library that the rows came in, and tables with their missing cells filled."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
     """X with the fills put in; an array, a pandas or polars frame, an Arrow table or a mapping like the one given.
 
-    Columns that a model knows by name and X by place, or the other way round, are in the `order` of the model.
+    If the model knows columns by name and X by position, or the reverse, they are in the `order` of the model.
     """
     if not is_table(X):
         return _filled_array(X, {order.index(key): found for key, found in fills.items() if key in order})
@@ -129,7 +129,14 @@ def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
         places = {key: source.keys[place] for place, key in enumerate(order)}
         fills = {places.get(key, key): found for key, found in fills.items()}
     if hasattr(X, "iloc"):
-        return _filled_pandas(X, fills, source.keys)
+        out = X.copy()
+        for key, (rows, values) in fills.items():
+            if key not in source.keys:
+                out.insert(out.shape[1], key, values)
+                continue
+            at = source.keys.index(key)
+            out.isetitem(at, _filled_series(out.iloc[:, at].copy(), rows, values))
+        return out
     columns = dict(zip(source.keys, source.table.columns, strict=True))
     for key, (rows, values) in fills.items():
         columns[key] = filled_arrow(key, columns.get(key), rows, values)
@@ -153,7 +160,7 @@ def _filled_array(X: Any, fills: Mapping[int, tuple[np.ndarray, np.ndarray]]) ->
 
 
 def _like_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
-    """Fills as the other cells of their column are: numbers as text among text, the numbers spelt among numbers."""
+    """Fills of the type of the other cells: numbers become text among text, and text numbers among numbers."""
     known = [cell for cell in cells if cell is not None and cell == cell]  # NaN is missing
     text = any(isinstance(cell, str) for cell in known)
     if text and not any(isinstance(value, str) for value in values):
@@ -168,19 +175,8 @@ def _like_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
     return values
 
 
-def _filled_pandas(X: Any, fills: Fills, keys: list[Key]) -> Any:
-    out = X.copy()
-    for key, (rows, values) in fills.items():
-        if key not in keys:
-            out.insert(out.shape[1], key, values)
-            continue
-        at = keys.index(key)
-        out.isetitem(at, _filled_series(out.iloc[:, at].copy(), rows, values))
-    return out
-
-
 def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
-    """A column of pandas with the fills: of its own type where that can hold them, else of objects."""
+    """A pandas column with the fills: of its own type if that can hold them, else of objects."""
     kind = str(column.dtype)
     values = _like_cells(values, np.delete(column.to_numpy(dtype=object), rows))
     whole = values.dtype.kind in "iu"
@@ -198,7 +194,7 @@ def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
 
 
 def as_type(column: Any, dtype: Any) -> Any:
-    """A column of pandas as another type; text that is to be numbers is the numbers that it spells."""
+    """A pandas column as another type; text becomes the numbers that it spells."""
     numbers = getattr(dtype, "kind", "O") in "iuf" and getattr(column.dtype, "kind", "O") not in "iufb"
     return (column.astype(object).map(_number) if numbers else column).astype(dtype)
 
@@ -212,7 +208,7 @@ def _number(cell: Any) -> float | None:
 
 
 def as_arrow_type(column: Any, kind: Any) -> Any:
-    """A column of Arrow as another type; text that is to be numbers is the numbers that it spells."""
+    """An Arrow column as another type; text becomes the numbers that it spells."""
     if column.type == kind:
         return column
     if pa.types.is_floating(kind) and not pa.types.is_primitive(column.type):
@@ -221,7 +217,7 @@ def as_arrow_type(column: Any, kind: Any) -> Any:
 
 
 def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
-    """A column of Arrow with the fills: of its own type where that can hold them, else of theirs, else text."""
+    """An Arrow column with the fills: of its own type if that can hold them, else of theirs, else text."""
     if column is None:
         return arrow_column(key, list(values))
     own, cells = column.type, column.to_pylist()
@@ -244,7 +240,11 @@ def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) ->
 def as_arrow(X: Any) -> Any:
     """X as an Arrow table, whatever it is."""
     source = _memory_columns(X)
-    return _without_views(source.table.rename_columns(list(labels(source.keys).values())))
+    table = source.table.rename_columns(list(labels(source.keys).values()))
+    for place, column in enumerate(table.schema):
+        if pa.types.is_string_view(column.type):  # of polars; Arrow cannot take rows from such text
+            table = table.set_column(place, column.name, table.column(place).cast(pa.large_string()))
+    return table
 
 
 def _memory_columns(X: Any) -> ArrowSource:
@@ -257,11 +257,3 @@ def _memory_columns(X: Any) -> ArrowSource:
         raise DataError(f"give the rows themselves (a frame or an array), not {type(X).__name__}.")
     array = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
-
-
-def _without_views(table: Any) -> Any:
-    """The table with text that rows can be taken from: Arrow cannot take from the views that polars keeps text in."""
-    for place, column in enumerate(table.schema):
-        if pa.types.is_string_view(column.type):
-            table = table.set_column(place, column.name, table.column(place).cast(pa.large_string()))
-    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
@@ -58,7 +58,8 @@ def learn_model(
 
     `classes` are those of coded labels. What was interrupted is not corrected.
     """
-    _foretell(table)
+    if (why := table.schema.unsaveable) is not None:
+        warn(f"this model cannot be saved: {why}")  # before the work, not when it is to be saved
     if search is not None and search.plans is not None:
         from softcount.learn.choose import fit_best_plan
 
@@ -107,12 +108,6 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     )
 
 
-def _foretell(table: Table) -> None:
-    """Say before the work what would else be said when it is to be saved."""
-    if (why := table.schema.unsaveable) is not None:
-        warn(f"this model cannot be saved: {why}")
-
-
 def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
     """The table and the plan once the densities that were left open are chosen by the rows."""
     if not plan.declared.leaves_open:
@@ -122,7 +117,7 @@ def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bo
     return choose_families(table, plan, runner, known_classes)
 
 
-# Which models predict the classes, chosen by held-out rows: naive Bayes, or an ensemble that does better.
+# -- the models that predict the classes, chosen by held-out rows: naive Bayes, or an ensemble that does better
 
 FEW_ROWS = 10
 """Labelled rows below which naive Bayes is used without cross-validation."""
@@ -132,53 +127,6 @@ FEW_CELLS = 20_000
 """Cells and words up to which one thread is quicker than two, which wait for each other."""
 WEIGHTED = "Held-out figures use the row weights: they hold for new rows that are weighted in the same way."
 NAIVE_BAYES_ALONE = "Using standard naive Bayes alone"
-
-
-class HowDecided(Struct, frozen=True):
-    """How an ensemble is chosen: seconds after which nothing new is tried, and folds (None: by the table's size)."""
-
-    budget: float | None = None
-    folds: int | None = None
-    share: Split | None = None
-    """Rows that are held out of everything and predicted in the end, in place of the folds that decide."""
-
-
-def _no_choice(fitted: Fitted, labelled: int | None = None) -> str | None:
-    """Why there is nothing to choose, if so."""
-    if fitted.n_groups < 2:
-        return f"{NAIVE_BAYES_ALONE}: there is only one class."
-    if labelled is not None and labelled < FEW_ROWS:
-        return f"{NAIVE_BAYES_ALONE}: fewer than {FEW_ROWS} rows have a label."
-    return None
-
-
-def choose_ensemble(
-    fitted: Fitted, labelled_rows: Callable[[], KnownRows], runner: Runner, how: HowDecided
-) -> tuple[Fitted, ScoredRows | None]:
-    """The model with the ensemble that predicts held-out rows best, and what it says of them.
-
-    The notes say what was left out. The rows are not read if there is nothing to choose.
-    """
-    if (why := _no_choice(fitted)) is not None:
-        return fitted.with_notes(why), None
-    given = labelled_rows()
-    if (why := _no_choice(fitted, _count_labelled(given))) is not None:
-        return fitted.with_notes(why), None
-    copies = given.rows.copies()
-    if copies:
-        given = replace(given, rows=given.rows.without(copies))
-    with Threads(1) as alone:
-        worker = alone if given.rows.cells <= FEW_CELLS else runner
-        scored = None if how.share is None else _score_share(fitted, given, worker, how)
-        ensemble, held = fit_ensemble(_training(fitted, given), worker, how.budget, how.folds)
-    said = [*_left_out(copies, column_keys(fitted.schema)), *_about_rows(held, given.weights)]
-    if len(given.labels) < given.of:
-        said.append(f"The ensemble was trained on {len(given.labels):,} of {given.of:,} rows.")
-    if (held.logs.argmax(axis=1) == held.labels).all():
-        said.append("Cross-validation made no errors, so probabilities on new data may be overconfident.")
-    record = replace(fitted.record or FitRecord(), gains=held.gains)
-    found = replace(fitted, ensemble=ensemble, notes=[*fitted.notes, *said], record=record)
-    return found, _as_scored(held) if how.share is None else scored
 
 
 def _count_labelled(given: KnownRows) -> int:
@@ -193,43 +141,31 @@ def _count_labelled(given: KnownRows) -> int:
     return found.rows - found.repeats if found.copies else total
 
 
-def _about_rows(held: HeldScores, weights: np.ndarray) -> list[str]:
-    """Notes on repeated rows, and on weights that are not numbers of independent rows."""
-    assert held.repeats is not None
-    notes = [note for note in [held.repeats.describe()] if note is not None]
-    counts = not held.repeats.copies and np.array_equal(weights, np.round(weights))
-    if not counts and np.ptp(weights) > 0:
-        notes.append(WEIGHTED)
-    return notes
-
-
 def _training(fitted: Fitted, given: KnownRows) -> Training:
     schema = fitted.schema
     sizes, measured = level_sizes(schema), measured_count(schema)
     return Training(given.rows, given.labels, given.weights, fitted.n_groups, sizes, measured)
 
 
-def _score_share(fitted: Fitted, given: KnownRows, runner: Runner, how: HowDecided) -> ScoredRows | None:
-    """Predictions for the held-out share by an ensemble of the other rows; None if there are too few of either."""
-    assert how.share is not None
-    out = how.share.of_numbers(given.numbers) == 0
-    inside, tested = given.take(np.flatnonzero(~out)), given.take(np.flatnonzero(out))
-    if len(inside.labels) < FEW_ROWS or not len(tested.labels):
-        return None
-    ensemble, _ = fit_ensemble(_training(fitted, inside), runner, how.budget, how.folds)
-    logs = log_posteriors(ensemble.scores(tested.rows))
-    return _as_scored(HeldScores(logs, tested.labels, tested.weights, np.zeros(len(logs), dtype=np.int64)))
-
-
 def _as_scored(held: HeldScores) -> ScoredRows:
     return ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
 
 
-def _left_out(copies: dict[int, int], keys: Sequence[object]) -> list[str]:
-    said = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
-    if len(said) > MOST_NOTES:
-        said = [*said[:MOST_NOTES], f"so do {len(said) - MOST_NOTES} columns more."]
-    return said
+def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], keys: Sequence[object]) -> list[str]:
+    """Notes on columns that were left out, on repeated rows, and on weights that do not count independent rows."""
+    notes = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
+    if len(notes) > MOST_NOTES:
+        notes = [*notes[:MOST_NOTES], f"so do {len(notes) - MOST_NOTES} columns more."]
+    assert held.repeats is not None
+    notes += [note for note in [held.repeats.describe()] if note is not None]
+    counts = not held.repeats.copies and np.array_equal(given.weights, np.round(given.weights))
+    if not counts and np.ptp(given.weights) > 0:
+        notes.append(WEIGHTED)
+    if len(given.labels) < given.of:
+        notes.append(f"The ensemble was trained on {len(given.labels):,} of {given.of:,} rows.")
+    if (held.logs.argmax(axis=1) == held.labels).all():
+        notes.append("Cross-validation made no errors, so probabilities on new data may be overconfident.")
+    return notes
 
 
 def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows | None = None) -> Fitted:
@@ -244,7 +180,12 @@ def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows
         note = f"{NAIVE_BAYES_ALONE}: cross-validated log-loss {ensemble.plain:.4g}; the ensemble of "
         note += f"{' and '.join(ensemble.names)} has {ensemble.log_loss:.4g}."
         return replace(fitted, ensemble=None).with_notes(note)
-    spread = "" if held is None else _spread(held)
+    spread = ""
+    if held is not None:
+        own = -np.log(np.maximum(held.proba[np.arange(len(held.labels)), held.labels], SMALLEST))
+        folds = [held.folds == fold for fold in np.unique(held.folds)]
+        losses = [np.average(own[rows], weights=held.weights[rows]) for rows in folds]
+        spread = f" (± {np.std(losses, ddof=1):.2g} over {len(losses)} folds)" if len(losses) > 1 else ""
     parts = sorted(zip(ensemble.names, ensemble.weights.tolist(), strict=True), key=lambda part: -part[1])
     (first, weight), *rest = parts
     members = ", ".join([f"{first} (weight {weight:.2f})", *(f"{name} ({weight:.2f})" for name, weight in rest)])
@@ -253,15 +194,7 @@ def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows
     return replace(fitted, ensemble=ensemble).with_notes(note)
 
 
-def _spread(held: ScoredRows) -> str:
-    """The standard deviation of the folds' log-losses in words; nothing for a single fold."""
-    own = -np.log(np.maximum(held.proba[np.arange(len(held.labels)), held.labels], SMALLEST))
-    folds = [held.folds == fold for fold in np.unique(held.folds)]
-    losses = [np.average(own[rows], weights=held.weights[rows]) for rows in folds]
-    return f" (± {np.std(losses, ddof=1):.2g} over {len(losses)} folds)" if len(losses) > 1 else ""
-
-
-# Models of classes: naive Bayes, the ensemble and AODE for known classes, mixtures for classes to be found.
+# -- the request
 
 FOLDS = 5
 MOST_MEMBERSHIPS = 10_000_000
@@ -348,15 +281,46 @@ class ClassRequest(Struct, frozen=True):
     def _with_ensemble(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """Have the classes predicted by the ensemble, unless naive Bayes alone is better; with how that did."""
         naive_bayes = self._cross_validate(table, runner, None)
-        how = HowDecided(self.budget, self.folds or None, self._share)
-        again = reread(table, fitted.schema)
         # Rows that an engine has are brought here to choose by.
         with nullcontext(runner) if runner.keeps_rows else Threads() as threads:
-            found, held = choose_ensemble(fitted, lambda: known_rows(fitted, again, runner, self.classes), threads, how)
+            found, held = self._choose_ensemble(fitted, table, runner, threads)
         if found.ensemble is not None:
             found = keep_better(found, None if naive_bayes is None else naive_bayes.log_loss, held)
         evaluation = naive_bayes if found.ensemble is None else self._judge(held, found)
         return replace(found, record=replace(found.record or FitRecord(), evaluation=evaluation))
+
+    def _choose_ensemble(
+        self, fitted: Fitted, table: Table, runner: Runner, threads: Runner
+    ) -> tuple[Fitted, ScoredRows | None]:
+        """The model with the ensemble that predicts held-out rows best, and its predictions of them.
+
+        With `holdout`, these are predictions of that share of the rows by an ensemble of the others, unless there are
+        too few of either. The rows are not read if there is only one class.
+        """
+        if fitted.n_groups < 2:
+            return fitted.with_notes(f"{NAIVE_BAYES_ALONE}: there is only one class."), None
+        given = known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
+        if _count_labelled(given) < FEW_ROWS:
+            note = f"{NAIVE_BAYES_ALONE}: fewer than {FEW_ROWS} rows have a label."
+            return fitted.with_notes(note), None
+        copies = given.rows.copies()
+        if copies:
+            given = replace(given, rows=given.rows.without(copies))
+        scored = None
+        with Threads(1) as alone:
+            worker = alone if given.rows.cells <= FEW_CELLS else threads
+            if self._share is not None:
+                out = self._share.of_numbers(given.numbers) == 0
+                inside, tested = given.take(np.flatnonzero(~out)), given.take(np.flatnonzero(out))
+                if len(inside.labels) >= FEW_ROWS and len(tested.labels):
+                    other, _ = fit_ensemble(_training(fitted, inside), worker, self.budget, self.folds or None)
+                    logs, one = log_posteriors(other.scores(tested.rows)), np.zeros(len(tested.labels), dtype=np.int64)
+                    scored = _as_scored(HeldScores(logs, tested.labels, tested.weights, one))
+            ensemble, held = fit_ensemble(_training(fitted, given), worker, self.budget, self.folds or None)
+        notes = [*fitted.notes, *_ensemble_notes(held, given, copies, column_keys(fitted.schema))]
+        record = replace(fitted.record or FitRecord(), gains=held.gains)
+        found = replace(fitted, ensemble=ensemble, notes=notes, record=record)
+        return found, _as_scored(held) if self._share is None else scored
 
     def complete(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """Evaluate a model of known classes and warn of what speaks against it; measure how classes overlap."""
