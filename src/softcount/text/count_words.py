@@ -16,23 +16,17 @@ from msgspec import Struct
 
 from softcount.chains.counts import Alphabet, digits_of, steps_of
 from softcount.errors import DataError
-from softcount.text.word_list import Words, worth_bytes
-from softcount.text.words import WORD, Reading, Spelled, spelled, spelled_arrow
+from softcount.text.words import WORD, Reading, Spelled, Words, spelled, spelled_arrow, worth_bytes
 
 BLOCK_BYTES = 1 << 22
-"""Bytes of text in a block. Always as many, so that blocks do not depend on the number of threads."""
+"""Bytes of text in a block, whatever the number of threads."""
 BLOCK_DOCUMENTS = 1 << 16
-"""Documents in a block, however short they are."""
-
 
 Analysis = Callable[[str], list[str]]
 
 
 class WordBlock(Struct, frozen=True):
-    """Document i holds word `ids[j]` of `words` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`.
-
-    `words` are those that occur in the block, each once, in no particular order.
-    """
+    """Document i holds word `ids[j]` of `words` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`."""
 
     indptr: np.ndarray  # (documents + 1,) int64
     ids: np.ndarray  # int32
@@ -44,7 +38,7 @@ class WordBlock(Struct, frozen=True):
         return len(self.indptr) - 1
 
     def only(self, rows: np.ndarray) -> WordBlock:
-        """The block with nothing in the other documents; `rows` says of each whether it stays."""
+        """The block with other documents empty."""
         lengths = np.diff(self.indptr)
         cells = np.repeat(rows, lengths)
         ends = np.concatenate([[0], np.cumsum(np.where(rows, lengths, 0))])
@@ -54,23 +48,16 @@ class WordBlock(Struct, frozen=True):
 def block_of(documents: Any, reading: Reading) -> WordBlock:
     """The words of documents: an Arrow array of strings, or a list of them; a null is a document without words."""
     span = spelled(documents)
-    if reading.pattern is None and worth_bytes(span.size * _effort(reading)):
+    low, high = reading.ngrams
+    effort = (high - low + 1) * (1 if reading.analyzer == "word" else 6)  # in Python, relative to single words
+    if reading.pattern is None and worth_bytes(span.size * effort):
         from softcount.text import compiled
 
-        indptr, ids, counts, words = compiled.counted(span, reading, partial(_stopped, reading))
+        stopped = Words.of(dict.fromkeys(reading.stopped))
+        indptr, ids, counts, words = compiled.counted(span, reading, lambda met: stopped.columns(Words(*met)) >= 0)
         return WordBlock(indptr, ids, counts, Words(*words))
     indptr, ids, counts, found = counted(span.texts(), reading)
     return WordBlock(indptr, ids, counts, Words.of(found))
-
-
-def _effort(reading: Reading) -> int:
-    """How much longer than for single words plain Python takes, about."""
-    low, high = reading.ngrams
-    return (high - low + 1) * (1 if reading.analyzer == "word" else 6)
-
-
-def _stopped(reading: Reading, words: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    return Words.of(dict.fromkeys(reading.stopped)).columns(Words(*words)) >= 0
 
 
 def blocks_of(documents: Any, reading: Reading, map: Callable[..., Iterable[WordBlock]] = map) -> Iterator[WordBlock]:
@@ -86,32 +73,23 @@ def cut(documents: Any) -> Iterator[Any]:
     """Documents in pieces of about 4 MB: spans of an Arrow array, or lists of what any other collection holds."""
     if hasattr(documents, "to_pylist"):
         for chunk in documents.chunks if hasattr(documents, "chunks") else [documents]:
-            yield from _parts(spelled_arrow(chunk))
+            span = spelled_arrow(chunk)
+            first, count = 0, len(span.hidden)
+            while first < count:
+                last = int(np.searchsorted(span.offsets, span.offsets[first] + BLOCK_BYTES, side="right")) - 1
+                last = min(max(last, first + 1), first + BLOCK_DOCUMENTS, count)
+                yield Spelled(span.data, span.offsets[first : last + 1], span.hidden[first:last])
+                first = last
     else:
-        yield from _lists(documents)
-
-
-def _parts(span: Spelled) -> Iterator[Spelled]:
-    """A span cut at the documents nearest to each 4 MB."""
-    first, count = 0, len(span.hidden)
-    while first < count:
-        last = int(np.searchsorted(span.offsets, span.offsets[first] + BLOCK_BYTES, side="right")) - 1
-        last = min(max(last, first + 1), first + BLOCK_DOCUMENTS, count)
-        yield Spelled(span.data, span.offsets[first : last + 1], span.hidden[first:last])
-        first = last
-
-
-def _lists(documents: Iterable[Any]) -> Iterator[list[Any]]:
-    """Python objects in lists of 4 million characters or more."""
-    rest = iter(documents)
-    while piece := list(islice(rest, 1)):
-        size = _length(piece[0])
-        for text in islice(rest, BLOCK_DOCUMENTS - 1) if size < BLOCK_BYTES else ():
-            piece.append(text)
-            size += _length(text)
-            if size >= BLOCK_BYTES:
-                break
-        yield piece
+        rest = iter(documents)
+        while piece := list(islice(rest, 1)):
+            size = _length(piece[0])
+            for text in islice(rest, BLOCK_DOCUMENTS - 1) if size < BLOCK_BYTES else ():
+                piece.append(text)
+                size += _length(text)
+                if size >= BLOCK_BYTES:
+                    break
+            yield piece
 
 
 def _length(text: Any) -> int:
@@ -119,7 +97,7 @@ def _length(text: Any) -> int:
 
 
 def counted(texts: Iterable[str], reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
-    """Where each document ends, its words by number, how often it holds them, and the words."""
+    """The offsets of documents, the numbers and counts of their words, and the words."""
     words_in = analysis(reading)
     places: dict[str, int] = {}
     ids: list[int] = []
@@ -134,7 +112,7 @@ def counted(texts: Iterable[str], reading: Reading) -> tuple[np.ndarray, np.ndar
 
 
 def analysis(reading: Reading) -> Analysis:
-    """What turns a document into its words, each as often as it occurs."""
+    """A function from a document to its words, each as often as it occurs."""
     low, high = reading.ngrams
     if reading.analyzer == "char":
         split = _characters(low, high)
@@ -183,17 +161,16 @@ def _characters_by_word(low: int, high: int) -> Analysis:
     return runs
 
 
-# Where in a document its words stand: found again by the rules that counted them.
+# -- the places of words in a document, by the rules that counted them
 
 AT_ONCE = 1 << 20
-"""Characters that are looked at together: each takes 4 bytes and more for that long."""
-
+"""Characters that are searched together: each takes 4 bytes and more."""
 Part = tuple[int, int]
-"""The place of a first character, and of the one after the last."""
+"""The places of the first character, and after the last."""
 
 
 class Spot(NamedTuple):
-    """One occurrence of a word; a run of several words has a part for each of them."""
+    """One occurrence of a word; an n-gram has a part for each word."""
 
     word: str
     parts: tuple[Part, ...]
@@ -208,7 +185,7 @@ class Spot(NamedTuple):
 
 
 def spots_of(document: str, reading: Reading, wanted: Container[str]) -> Iterator[Spot]:
-    """Every occurrence of the wanted words, in the order they end; runs of characters have no place of their own.
+    """Every occurrence of the wanted words, in the order they end; n-grams of characters have no places.
 
     >>> [(spot.word, spot.start, spot.end) for spot in spots_of("Free! Call now, FREE.", Reading(), {"free"})]
     [('free', 0, 4), ('free', 16, 20)]
@@ -250,7 +227,7 @@ def spans_of(document: str, reading: Reading, words: Sequence[str]) -> list[np.n
 
 
 def _single(document: str, reading: Reading, numbers: dict[str, int]) -> np.ndarray:
-    """Single words one after another: their numbers, where they begin and where they end."""
+    """The numbers, starts and ends of single words."""
     stopped = frozenset(reading.stopped)
     known = {word: number for word, number in numbers.items() if word not in stopped}
     text, find, group = _read(document, reading)
@@ -276,7 +253,7 @@ def _found(matches: Iterable[re.Match[str]], group: int, known: dict[str, int]) 
 
 
 def _compiled(document: str, text: str, lowercase: bool, known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """As `_found`: words numbered by a kernel, and runs of word characters in the same order."""
+    """As `_found`, with words numbered by a kernel."""
     from softcount.text.compiled import tokens_of
 
     tokens, words = tokens_of(spelled([document]), lowercase)
@@ -287,7 +264,7 @@ def _compiled(document: str, text: str, lowercase: bool, known: dict[str, int]) 
 
 
 def _runs(text: str) -> Iterator[np.ndarray]:
-    """Where two or more word characters stand together, some text at a time."""
+    """The places of runs of two or more word characters, some text at a time."""
     from softcount.kernels.tokenise import PAGE
     from softcount.kernels.tokenise import WORD as MEMBER
     from softcount.text.compiled import LETTERS, learn
@@ -308,7 +285,7 @@ def _runs(text: str) -> Iterator[np.ndarray]:
 
 
 def _tokens(document: str, reading: Reading) -> Iterator[tuple[str, Part]]:
-    """The words that are no stop words, with their places in the document as it was written."""
+    """The words without stop words, with their places in the original document."""
     text, find, group = _read(document, reading)
     surplus = _surplus(document, text)
     stopped = frozenset(reading.stopped)
@@ -320,16 +297,16 @@ def _tokens(document: str, reading: Reading) -> Iterator[tuple[str, Part]]:
 
 
 def _read(document: str, reading: Reading) -> tuple[str, Callable[[str], Iterator[re.Match[str]]], int]:
-    """The text that words are looked for in, what finds them, and which group of the pattern is the word."""
+    """The text to search, the function that finds words, and the group of the pattern that is the word."""
     pattern = re.compile(reading.pattern or WORD)
     return document.lower() if reading.lowercase else document, pattern.finditer, min(pattern.groups, 1)
 
 
 def _surplus(document: str, lowered: str) -> array[int]:
-    """Places in the lowered document that have no character of their own in the written one; nearly always none."""
+    """Places in the lowered document without a character of their own in the original; nearly always none."""
     surplus = array("q")
     if len(lowered) != len(document):
-        # Only U+0130 (a capital I with a dot) becomes two, but what Python does is asked, not known by heart.
+        # Only U+0130 (a capital I with a dot) becomes two in today's Unicode.
         grown = {char: len(char.lower()) for char in set(document) if len(char.lower()) > 1}
         for found in re.finditer(f"[{re.escape(''.join(grown))}]", document):
             own = found.start() + len(surplus)
@@ -338,7 +315,7 @@ def _surplus(document: str, lowered: str) -> array[int]:
 
 
 def _placed(surplus: array[int], start: int, end: int) -> Part:
-    """The characters of the document that hold these places of the lowered one."""
+    """Places of the lowered document in the original."""
     first = start - bisect_right(surplus, start)
     return first, first if start == end else end - bisect_right(surplus, end - 1)
 
@@ -352,16 +329,15 @@ def _spans_in_text(surplus: array[int], starts: np.ndarray, ends: np.ndarray) ->
     return first, np.where(starts < ends, ends - np.searchsorted(more, ends - 1, side="right"), first)
 
 
-# Sequences as documents whose words are transitions: what came, after which steps.
+# -- sequences as documents whose words are transitions between steps
 
 TO = " → "
-"""What stands between the steps of a transition."""
 MOST_TRANSITIONS = 1_000_000
-"""Transitions that a column may have, met or not."""
+"""Possible transitions of a column."""
 
 
 def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Reading, key: object) -> WordBlock:
-    """How often each row has each transition; None in a sequence is a gap, and no row has a transition over one.
+    """The transitions of each row; None in a sequence is a missing step, which no transition contains.
 
     >>> block = transition_block(["aba", None], Reading("steps", lowercase=False), "clicks")
     >>> list(block.words), block.counts.tolist()
@@ -398,15 +374,12 @@ def _split(row: Sequence[Any] | str | None, reading: Reading) -> list[str | None
 
 
 def symbols_in(words: Sequence[str]) -> list[str]:
-    """The steps that transitions are between, in the order of their spelling."""
+    """The steps of transitions, sorted."""
     return sorted({step for word in words for step in word.split(TO) if step})
 
 
 def all_transitions(words: Words, order: int) -> Words:
-    """Every transition between the steps that some of them are between, met or not, in the order of their spelling.
-
-    Those after one context stand together, as many as there are steps, and in the same order after each.
-    """
+    """All possible transitions between the steps of some, sorted: grouped by context, in the same order of steps."""
     symbols = symbols_in(list(words))
     size = transitions_of(len(symbols), order)
     if size > MOST_TRANSITIONS:
@@ -424,12 +397,12 @@ def all_transitions(words: Words, order: int) -> Words:
 
 
 def transitions_of(symbols: int, order: int) -> int:
-    """How many transitions there are between so many steps."""
+    """The number of possible transitions between so many steps."""
     return symbols * sum(int(symbols**length) for length in range(order + 1))
 
 
 def symbols_behind(transitions: int, order: int) -> int:
-    """Between how many steps there are so many transitions; 0 where no number of steps has them.
+    """The number of steps that have so many transitions; 0 if there is none.
 
     >>> symbols_behind(20, 1), symbols_behind(transitions_of(7, 3), 3), symbols_behind(5, 1)
     (4, 7, 0)

@@ -13,19 +13,18 @@ from msgspec import Struct
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.text.count_words import WordBlock
-from softcount.text.word_list import Words, worth_bytes, worth_words
-from softcount.text.words import Reading
+from softcount.text.words import Reading, Words, worth_bytes, worth_words
 
 TOO_MANY = 4
-"""Where only so many words are asked for: when so many times as many are in memory, the rarer half is given up."""
+"""With `max_words`: if this many times as many words are in memory, the rarer half is given up."""
 ALWAYS_HELD = 1 << 20
-"""Words that are held in any case: they take 70 MB."""
+"""Words that are kept in any case: they take 70 MB."""
 FEW = 1_000
-"""Words of labelled documents up to which limits are counted over all documents, so that a few labels keep enough."""
+"""Words of labelled documents up to which limits apply to counts over all documents."""
 
 
 class Lookup:
-    """Numbers from 0 up for words, each the same whenever it comes again; a dictionary at first, arrays from then on.
+    """Numbers 0, 1, ... for words in the order of first occurrence; a dictionary, for many words a compiled table.
 
     >>> lookup = Lookup()
     >>> lookup.learn(Words.of(["ink", "pot"])).tolist(), lookup.learn(Words.of(["pot", "pen"])).tolist()
@@ -47,7 +46,6 @@ class Lookup:
         return int(self._sizes[0]) if self._places is None else len(self._places)
 
     def learn(self, words: Words) -> np.ndarray:
-        """The number of each word, with new ones for those not met before."""
         if self._places is not None and worth_words(len(self._places) + len(words)):
             known = Words.of_bytes(list(self._places or ()))
             self._places = None
@@ -62,7 +60,6 @@ class Lookup:
         return np.array([number(word, len(places)) for word in words.spelled()], dtype=np.int32)
 
     def words(self) -> Words:
-        """All the words, in the order they were met."""
         if self._places is not None:
             return Words.of_bytes(list(self._places))
         _, store, places = self._table
@@ -70,11 +67,11 @@ class Lookup:
 
 
 class Chosen(Struct, frozen=True):
-    """The words that are kept, in order; the column of every gathered word (-1: not kept); what they were met.
+    """The kept words in order, and the column of every gathered word (-1: not kept).
 
-    `counts` and `documents` say how often each kept word occurs in all, and in how many documents. Where only some
-    documents are labelled, `unlabelled` is how many words none of these holds, and `cells` how many cells the kept
-    words have in all documents, labelled or not.
+    `counts` and `documents` are the occurrences of each kept word, and the documents with it. If only some documents
+    are labelled, `unlabelled` is the number of words that none of these holds. `cells` is the number of distinct pairs
+    of a document and a kept word, in all documents.
     """
 
     words: Words
@@ -88,7 +85,7 @@ class Chosen(Struct, frozen=True):
 
 
 class WordTotals(NamedTuple):
-    """How often each word was met, in how many documents, of how many."""
+    """Occurrences of each word, documents with it, and the number of documents."""
 
     counts: np.ndarray
     documents: np.ndarray
@@ -96,20 +93,18 @@ class WordTotals(NamedTuple):
 
 
 def _tally(ids: np.ndarray, block: WordBlock, counts: np.ndarray, documents: np.ndarray) -> None:
-    """Add a block's words to how often they were met, in place."""
     counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
     documents[ids] += np.bincount(block.ids, minlength=len(ids))
 
 
 class Gathered:
-    """Words of blocks, added one after another; which is first does not change what is chosen.
+    """Words of blocks, added one after another; their order does not change the choice.
 
     With `max_words`, the rarest are given up whenever four times as many are held, and more than a million. A word
-    given up has lost what was counted of it and, met again, is a new one: counts are then low by at most `lost`, and a
-    note says so.
+    given up loses its count and, met again, is a new one: counts are then low by at most `lost`, and a note says so.
 
-    Where only some documents are labelled, words are chosen that these hold: the limits are counted among them, or,
-    where that would leave few words, among all.
+    If only some documents are labelled, words are chosen from these: the limits apply to them, or, if that would leave
+    few words, to all documents.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -127,10 +122,9 @@ class Gathered:
         self._met = 0
 
     def add(self, block: WordBlock, n_documents: int | None = None, labelled: np.ndarray | None = None) -> np.ndarray:
-        """The number, here, of each of the block's words; `n_documents` without those that are missing.
+        """The number of each of the block's words; `n_documents` without those that are missing.
 
-        `labelled` says which documents are; None, that all are. A number is given out once: `Chosen.columns` has -1
-        for a word that was given up.
+        `labelled`: which documents are; None for all. `Chosen.columns` has -1 for a word that was given up.
         """
         ids = self._words.learn(block.words)
         self._make_room()
@@ -148,7 +142,6 @@ class Gathered:
         return ids
 
     def join(self, other: Gathered) -> None:
-        """Take in the words that others have gathered from documents of their own."""
         ids = self._words.learn(other.words)
         self._make_room()
         if other._labelled is not None and self._labelled is None:
@@ -165,11 +158,9 @@ class Gathered:
 
     @property
     def words(self) -> Words:
-        """All words that are held, in the order they were met."""
         return self._words.words()
 
     def _make_room(self) -> None:
-        """Zeros for the words that are new."""
         more = len(self._words) - len(self.counts)
         self.counts, self.documents = np.pad(self.counts, (0, more)), np.pad(self.documents, (0, more))
         if self._labelled is not None:
@@ -181,7 +172,7 @@ class Gathered:
         self._met += more
 
     def _prune(self) -> None:
-        """Give up the rarest words where there are too many, those met last first."""
+        """Give up the rarest words if there are too many, those met last first."""
         asked = self.reading
         if asked.max_words is None:
             return
@@ -203,7 +194,6 @@ class Gathered:
         self._numbers, self._owed = self._numbers[stay], self._owed[stay]
 
     def chosen(self) -> Chosen:
-        """The words that the reading keeps of all that were gathered."""
         everywhere = WordTotals(self.counts, self.documents, self.n_documents)
         totals = everywhere
         if self._labelled is None:
@@ -218,7 +208,10 @@ class Gathered:
         counts, documents, n_documents = totals
         words = self._words.words().take(kept)
         order = words.order()
-        order = order[self._frequent(counts[kept[order]])]
+        asked, found = self.reading, counts[kept[order]]
+        if asked.drop_top or (asked.max_words is not None and len(found) > asked.max_words):
+            most_first = np.argsort(-found, kind="stable")[asked.drop_top :]
+            order = order[np.sort(most_first[: asked.max_words])]
         kept, words = kept[order], words.take(order)
         columns = np.full(self._met, -1, np.int32)
         columns[kept if self._numbers is None else self._numbers[kept]] = np.arange(len(kept))
@@ -232,7 +225,7 @@ class Gathered:
         return Chosen(words, columns, counts[kept], documents[kept], n_documents, notes, unlabelled, cells)
 
     def _within(self, met: WordTotals) -> np.ndarray:
-        """Which words are met often enough, and in neither too few nor too many documents."""
+        """Which words are frequent enough, and in neither too few nor too many documents."""
         counts, documents, n_documents = met
         asked = self.reading
         least, most = (
@@ -240,16 +233,8 @@ class Gathered:
         )
         return (counts >= asked.min_count) & (documents >= least) & (documents <= most)
 
-    def _frequent(self, counts: np.ndarray) -> np.ndarray:
-        """The places, in order, of the words that stay when the most frequent go and only so many are asked for."""
-        asked = self.reading
-        if not asked.drop_top and (asked.max_words is None or len(counts) <= asked.max_words):
-            return np.arange(len(counts))
-        most_first = np.argsort(-counts, kind="stable")[asked.drop_top :]
-        return np.sort(most_first[: asked.max_words])
 
-
-# Blocks of counted words as sparse matrices, matrices put together, and what a word weighs in a document.
+# -- blocks of words as sparse matrices, and weights of words
 
 Item = TypeVar("Item")
 WEIGHTINGS: tuple[str, ...] = ("count", "binary", "tf", "idf", "tfidf")
@@ -257,9 +242,9 @@ IDFS: tuple[str, ...] = ("smooth", "plain", "plus-one")
 
 
 def matrix_of(block: WordBlock, columns: np.ndarray, width: int, dtype: Any = np.float64) -> sparse.csr_matrix:
-    """A block's counts as a matrix of so many columns; `columns` places each of its words, or drops it (-1).
+    """A block's counts as a matrix; `columns` has the column of each word, or -1.
 
-    The columns rise within each row; counts of words in one column are added up.
+    Columns are sorted within each row; counts of words in one column are added.
     """
     if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
         from softcount.text import compiled
@@ -280,7 +265,7 @@ def matrix_of(block: WordBlock, columns: np.ndarray, width: int, dtype: Any = np
 
 
 def _narrow(ends: np.ndarray) -> np.ndarray:
-    """Row ends of the same type as the columns, where they fit: otherwise SciPy makes both wide."""
+    """Row ends as int32, if they fit: otherwise SciPy makes the columns int64 too."""
     return ends.astype(np.int32) if ends[-1] < 2**31 else ends
 
 
@@ -316,7 +301,7 @@ def stacked(made: Iterable[sparse.csr_matrix], width: int, dtype: Any) -> sparse
 
 
 def idf_of(documents: np.ndarray, n_documents: int, kind: str) -> np.ndarray:
-    """How rare each word is, from the number of documents that hold it, of `n_documents` in all.
+    """Inverse document frequencies from the number of documents with each word.
 
     "plain" is log(N / df), "plus-one" log(N / (df + 1)), "smooth" scikit-learn's log((N + 1) / (df + 1)) + 1.
     A word of every document gets 0 under "plain", a little less under "plus-one", and 1 under "smooth". A column that
@@ -374,7 +359,7 @@ def _divide(data: np.ndarray, indptr: np.ndarray, by: np.ndarray) -> None:
     data /= np.repeat(np.where(by > 0, by, 1.0), np.diff(indptr))
 
 
-# Columns for words without a vocabulary, by a number made from the bytes of the word, the same on every machine.
+# -- hashed columns in place of a vocabulary, the same on every machine
 
 # Odd numbers, so that no product loses a bit: the binary digits of the golden ratio, of sqrt(2) and of sqrt(3).
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B))

@@ -1,9 +1,12 @@
-"""What counts as a word: rules and spelling."""
+"""Words: how text is split into them, and lists of words as bytes, millions of them without Python objects."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import eq
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,21 +35,20 @@ not no very too also just only even then now again ever never more most much man
 """
 
 ENGLISH = tuple(_ENGLISH_LINES.split())
-"""Words that say how a sentence is built rather than what it is about; letters alone are no words to begin with."""
+"""Function words; single letters are not words anyway."""
 
 LONGEST_RUN = 1_000
-"""Words or characters that may count as one, at most."""
+"""Longest n-gram."""
 
 LONGEST_PATTERN = 10_000
-"""Longest regular expression a file may give.
+"""Longest regular expression in a model file.
 
-Compiling one runs nothing of it, and groups within groups end in an error. Searching with it is another matter: an
-expression can be written so that a single document takes for ever, and no length rules that out. That is all a file
-of unknown origin can do: answer late.
+Compiling one runs nothing of it. Searching with it may take for ever on a single document, which no length rules out:
+the worst that a file of unknown origin can do.
 """
 
 LEAST = {"min_count": 1, "drop_top": 0, "max_words": 1}
-"""Settings that are whole numbers, and the smallest each may be."""
+"""Integer settings and the smallest value of each."""
 
 
 class Reading(Struct, frozen=True):
@@ -75,7 +77,7 @@ class Reading(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for name in ("lowercase", "min_df", "max_df", *LEAST):
-            self._put(name, _plain(getattr(self, name)))
+            force_setattr(self, name, _plain(getattr(self, name)))
         if self.analyzer not in ("word", "char", "char_wb", "steps"):
             raise DataError(f"analyzer={self.analyzer!r} is not known. Use 'word', 'char' or 'char_wb'.")
         pair = [_plain(length) for length in self.ngrams] if isinstance(self.ngrams, Collection) else []
@@ -83,18 +85,14 @@ class Reading(Struct, frozen=True):
             raise DataError(f"ngrams={self.ngrams!r}: give the shortest and the longest, such as (1, 2).")
         if pair[1] > LONGEST_RUN:
             raise DataError(f"ngrams={self.ngrams!r}: a run has at most {LONGEST_RUN:,} words or characters.")
-        self._put("ngrams", tuple(pair))
+        force_setattr(self, "ngrams", tuple(pair))
         self._check_stop_words()
         self._check_pattern()
         if not isinstance(self.lowercase, bool):
             raise DataError(f"lowercase={self.lowercase!r}: give True or False.")
         self._check_limits()
 
-    def _put(self, name: str, value: Any) -> None:
-        force_setattr(self, name, value)
-
     def refuse_steps(self) -> None:
-        """Raise where words are wanted and steps of sequences are read."""
         if self.analyzer == "steps":
             raise DataError("analyzer='steps' is not known for text. Use 'word', 'char' or 'char_wb'.")
 
@@ -108,7 +106,7 @@ class Reading(Struct, frozen=True):
         for word in self.stop_words:
             if not isinstance(word, str):
                 raise DataError(f"stop_words holds {word!r}, which is not text.")
-        self._put("stop_words", tuple(sorted(set(self.stop_words))))
+        force_setattr(self, "stop_words", tuple(sorted(set(self.stop_words))))
 
     def _check_pattern(self) -> None:
         if self.pattern is None:
@@ -139,15 +137,13 @@ class Reading(Struct, frozen=True):
 
     @property
     def unlimited(self) -> Reading:
-        """The same words, every one of them kept."""
+        """This reading without limits: every word is kept."""
         return replace(self, min_count=1, min_df=1, max_df=1.0, drop_top=0, max_words=None)
 
     @property
     def stopped(self) -> tuple[str, ...]:
-        """The words that are left out."""
-        if isinstance(self.stop_words, str):
-            return ENGLISH
-        return self.stop_words
+        """The stop words."""
+        return ENGLISH if isinstance(self.stop_words, str) else self.stop_words
 
 
 def _is_whole(value: Any) -> bool:
@@ -155,11 +151,11 @@ def _is_whole(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy's as Python's own."""
+    """A NumPy number as a Python number."""
     return value.item() if hasattr(value, "item") else value
 
 
-# Documents as UTF-8 bytes one after another, from Arrow or from Python strings.
+# -- documents as UTF-8 bytes one after another, from Arrow or from Python strings
 
 
 class Spelled(NamedTuple):
@@ -189,34 +185,22 @@ def decoded(spelled: bytes) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """Text as bytes, half of a surrogate pair as itself."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def joined(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes one after another, and where each of the parts begins and ends among them."""
+    """The concatenated bytes, and the offsets of the parts."""
     return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(parts)
 
 
 def offsets_of(parts: Sequence[Any]) -> np.ndarray:
-    """Where each of the parts begins when they are put together, and where the last ends."""
     offsets = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     return offsets
 
 
-def spelled_list(texts: Sequence[str | None]) -> Spelled:
-    """Python strings; None is a null."""
-    hidden = np.fromiter((text is None for text in texts), np.uint8, len(texts))
-    known: Sequence[Any] = [text or "" for text in texts] if hidden.any() else texts
-    if all(map(str.isascii, known)):
-        return Spelled(np.frombuffer("".join(known).encode("ascii"), dtype=np.uint8), offsets_of(known), hidden)
-    # Not by Arrow, which would leave a second copy of each of these strings in the caller's hands.
-    return Spelled(*joined([encoded(text) for text in known]), hidden)
-
-
 def spelled_arrow(array: Any) -> Spelled:
-    """An Arrow array of text, whole or in chunks, sliced or not; dictionaries and views are written out first."""
+    """An Arrow array of text, whole, chunked or sliced; dictionaries and views are cast first."""
     if isinstance(array, pa.ChunkedArray):
         # Wide offsets first: put together, chunks may hold more than 2 GB.
         array = array.chunk(0) if array.num_chunks == 1 else array.cast(pa.large_string()).combine_chunks()
@@ -237,9 +221,145 @@ def spelled_arrow(array: Any) -> Spelled:
 
 
 def spelled(documents: Any) -> Spelled:
-    """Documents of any kind as bytes."""
+    """Documents of any kind as bytes; None is a null."""
     if isinstance(documents, Spelled):
         return documents
     if hasattr(documents, "to_pylist"):
         return spelled_arrow(documents)
-    return spelled_list(documents if isinstance(documents, (list, tuple)) else list(documents))
+    texts: Sequence[Any] = documents if isinstance(documents, (list, tuple)) else list(documents)
+    hidden = np.fromiter((text is None for text in texts), np.uint8, len(texts))
+    known = [text or "" for text in texts] if hidden.any() else texts
+    if all(map(str.isascii, known)):
+        return Spelled(np.frombuffer("".join(known).encode("ascii"), dtype=np.uint8), offsets_of(known), hidden)
+    # Not by Arrow, which would leave a second copy of each of these strings in the caller's hands.
+    return Spelled(*joined([encoded(text) for text in known]), hidden)
+
+
+# -- lists of words
+
+WORTH_BYTES = 1_000_000
+"""Bytes of text that Python reads in 0.15 s."""
+WORTH_WORDS = 400_000
+"""Distinct words that Python puts in a dictionary in 0.2 s."""
+LOADED_BYTES, LOADED_WORDS = 2_000, 500
+"""Sizes from which the kernels are faster once they are loaded. Both ways give the same words."""
+
+SHOWN, LONGEST = 5, 24
+"""Words in a repr, and bytes of each."""
+
+
+def worth_bytes(size: int) -> bool:
+    return size >= (LOADED_BYTES if "softcount.kernels.token_counts" in sys.modules else WORTH_BYTES)
+
+
+def worth_words(number: int) -> bool:
+    return number >= (LOADED_WORDS if "softcount.kernels.token_counts" in sys.modules else WORTH_WORDS)
+
+
+class Words(Sequence[str]):
+    """Words in the order of their spelling (of their code points), each once; or any list of words, as met.
+
+    They equal a list of the same words, but no tuple, which has another hash.
+
+    >>> words = Words.of(["ink", "öl"])
+    >>> words, words[1], len(words), words == ["ink", "öl"]
+    (Words(['ink', 'öl']), 'öl', 2, True)
+    """
+
+    __slots__ = ("_cells", "_places", "data", "offsets")
+
+    _cells: np.ndarray | None
+    _places: dict[bytes, int] | None
+
+    def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:
+        # Compiled kernels read both by their addresses.
+        self.data, self.offsets = np.ascontiguousarray(data, np.uint8), np.ascontiguousarray(offsets, np.int64)
+        self._cells = self._places = None
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Words:
+        return cls.of_bytes([encoded(word) for word in words])
+
+    @classmethod
+    def of_bytes(cls, words: Sequence[bytes]) -> Words:
+        return cls(*joined(words))
+
+    def to_arrow(self) -> Any:
+        """The words as an Arrow array of `large_string`, which shares their bytes."""
+        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.data, self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        place = range(len(self))[at]
+        return bytes(self.data[self.offsets[place] : self.offsets[place + 1]]).decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        whole, ends = self.data.tobytes(), self.offsets.tolist()
+        if whole.isascii():
+            text = whole.decode("ascii")
+            return (text[start:stop] for start, stop in pairwise(ends))
+        return (whole[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairwise(ends))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Words):
+            return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.data, other.data)
+        if isinstance(other, list):
+            return len(self) == len(other) and all(map(eq, self, other))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.data[:256].tobytes()))
+
+    def __repr__(self) -> str:
+        words = []
+        for place in range(min(SHOWN, len(self))):
+            start, stop = self.offsets[place : place + 2].tolist()
+            cut = bytes(self.data[start : start + LONGEST]).decode("utf-8", "ignore") + "..."
+            words.append(repr(self[place] if stop - start <= LONGEST else cut))
+        shown = ", ".join(words)
+        return f"Words([{shown}])" if len(self) <= SHOWN else f"Words([{shown}, ...]: {len(self):,} words)"
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.data.nbytes + self.offsets.nbytes)
+
+    def spelled(self) -> list[bytes]:
+        whole = self.data.tobytes()
+        return [whole[start:stop] for start, stop in pairwise(self.offsets.tolist())]
+
+    def take(self, places: np.ndarray) -> Words:
+        if worth_words(len(places)):
+            from softcount.text import compiled
+
+            return Words(*compiled.take((self.data, self.offsets), places))
+        words = self.spelled()
+        return Words.of_bytes([words[place] for place in places.tolist()])
+
+    def order(self) -> np.ndarray:
+        """The places of the words sorted by spelling: the order of bytes is that of code points."""
+        if worth_words(len(self)):
+            from softcount.text import compiled
+
+            return compiled.order((self.data, self.offsets))
+        words = self.spelled()
+        return np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
+
+    def columns(self, words: Words) -> np.ndarray:
+        """The place of each of the other words in this list, or -1."""
+        if worth_words(len(self) if self._places is None else 0) or worth_words(len(words)):
+            from softcount.text import compiled
+
+            if self._cells is None:
+                self._cells = compiled.index((self.data, self.offsets))
+            return compiled.find((words.data, words.offsets), self._cells, (self.data, self.offsets))
+        if self._places is None:
+            self._places = {word: place for place, word in enumerate(self.spelled())}
+        found = self._places.get
+        return np.array([found(word, -1) for word in words.spelled()], dtype=np.int32)
