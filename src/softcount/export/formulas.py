@@ -18,7 +18,7 @@ Operation = Literal["add", "subtract", "multiply", "divide", "log", "exp", "larg
 
 
 class Formula:
-    """One number in each group; `a + b` and such make larger ones."""
+    """One number in each group; operators combine formulas."""
 
     def __add__(self, other: Any) -> Formula:
         return Apply("add", (self, formula(other)))
@@ -34,51 +34,47 @@ class Formula:
 
 
 class GroupNumbers(Formula, Struct, frozen=True, eq=False):
-    """A number that is known, one for each group or one for all."""
+    """A constant, one for each group or one for all."""
 
     values: np.ndarray
 
 
 class Cell(Formula, Struct, frozen=True):
-    """A cell that holds a number, or nothing."""
+    """The number in a cell, or missing."""
 
     key: Key
 
 
 class Apply(Formula, Struct, frozen=True, eq=False):
-    """An operation on one formula or two, or the largest of several.
-
-    "exp" is of nothing above 0, and of what is far below it nothing.
-    """
+    """An operation on one formula or two, or the largest of several; the argument of "exp" is at most 0."""
 
     operation: Operation
     parts: tuple[Formula, ...]
 
 
 class Once(Formula, Struct, frozen=True, eq=False):
-    """A formula that others ask for several times, and that is computed once, for every row whatever it holds."""
+    """A formula that is used several times and computed once."""
 
     of: Formula
 
 
 class Computed(Formula, Struct, frozen=True):
-    """What an earlier step has computed, by what its columns are called; a group's number follows."""
+    """The result of an earlier step by the name of its columns, to which the number of the group is added."""
 
     name: str
 
 
 class AllKnown(Formula, Struct, frozen=True, eq=False):
-    """0, and nothing where one of these codes is not known."""
+    """0 if all of these codes are known, otherwise missing."""
 
     codes: tuple[Code, ...]
 
 
 class Whole(Formula):
-    """A formula that a machine may have a way of its own for, over all columns at once; others write it out."""
+    """A formula over many columns that an exporter may compute in its own way, or write out."""
 
     @cached_property
     def out(self) -> Formula:
-        """The same written out."""
         return self._written_out()
 
     def _written_out(self) -> Formula:
@@ -86,18 +82,17 @@ class Whole(Formula):
 
 
 class Test:
-    """What is true of a row or not, in each group."""
+    """A condition on a row, in each group."""
 
 
 class Missing(Test, Struct, frozen=True):
-    """Whether a cell is missing; where not `wanted`, whether it is there."""
+    """Whether a cell is missing, or if not `wanted`, whether it is there."""
 
     key: Key
     wanted: bool = True
 
 
 def there(keys: Sequence[Key]) -> tuple[Missing, ...]:
-    """That none of these cells is missing."""
     return tuple(Missing(key, wanted=False) for key in keys)
 
 
@@ -110,7 +105,7 @@ class Compare(Test, Struct, frozen=True, eq=False):
 
 
 class Choose(Formula, Struct, frozen=True, eq=False):
-    """One formula where all tests are true, and another where one is not."""
+    """One formula if all tests are true, otherwise another."""
 
     tests: tuple[Test, ...]
     then: Formula
@@ -118,27 +113,28 @@ class Choose(Formula, Struct, frozen=True, eq=False):
 
 
 class Code:
-    """A whole number from 0 that a row has: a place in a table."""
+    """A whole number from 0 that is a row of a table."""
 
 
 class LevelCode(Code, Struct, frozen=True):
-    """0 where a cell is missing, then its level counted from 1; `size` levels, and one more for what was never seen."""
+    """0 if a cell is missing, else its level counted from 1; `size` + 1 for an unseen level."""
 
     key: Key
     size: int
 
 
 class IntervalCode(Code, Struct, frozen=True, eq=False):
-    """0 where a number is missing, else 1 and one more for every edge that it is not below."""
+    """0 if a number is missing, else 1 plus the number of edges that it is not below."""
 
     key: Key
     edges: np.ndarray
 
 
 class WordsCode(Code, Struct, frozen=True):
-    """All words of a document: what is looked up is the sum over them, of each `once` or so many `times` as it occurs.
+    """All words of a document: a look-up is the sum over them, each counted `once` or as many `times` as it occurs.
 
-    Or times the logarithm of one more than that (`log`), or the square of it. One column of a table is for all groups.
+    Or each times the logarithm of one plus its count (`log`), or the square of that. A table of one column is for all
+    groups.
     """
 
     key: Key
@@ -146,14 +142,14 @@ class WordsCode(Code, Struct, frozen=True):
 
 
 class CombinedCode(Code, Struct, frozen=True, eq=False):
-    """Codes together, the last turning fastest: of a code of `size` or more the value is 0."""
+    """Several codes as one, the last changing fastest; a code of its `size` or more counts as 0."""
 
     codes: tuple[Code, ...]
     sizes: tuple[int, ...]
 
 
 def code_key(code: Code) -> Hashable:
-    """What makes two codes the same."""
+    """A key that is equal for equal codes."""
     if isinstance(code, IntervalCode):
         return (code.key, code.edges.tobytes())
     return (*map(code_key, code.codes), code.sizes) if isinstance(code, CombinedCode) else code
@@ -167,7 +163,7 @@ class LookUp(Formula, Struct, frozen=True, eq=False):
 
 
 def formula(value: Any) -> Formula:
-    """A formula as it is; numbers as one, minus infinity as a number that stays one in sums."""
+    """A formula as it is, or numbers as a formula; minus infinity becomes finite, so that sums stay numbers."""
     if isinstance(value, Formula):
         return value
     return GroupNumbers(np.maximum(np.atleast_1d(np.asarray(value, dtype=np.float64)), CLAMPED))
@@ -204,7 +200,7 @@ def total(parts: Sequence[Formula]) -> Formula:
 
 
 def summands(of: Formula) -> Iterator[Formula]:
-    """What a sum adds up; what is none, by itself."""
+    """The terms of a sum; any other formula is its own term."""
     if isinstance(of, Apply) and of.operation == "add":
         for part in of.parts:
             yield from summands(part)
@@ -213,7 +209,7 @@ def summands(of: Formula) -> Iterator[Formula]:
 
 
 def merge_terms(terms: Sequence[Formula]) -> list[Formula]:
-    """Terms of the same sum, tables of the same code and numbers that are known being one each."""
+    """The terms of a sum with tables of the same code added up, and constants too."""
     tables: dict[Hashable, list[LookUp]] = {}
     numbers: list[np.ndarray] = []
     others: list[Formula] = []
@@ -229,7 +225,7 @@ def merge_terms(terms: Sequence[Formula]) -> list[Formula]:
 
 
 def walk(of: Formula | Test) -> Iterator[Formula | Test]:
-    """A formula and all it is made of; what is computed once by its name alone."""
+    """A formula and all its parts; parts that are computed once are not entered."""
     yield of
     inside: tuple[Formula | Test, ...] = ()
     if isinstance(of, Apply):
@@ -245,7 +241,7 @@ def walk(of: Formula | Test) -> Iterator[Formula | Test]:
 
 
 def stages(terms: Sequence[Formula]) -> list[list[Once]]:
-    """What is computed once: those that need no other, then those that need only these, and so on."""
+    """The formulas that are computed once: those that need no other, then those that need only these, and so on."""
     levels: dict[int, int] = {}
     found: list[list[Once]] = []
 
@@ -267,12 +263,12 @@ def stages(terms: Sequence[Formula]) -> list[list[Once]]:
 
 
 def depth(of: Formula) -> int:
-    """How many operations stand in one another."""
+    """The depth of nested operations."""
     return 1 + max(map(depth, of.parts)) if isinstance(of, Apply) else 0
 
 
 def log1p(of: Formula) -> Formula:
-    """log(1 + x) in all digits also where x is next to nothing (Kahan)."""
+    """log(1 + x) in all digits, also for tiny x (Kahan)."""
     more = of + 1.0
     return Choose((Compare("=", more, formula(1.0)),), of, log(more) * of / (more - 1.0))
 
@@ -287,22 +283,22 @@ def clamp(table: np.ndarray) -> np.ndarray:
     return np.asarray(np.maximum(table, CLAMPED))
 
 
-# Correlated blocks of numbers as formulas: missing ones are integrated out.
+# -- blocks of dependent numbers; missing ones are integrated out
 
 HALF_LOG_2PI = 0.9189385332046727
 MOST_PATTERNS = 16
-"""Patterns of holes in a block that are written out."""
+"""Patterns of missing values in a block that are written out."""
 MOST_KEPT, MOST_INLINED = 1_000, 200
-"""Numbers of a row that are kept in between where holes are found by elimination: databases have room for 1,664.
+"""Numbers of a row that elimination of missing values keeps in between: databases have room for 1,664 columns.
 
-Those that compute no step once take minutes to plan more than a few."""
+Databases that cannot compute a step once take minutes to plan more than a few."""
 
 NOWHERE = GroupNumbers(np.array([-1e250]))
-"""What is impossible, whatever weight a block has."""
+"""An impossible score, whatever the weight of its block."""
 
 
 class BlockDensity(Whole, Struct, frozen=True, eq=False):
-    """Numbers made of these columns as one block."""
+    """The density of a block of numbers, each a formula of one column."""
 
     form: ClosedForm
     keys: tuple[Key, ...]
@@ -310,7 +306,7 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
 
     @property
     def few(self) -> bool:
-        """Whether it has so few columns that every pattern of holes is written out."""
+        """Whether every pattern of missing values is written out."""
         return bool(2 ** len(self.keys) <= MOST_PATTERNS)
 
     def _written_out(self) -> Formula:
@@ -329,14 +325,14 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
         return _density(self.form, self.values, list(range(len(self.keys))))
 
     def of_others(self, most: int = MOST_KEPT) -> Formula:
-        """That of rows with holes; nowhere where more than so many numbers would have to be kept in between."""
+        """The density of rows with missing values; impossible if more than `most` numbers had to be kept in between."""
         if self.kept <= most:
             return _eliminated(self.form, self.keys, self.values)
         return Choose(tuple(map(Missing, self.keys)), formula(0.0), NOWHERE)
 
     @property
     def kept(self) -> int:
-        """Numbers of a row that are kept in between where holes are found by elimination."""
+        """Numbers of a row that elimination keeps in between."""
         return len(self.form["mean"]) * len(self.keys) * (len(self.keys) + 3) // 2
 
 
@@ -345,14 +341,14 @@ def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Form
 
 
 def blocks_in(of: Formula) -> list[BlockDensity]:
-    """The blocks that a formula holds, apart from those of few columns."""
+    """The blocks in a formula, without those of few columns."""
     if isinstance(of, Apply):
         return [one for part in of.parts for one in blocks_in(part)]
     return [of] if isinstance(of, BlockDensity) and not of.few else []
 
 
 def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
-    """The formula with blocks as what earlier steps have computed, called so."""
+    """The formula with its blocks replaced by the results of earlier steps."""
     if isinstance(of, Apply):
         return Apply(of.operation, tuple(with_blocks_computed(part, names) for part in of.parts))
     return Computed(names[id(of)]) if id(of) in names else of
@@ -375,7 +371,7 @@ def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) ->
 
 
 def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
-    """The density of so many numbers at a squared distance, where the covariance has determinant one."""
+    """The density of so many numbers at a squared distance, for a covariance of determinant one."""
     if "freedom" not in form:
         return formula(-present * HALF_LOG_2PI) - distance * 0.5
     freedom, stretch, tops = student_tops(form, present)
@@ -383,7 +379,7 @@ def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
 
 
 def student_tops(form: ClosedForm, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Degrees of freedom, what covariances are stretched by, and the density at the mean of 0, 1, ... columns."""
+    """Degrees of freedom, the factor of covariances, and the log-density at the mean of 0, 1, ... columns."""
     freedom: np.ndarray = form["freedom"]
     stretch = form.get("spread", np.ones(len(freedom)))
     present = np.arange(columns + 1)[:, None]
@@ -392,7 +388,7 @@ def student_tops(form: ClosedForm, columns: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    """The density of the numbers that are there, by eliminating one column after the other from the covariance.
+    """The density of the observed numbers, by eliminating one column after the other from the covariance.
 
     A missing number has the variance one, depends on no other and is at its mean, so that it adds nothing.
     """
@@ -424,7 +420,7 @@ def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formul
 
 
 def _of_present(form: ClosedForm, keys: tuple[Key, ...], distance: Formula) -> Formula:
-    """The density by how many numbers are there."""
+    """The density by the number of observed cells."""
     present = Once(total([Choose((Missing(key),), formula(0.0), formula(1.0)) for key in keys]))
 
     def between(least: int, most: int) -> Formula:
@@ -437,7 +433,7 @@ def _of_present(form: ClosedForm, keys: tuple[Key, ...], distance: Formula) -> F
     return between(0, len(keys))
 
 
-# The closed forms that families give of their densities, as formulas of cells.
+# -- densities of families, from their closed forms
 
 ENDLESS = 1e300
 """Degrees of freedom from which Student's t is normal to the last digit."""
@@ -447,9 +443,9 @@ Sizes = tuple[int, ...]
 
 
 def column_formula(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula | None:
-    """What columns add in every group, nothing where they are missing; None where the form is not known here.
+    """The score of columns in every group, 0 if they are missing; None for an unknown form.
 
-    `sizes` are how many levels each has.
+    `sizes` are their numbers of levels.
     """
     several = SEVERAL.get(form["form"])
     if several is not None:
@@ -484,7 +480,7 @@ def _square(form: ClosedForm, x: Formula) -> Formula:
 
 
 def _gamma(form: ClosedForm, x: Formula) -> Formula:
-    """x / mean - 1 - log(x / mean) by a series where that is little (`numerics.shapes.excess`)."""
+    """x / mean - 1 - log(x / mean), by a series near the mean."""
     mean = formula(form["mean"])
     apart = (x - mean) / mean
     s = apart / (apart + 2.0)
@@ -529,7 +525,7 @@ SINGLE: dict[str, Callable[[ClosedForm, Formula], Formula | None]] = {
     "normal": _normal, "student": _student, "line": _line, "square": _square, "gamma": _gamma, "parts": _parts,
     "spike": _spike, "steps": _steps,
 }  # fmt: skip
-"""By form of a single number, what it adds where it is not missing."""
+"""The score of a number that is not missing, by its form."""
 
 
 # -- levels, and several columns
@@ -569,7 +565,7 @@ SEVERAL: dict[str, Callable[[ClosedForm, tuple[Key, ...], Sizes], Formula]] = {
     "levels": _levels, "joint": _joint, "sum": _sum, "trials": _trials, "block": _block,
     "words": _words,
 }  # fmt: skip
-"""By form of levels and of several columns, what they add."""
+"""The score of levels and of several columns, by their form."""
 
 
 def squared_distances(centres: np.ndarray, keys: Sequence[Any]) -> Formula:

@@ -44,7 +44,7 @@ def onnx_module() -> Any:
 
 
 class OnnxGraph:
-    """Collects nodes and numbers; the same formula is computed once. No name of ours is one of the columns'."""
+    """Collects nodes and constants; equal formulas are computed once. `taken` are names of columns and outputs."""
 
     def __init__(self, columns: Sequence[InputColumn], taken: Collection[str]) -> None:
         self.onnx = onnx_module()
@@ -83,7 +83,7 @@ class OnnxGraph:
     # -- cells
 
     def cell(self, key: Key) -> str:
-        """A column's numbers, NaN where they are missing or outside of what it may hold."""
+        """A column's numbers, NaN if they are missing or out of range."""
         if ("cell", key) not in self.made:
             self.made["cell", key] = self._cell(self.columns[key])
         return self.made["cell", key]
@@ -105,7 +105,7 @@ class OnnxGraph:
         return found
 
     def level(self, key: Key) -> str:
-        """A column's codes of levels, 0 where missing."""
+        """A column's codes of levels, 0 if missing."""
         if ("level", key) not in self.made:
             column = self.columns[key]
             places = dict.fromkeys(column.missing, 0) | dict(column.spellings())
@@ -180,7 +180,7 @@ class OnnxGraph:
         return whole
 
     def places(self, of: str, edges: np.ndarray) -> str:
-        """How many edges numbers are not below."""
+        """For each number, how many edges it is not below."""
         if not len(edges):
             zero = self.node("Mul", of, self.known([[0.0]]))
             return self.node("Cast", self.node("Where", self.node("IsNaN", zero), self.known([[0.0]]), zero), to=7)
@@ -188,7 +188,7 @@ class OnnxGraph:
         return self.node("ReduceSum", self.node("Cast", reached, to=7), self.known([1], np.int64), keepdims=1)
 
 
-# Averaged stars and correlated blocks in a graph: products of matrices, where a node for every pair took minutes.
+# -- AODE and blocks as products of matrices: a node for every pair of columns took minutes
 
 LONG = np.int64
 
@@ -199,11 +199,8 @@ def _write_whole(graph: OnnxGraph, of: fm.Whole) -> str:
     return _block(graph, of) if isinstance(of, fm.BlockDensity) else graph.write(of.out)
 
 
-# -- averaged stars
-
-
 def _stars(graph: OnnxGraph, of: AodeMean) -> str:
-    """Cells as ones among zeros, times the table of every class: the sums of all stars, those of the parents kept."""
+    """One-hot cells times the table of every class give the sums for all parents, of which the known ones are kept."""
     stars, node, known = of.stars, graph.node, graph.known
     places = node("Concat", *(_place(graph, of, parent) for parent in range(len(of.codes))), axis=1)
     ones = node("Cast", node("GreaterOrEqual", places, known([[0]], LONG)), to=11)
@@ -221,7 +218,7 @@ def _stars(graph: OnnxGraph, of: AodeMean) -> str:
 
 
 def _place(graph: OnnxGraph, of: AodeMean, parent: int) -> str:
-    """Which cell of all columns a parent's is; the first where nothing is known."""
+    """The place of a parent's cell among those of all columns; 0 if it is unknown."""
     code, node, known = of.codes[parent], graph.node, graph.known
     ends = [*of.stars.terms.offsets.tolist(), of.stars.terms.width]
     own, first, size = graph.code(code), ends[parent], ends[parent + 1] - ends[parent]
@@ -232,7 +229,7 @@ def _place(graph: OnnxGraph, of: AodeMean, parent: int) -> str:
 
 
 def _mean(graph: OnnxGraph, of: AodeMean, stars: str) -> str:
-    """The logarithm of the mean of (classes x rows x stars) over those that are possible."""
+    """The logarithm of the mean of (classes x rows x parents) over those that are possible."""
     node, known = graph.node, graph.known
     last = known([2], LONG)
     top = node("ReduceMax", stars, axes=[2], keepdims=1)
@@ -246,11 +243,11 @@ def _mean(graph: OnnxGraph, of: AodeMean, stars: str) -> str:
     return node("Where", none, graph.write(fm.formula(of.stars.shares)), mean)
 
 
-# -- correlated blocks
+# -- blocks
 
 
 def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
-    """Whole rows by one product for each group; rows with holes one by one, what is missing being eliminated."""
+    """Complete rows by one product for each group; rows with missing cells one by one, by elimination."""
     form, node, known = of.form, graph.node, graph.known
     unit = np.sqrt(np.diagonal(form["covariance"], axis1=1, axis2=2))
     scaled = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
@@ -275,7 +272,7 @@ def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
 
 
 def _density(graph: OnnxGraph, of: fm.BlockDensity, distance: str, count: str) -> str:
-    """The density of so many numbers at a squared distance, where the covariance has determinant one."""
+    """The density of so many numbers at a squared distance, for a covariance of determinant one."""
     node, known = graph.node, graph.known
     if "freedom" not in of.form:
         return node("Sub", node("Mul", count, known([[-fm.HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))
@@ -290,7 +287,7 @@ def _density(graph: OnnxGraph, of: fm.BlockDensity, distance: str, count: str) -
 
 
 def _with_holes(graph: OnnxGraph, whole: tuple[str, str], row: tuple[str, str], scaled: np.ndarray) -> tuple[str, str]:
-    """Distances and halves of log-determinants with those of rows that have holes put in their places."""
+    """Replace the distances and half log-determinants of rows with missing cells."""
     node, known = graph.node, graph.known
     # One more row of nothing, as there must be one with holes.
     size = scaled.shape[1]
@@ -313,7 +310,7 @@ def _with_holes(graph: OnnxGraph, whole: tuple[str, str], row: tuple[str, str], 
 
 
 def _row_body(graph: OnnxGraph, scaled: np.ndarray) -> Any:
-    """Of one row: missing numbers have the variance one and depend on no other; column after column is eliminated."""
+    """Elimination for one row: missing numbers have variance one and depend on no other."""
     groups, size = scaled.shape[:2]
     onnx, eye = graph.onnx, np.eye(size)[None]
     hole, off = graph.name(), graph.name()
@@ -336,7 +333,7 @@ def _row_body(graph: OnnxGraph, scaled: np.ndarray) -> Any:
 
 
 def _column_body(graph: OnnxGraph, groups: int, size: int) -> Any:
-    """One column less: the covariance and offsets of the others given it, what it adds to distance and determinant."""
+    """Eliminate one column: covariance and offsets of the others given it, and its part of distance and determinant."""
     kind = graph.onnx.TensorProto
     place, going, matrix, column, distance, roots = (graph.name() for _ in range(6))
 
@@ -361,7 +358,7 @@ def _column_body(graph: OnnxGraph, groups: int, size: int) -> Any:
 
 
 def _inside(graph: OnnxGraph, given: list[Any], steps: Callable[[], list[str]], made: list[Any]) -> Any:
-    """A graph within the graph, of the nodes that these steps add."""
+    """A subgraph of the nodes that these steps add."""
     helper, outer = graph.onnx.helper, graph.nodes
     graph.nodes = []
     names = steps()
@@ -371,7 +368,7 @@ def _inside(graph: OnnxGraph, given: list[Any], steps: Callable[[], list[str]], 
     return helper.make_graph(inner, graph.name(), ins, outs)
 
 
-# A model as an ONNX graph: one tensor for every column in, the predicted class and probabilities out.
+# -- the model: one tensor for every column in, the predicted class and probabilities out
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 IR_VERSION = 9
@@ -386,7 +383,7 @@ def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
 
 
 def scoring_graph(plan: ScoringPlan) -> Any:
-    """The model; in go doubles with NaN for missing, and texts, of as many rows as there are by one."""
+    """The model; its inputs are (rows x 1) doubles, NaN if missing, and texts."""
     onnx = onnx_module()
     names = [column.name for column in plan.columns]
     if len(set(names)) < len(names) or not names:
@@ -420,7 +417,7 @@ def _value(column: InputColumn) -> Any:
 
 
 def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
-    """The type of the classes in a graph, the classes, and them with what stands for none."""
+    """The type of the classes in a graph, the classes, and the classes with a value for "none" at the end."""
     onnx, named = onnx_module(), plain_names(plan.names)
     kind, values = named["type"], named["values"]
     if kind is str:
@@ -496,7 +493,7 @@ def _curve(graph: OnnxGraph, odds: str, curve: Curve) -> str:
 
 
 def check_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck:
-    """A graph run by onnxruntime on rows drawn from the model."""
+    """Run a graph in onnxruntime on rows drawn from the model."""
     try:
         import onnxruntime
     except ImportError:

@@ -68,7 +68,7 @@ SINCE_1970 = "seconds since 1970"
 
 
 class InputColumn(Struct, frozen=True, eq=False):
-    """A column that is read: its name, which texts mean missing, and its levels or what its numbers may be."""
+    """A column to read: its name, texts that mean missing, and its levels or the kind of its numbers."""
 
     key: Key
     name: str
@@ -76,11 +76,11 @@ class InputColumn(Struct, frozen=True, eq=False):
     levels: tuple[object, ...] | None = None
     kind: Kind = Kind.REAL
     valued: bool = False
-    """Whether its levels are numbers and are read as such; others are missing."""
+    """Whether its levels are numbers and are read as numbers; others are missing."""
     form: CellForm | None = None
-    """How its cells are written, where they are no plain numbers: dates, times, numbers with a unit."""
+    """How its cells are written if they are no plain numbers: dates, times, numbers with a unit."""
     reading: Reading | None = None
-    """How its words are found, where it is text; they are its levels."""
+    """How the words of a text are found; they are its levels."""
 
     @property
     def number(self) -> bool:
@@ -89,7 +89,7 @@ class InputColumn(Struct, frozen=True, eq=False):
 
     @property
     def expected(self) -> str:
-        """What the numbers of a column are that other programs are given."""
+        """What other programs must give as the numbers of the column."""
         form = self.form
         if form is None:
             return "numbers"
@@ -117,7 +117,7 @@ class InputColumn(Struct, frozen=True, eq=False):
 class ScoringPlan(Struct, frozen=True, eq=False):
     """The columns, the terms whose sum is the score of every group, and the groups' names.
 
-    `finish` says what comes out: "probabilities" with the likeliest group, or only the group that scores highest.
+    The result is "probabilities" with the most probable group, or only the group with the "highest" score.
     """
 
     columns: tuple[InputColumn, ...]
@@ -159,7 +159,7 @@ def plan_of(model: Any) -> ScoringPlan:
 
 
 def scoring_plan(model: Fitted) -> ScoringPlan:
-    """The plan of a fitted model; refused by the name of a column where one cannot be written as a formula."""
+    """The plan of naive Bayes or a mixture; an error names a column that has no formula."""
     learned = model.learned_weights
     with np.errstate(divide="ignore"):
         bias = np.log(model.shares) if learned is None else learned.bias
@@ -183,7 +183,7 @@ def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> Scorin
 
 
 def _scales(model: Fitted) -> dict[Key, tuple[float, bool]]:
-    """By column the weight of its log-density, and whether that is bounded first; nothing where columns have none."""
+    """By column the weight of its log-density, and whether that is bounded first; empty if columns have no weights."""
     telling = model.telling
     if not isinstance(telling, WeighedStar):
         return {}
@@ -209,7 +209,7 @@ def _term(schema: Schema, leaf: Node, form: ClosedForm | None, scaled: tuple[flo
 
 
 def refused(key: Key, what: str, why: str) -> DataError:
-    """The error of a column that cannot be exported."""
+    """The error about a column that cannot be exported."""
     first = key[0] if isinstance(key, tuple) else key
     return DataError(
         f"column {key!r} {what}, which {why}: the model cannot be exported. "
@@ -261,7 +261,7 @@ def spellings(level: object) -> list[str]:
 
 
 def plain_names(names: Sequence[Any]) -> Mapping[str, Any]:
-    """Groups' names as values that any program has, and of which type: text, whole numbers or truths."""
+    """The names of the groups as text, numbers or Booleans, and their type."""
     own = [name.item() if isinstance(name, np.generic) else name for name in names]
     for kind in (bool, int, float):
         if all(type(name) is kind for name in own):
@@ -283,7 +283,7 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
 
 
 def aode_sums(stars: AodeTables, codes: Sequence[Code]) -> list[Formula]:
-    """The log-probability of class and row in the star of every column, impossible if that column is missing."""
+    """The joint log-probability of class and row with every column as the parent; impossible if it is missing."""
     ends = [*stars.terms.offsets.tolist(), stars.terms.width]
     cells = [slice(ends[place], ends[place + 1]) for place in range(len(codes))]
     found: list[Formula] = []
@@ -302,7 +302,7 @@ def aode_sums(stars: AodeTables, codes: Sequence[Code]) -> list[Formula]:
 
 
 def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
-    """A table of the cells of two columns, nothing where one is not known."""
+    """A table of the cells of two columns, 0 if one is unknown."""
     classes, *sizes = table.shape
     whole = np.zeros((sizes[0] + 1, sizes[1] + 1, classes))
     whole[1:, 1:] = table.transpose(1, 2, 0)
@@ -310,7 +310,7 @@ def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
 
 
 def aode_mean(stars: Sequence[Formula], alone: Formula) -> Formula:
-    """The logarithm of the mean over the stars that are possible; what is known without a parent where none is."""
+    """The logarithm of the mean over the parents that are known; `alone` if none is."""
     if not stars:
         return alone
     top = Once(largest(stars))
@@ -321,14 +321,14 @@ def aode_mean(stars: Sequence[Formula], alone: Formula) -> Formula:
     return Choose((Compare("=", there, formula(0.0)),), alone, mean)
 
 
-# Words of a classifier as formulas: sums over those of a document, by what it is made of.
+# -- words of a classifier
 
 SHORTEST = 0.25
 """The square of a document's length, below any that has a word: what weighs least is log(2) squared, or .48."""
 
 
 def word_terms(texts: Sequence[Key], member: WordModel, weight: float) -> list[Formula]:
-    """What texts add to the scores of all classes, and what no text does."""
+    """The terms of texts in the scores of all classes, and the intercept."""
     scale = member.scale
     found: list[Formula] = [formula(weight * spread(member.coefficients[:1])[0])]
     each = scale.of_each(spread(member.coefficients)[1 : 1 + scale.width])
@@ -345,16 +345,13 @@ def word_terms(texts: Sequence[Key], member: WordModel, weight: float) -> list[F
 
 
 def _length(key: Key, member: WordModel, place: int, weight: float) -> list[Formula]:
-    """What the length of a text adds, if anything."""
+    """The term of the length of a text, if it has one."""
     scale, slopes = member.scale, weight * spread(member.lengths)[place]
     if not slopes.any():
         return []
     words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
     line = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place]) * slopes
     return [Choose((Missing(key),), formula(0.0), line)]
-
-
-# Classifiers as formulas: members that add up tables, lines and bells of columns.
 
 
 def ensemble_plan(model: Fitted) -> ScoringPlan:
@@ -398,7 +395,7 @@ def _known(columns: EnsembleColumns, cuts: Binning, place: int, share: np.ndarra
 
 
 class EnsembleColumns(Struct, frozen=True):
-    """The columns that members number, the first so many being numbers, and those of text."""
+    """The columns of the members, of which the first `numbers` are numbers, and those of text."""
 
     keys: tuple[Key, ...]
     numbers: int
@@ -414,7 +411,7 @@ class EnsembleColumns(Struct, frozen=True):
         return LevelCode(self.keys[column], cuts.sizes[column])
 
     def tables(self, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
-        """A table looked up for every term; its first row is for what nothing is known of."""
+        """A look-up for every term; the first row of the table is for unknown cells."""
         return [self._table(cuts, terms, table, place) for place in range(len(terms.columns))]
 
     def _table(self, cuts: Binning, terms: Terms, table: np.ndarray, place: int) -> Formula:
@@ -470,14 +467,14 @@ def _additive(columns: EnsembleColumns, member: Additive, weight: float) -> list
 
 
 def _standard(scale: NumberScale, place: int, key: Key, most: float = LARGEST) -> Formula:
-    """A number in deviations from its mean, of the logarithm if that was taken; `most` on either side."""
+    """A number, or its logarithm, in standard deviations from the mean, at most `most` on either side."""
     floor, cell = float(scale.floor[place]), Cell(key)
     sign = float(np.sign(floor))
     value = log(largest([cell * sign, formula(abs(floor))])) * sign if floor else cell
     return clip((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)
 
 
-# Rows to check an export by: drawn from the model, with holes and levels never seen, and what the model says.
+# -- rows to check an export with: drawn from the model, with missing cells and unseen levels
 
 ROWS = 1_000
 HOLES = 0.15
@@ -488,7 +485,7 @@ WRONG = 1e-9
 
 
 class DrawnRows(Struct, frozen=True, eq=False):
-    """Cells by column, None where missing, and what the model says of each row: probabilities, or a place."""
+    """Cells by column, None if missing, and the model's answer for each row: probabilities and place of the class."""
 
     cells: Mapping[Key, list[Any]]
     proba: np.ndarray | None
@@ -496,7 +493,7 @@ class DrawnRows(Struct, frozen=True, eq=False):
 
 
 class ExportCheck(Struct, frozen=True):
-    """What came of a check: where it ran, on how many rows, the largest difference, and rows told otherwise."""
+    """The result of a check: where it ran, on how many rows, the largest difference, and rows of another class."""
 
     where: str
     rows: int
@@ -543,9 +540,9 @@ def rows_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]
 def compare(
     plan: ScoringPlan, rows: DrawnRows, where: str, places: np.ndarray, proba: np.ndarray | None
 ) -> ExportCheck:
-    """What an export says of rows beside what the model says; refused where the two differ by more than rounding.
+    """Compare the answers of an export with those of the model; an error if they differ by more than rounding.
 
-    A place below 0 is of a row that the export cannot score: of such there are fewer than half.
+    A row that the export cannot score has a place below 0; at least half of the rows must be scored.
     """
     scored = places >= 0
     difference, near = float("nan"), np.zeros(len(places), dtype=bool)

@@ -39,7 +39,7 @@ class Dialect(Struct, frozen=True):
     words: str = ""
 
 
-SQL = {
+DIALECTS = {
     "duckdb": Dialect(
         materialized=True, words="UNNEST(REGEXP_EXTRACT_ALL({text}, {pattern})) AS word FROM {documents}"
     ),
@@ -101,13 +101,13 @@ def escape(text: str) -> str:
 
 
 def string(text: str, dialect: str) -> str:
-    if SQL[dialect].backslashes:
+    if DIALECTS[dialect].backslashes:
         return Atom("'" + escape(text).replace("'", "\\'") + "'")
     return Atom("'" + text.replace("'", "''") + "'")
 
 
 def identifier(name: str, dialect: str) -> str:
-    quote = SQL[dialect].quote
+    quote = DIALECTS[dialect].quote
     if dialect == "bigquery":
         return Atom(quote + escape(name).replace(quote, f"\\{quote}") + quote)
     return Atom(quote + name.replace(quote, quote * 2) + quote)
@@ -218,7 +218,7 @@ class SqlFormulas(Struct, frozen=True):
         return found
 
     def greatest(self, parts: Sequence[str]) -> str:
-        return parts[0] if len(parts) == 1 else call(SQL[self.dialect].greatest, *parts)
+        return parts[0] if len(parts) == 1 else call(DIALECTS[self.dialect].greatest, *parts)
 
     def write(self, of: fm.Formula, group: int) -> str:
         if isinstance(of, fm.GroupNumbers):
@@ -311,7 +311,7 @@ class SqlFormulas(Struct, frozen=True):
 
 def refuse_words(key: Key, where: str) -> DataError:
     """The error about a column of text whose words cannot be found somewhere."""
-    *reading, last = (name for name, own in SQL.items() if own.words)
+    *reading, last = (name for name, own in DIALECTS.items() if own.words)
     return DataError(
         f"column {key!r} is text, of which {where} cannot find the words: the model cannot be exported there. "
         f"Export it as SQL for {', '.join(reading)} or {last}, or fit without it: {remedies.kind(key, 'ignore')}"
@@ -327,7 +327,7 @@ def select_words(dialect: str, documents: str, lowercase: bool) -> str:
         large, small = (string("".join(own), dialect) for own in (pairs, pairs.values()))
         some = string(f"[{''.join(pairs)}]", dialect)
         text = f"CASE WHEN document ~ {some} THEN TRANSLATE({text}, {large}, {small}) ELSE {text} END"
-    return "SELECT document, " + SQL[dialect].words.format(text=text, pattern=pattern, documents=documents)
+    return "SELECT document, " + DIALECTS[dialect].words.format(text=text, pattern=pattern, documents=documents)
 
 
 def sum_words(words: str, table: str, groups: Sequence[str], each: str) -> str:

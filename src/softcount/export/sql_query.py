@@ -14,22 +14,8 @@ from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export.formulas import (
-    MOST_INLINED,
-    MOST_KEPT,
-    AllKnown,
-    BlockDensity,
-    Code,
-    Formula,
-    LevelCode,
-    LookUp,
-    WordsCode,
-    blocks_in,
-    code_key,
-    stages,
-    summands,
-    with_blocks_computed,
-)
+from softcount.export import formulas as fm
+from softcount.export import sql_formulas as sql
 from softcount.export.scoring_plan import (
     SINCE_1970,
     DrawnRows,
@@ -39,26 +25,6 @@ from softcount.export.scoring_plan import (
     ScoringPlan,
     compare,
     plain_names,
-)
-from softcount.export.sql_formulas import (  # fmt: skip
-    SQL,
-    Atom,
-    SqlFormulas,
-    add,
-    bracket,
-    call,
-    case,
-    choose_interval,
-    exponential,
-    identifier,
-    is_inlined,
-    look_ups,
-    number,
-    refuse_words,
-    select_words,
-    single_codes,
-    string,
-    sum_words,
 )
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.fitted import Curve
@@ -88,12 +54,12 @@ def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tu
 
 def scoring_query(plan: ScoringPlan, dialect: str, table: str = USUAL_TABLE, keep: Sequence[str] = ()) -> str:
     """The query, ending in a semicolon; `keep` are columns of the table that come out first."""
-    if dialect not in SQL:
-        raise DataError(f"there is no dialect {dialect!r}. Use one of: {', '.join(SQL)}.")
+    if dialect not in sql.DIALECTS:
+        raise DataError(f"there is no dialect {dialect!r}. Use one of: {', '.join(sql.DIALECTS)}.")
     writer = QueryWriter(plan, dialect, tuple(keep))
     _refuse_too_large(writer.tables)
     last = writer.write(table)
-    marked = " MATERIALIZED" if SQL[dialect].materialized else ""
+    marked = " MATERIALIZED" if sql.DIALECTS[dialect].materialized else ""
     steps = [f"{name} AS{marked} (\n  {step}\n)" for name, step in writer.steps.items()]
     heading = "".join(f"-- {line}\n" for line in (HEADING, *columns_to_cast(plan)))
     return f"{heading}WITH " + ",\n".join(steps) + f"\n{last};\n"
@@ -122,10 +88,10 @@ class JoinedTable(Struct, frozen=True):
     """All numbers that are looked up by one code."""
 
     name: str
-    look_ups: tuple[LookUp, ...]
+    look_ups: tuple[fm.LookUp, ...]
 
     @property
-    def code(self) -> Code:
+    def code(self) -> fm.Code:
         return self.look_ups[0].code
 
     @property
@@ -134,31 +100,31 @@ class JoinedTable(Struct, frozen=True):
         return np.hstack([one.table for one in self.look_ups])
 
 
-def _join_tables(asked: Sequence[LookUp]) -> list[JoinedTable]:
+def _join_tables(asked: Sequence[fm.LookUp]) -> list[JoinedTable]:
     """One table for each code, in the order of first use."""
-    found: dict[Hashable, dict[int, LookUp]] = {}
+    found: dict[Hashable, dict[int, fm.LookUp]] = {}
     for one in asked:
-        found.setdefault(code_key(one.code), {})[id(one)] = one
+        found.setdefault(fm.code_key(one.code), {})[id(one)] = one
     return [JoinedTable(f"softcount_table{place}", tuple(own.values())) for place, own in enumerate(found.values())]
 
 
 class SumStep(Struct, frozen=True):
     """Terms by the sum that they belong to, the places of their tables, and sums that earlier steps began."""
 
-    sums: Mapping[str, Sequence[Formula]]
+    sums: Mapping[str, Sequence[fm.Formula]]
     tables: Sequence[int]
     begun: frozenset[str]
 
 
-def _split_sums(sums: Mapping[str, Sequence[Formula]], places: Mapping[int, int]) -> Iterator[SumStep]:
+def _split_sums(sums: Mapping[str, Sequence[fm.Formula]], places: Mapping[int, int]) -> Iterator[SumStep]:
     """Terms of sums in steps, none of which uses more tables than it can join."""
     items = [
-        (sorted({places[id(one)] for one in look_ups(term) if id(one) in places}), own, term)
+        (sorted({places[id(one)] for one in sql.look_ups(term) if id(one) in places}), own, term)
         for own, all_ in sums.items()
         for term in all_
     ]
     begun: set[str] = set()
-    part: dict[str, list[Formula]] = {}
+    part: dict[str, list[fm.Formula]] = {}
     tables: set[int] = set()
     for needed, own, term in sorted(items, key=lambda item: item[0][-1:]):
         if part and len(tables | set(needed)) > MOST_JOINS:
@@ -170,7 +136,7 @@ def _split_sums(sums: Mapping[str, Sequence[Formula]], places: Mapping[int, int]
     yield SumStep(part, sorted(tables), frozenset(begun & set(part)))
 
 
-def _columns_later(parts: Sequence[SumStep], formulas: SqlFormulas) -> list[list[str]]:
+def _columns_later(parts: Sequence[SumStep], formulas: sql.SqlFormulas) -> list[list[str]]:
     """For every step the columns that later ones need."""
     needed: set[str] = set()
     found: list[list[str]] = []
@@ -191,27 +157,29 @@ class QueryWriter:
         self.plan, self.dialect, self.keep = plan, dialect, keep
         self.steps: dict[str, str] = {}
         self.done: list[str] = []
-        blocks = [block for term in plan.terms for block in blocks_in(term)]
+        blocks = [block for term in plan.terms for block in fm.blocks_in(term)]
         self.blocks = {
             f"b{place}_": (block.keys, block.of_whole_rows(), block.of_others(most_kept(dialect)))
             for place, block in enumerate(blocks)
         }
         named = {id(block): name for block, name in zip(blocks, self.blocks, strict=True)}
-        self.terms = [with_blocks_computed(term, named) for term in plan.terms]
+        self.terms = [fm.with_blocks_computed(term, named) for term in plan.terms]
         every = [*self.terms, *(formula for _, *both in self.blocks.values() for formula in both)]
-        once = [one for stage in stages(every) for one in stage]
-        found = [one for term in (*(one.of for one in once), *every) for one in look_ups(term)]
-        self.tables = _join_tables([one for one in found if not is_inlined(one, dialect)])
-        self.codes: dict[Any, Code] = {code_key(code): code for one in found for code in single_codes(one.code)}
-        if any(is_inlined(one, dialect) for one in found):
-            self.terms.append(AllKnown(tuple(self.codes.values())))
+        once = [one for stage in fm.stages(every) for one in stage]
+        found = [one for term in (*(one.of for one in once), *every) for one in sql.look_ups(term)]
+        self.tables = _join_tables([one for one in found if not sql.is_inlined(one, dialect)])
+        self.codes: dict[Any, fm.Code] = {
+            fm.code_key(code): code for one in found for code in sql.single_codes(one.code)
+        }
+        if any(sql.is_inlined(one, dialect) for one in found):
+            self.terms.append(fm.AllKnown(tuple(self.codes.values())))
         tables: dict[int, tuple[str, int]] = {}
         for table in self.tables:
             first = 0
             for one in table.look_ups:
                 tables[id(one)] = (table.name, first)
                 first += one.table.shape[1]
-        self.formulas = SqlFormulas(
+        self.formulas = sql.SqlFormulas(
             dialect,
             {column.key: f"c{place}" for place, column in enumerate(plan.columns)},
             {key: f"i{place}" for place, key in enumerate(self.codes)},
@@ -226,7 +194,7 @@ class QueryWriter:
         parts = table.split(".")
         if not all(parts) or len(parts) > 3:
             raise DataError(f"{table!r} is no name of a table. Give a name, or schema.name.")
-        source = ".".join(identifier(part, self.dialect) for part in parts)
+        source = ".".join(sql.identifier(part, self.dialect) for part in parts)
         kept = [f"{self._source(name)} AS {alias}" for name, alias in zip(self.keep, self.carried, strict=True)]
         cells = [f"{self._cell(column)} AS {self.formulas.cells[column.key]}" for column in self.plan.columns]
         rows = self._step("softcount_cells", f"{source} AS t", [*kept, *cells] or ["1 AS nothing"])
@@ -250,7 +218,7 @@ class QueryWriter:
         return name
 
     def _groups(self, name: str) -> list[str]:
-        return [Atom(f"{name}{group}") for group in range(len(self.plan.names))]
+        return [sql.Atom(f"{name}{group}") for group in range(len(self.plan.names))]
 
     def _inputs(self) -> list[str]:
         made = [each for name in self.done for each in self._groups(name)]
@@ -266,44 +234,44 @@ class QueryWriter:
             if not column.number or column.kind not in BOUNDS:
                 inside.append(cell)
                 continue
-            right = f"{cell} {BOUNDS[column.kind]} {number(0.0)}"
+            right = f"{cell} {BOUNDS[column.kind]} {sql.number(0.0)}"
             if column.kind is Kind.COUNT:
                 right += f" AND {cell} = FLOOR({cell})"
-            inside.append(f"{case([(right, cell)])} AS {cell}")
+            inside.append(f"{sql.case([(right, cell)])} AS {cell}")
         return self._step("softcount_inside", last, [*self.carried, *inside])
 
     # -- cells
 
     def _source(self, name: str) -> str:
-        return f"t.{identifier(name, self.dialect)}"
+        return f"t.{sql.identifier(name, self.dialect)}"
 
     def _string(self, text: str) -> str:
-        return string(text, self.dialect)
+        return sql.string(text, self.dialect)
 
     def _double(self, of: str) -> str:
-        return call("CAST", f"{of} AS {SQL[self.dialect].double}")
+        return sql.call("CAST", f"{of} AS {sql.DIALECTS[self.dialect].double}")
 
     def _cell(self, column: InputColumn) -> str:
         source = self._source(column.name)
-        text = call("CAST", f"{source} AS {SQL[self.dialect].text}")
+        text = sql.call("CAST", f"{source} AS {sql.DIALECTS[self.dialect].text}")
         # Not IN: DuckDB makes a join of each, and 300 columns took 25 s to plan.
         missing = [(self._string(word), "NULL") for word in column.missing]
-        trimmed = call("TRIM", text)
+        trimmed = sql.call("TRIM", text)
         if column.levels is None:
             if self.dialect != "sqlite":
-                return self._double(case(missing, self._typed(column, source), trimmed))
+                return self._double(sql.case(missing, self._typed(column, source), trimmed))
             # SQLite reads text that is no number as 0; as infinity it leaves the row without a class.
-            odd = case([(self._no_number(column, source, text), "9e999")], source)
+            odd = sql.case([(self._no_number(column, source, text), "9e999")], source)
             is_number = f"TYPEOF({source}) IN ('real', 'integer')"
-            marks = [(number(mark), "NULL") for mark in number_words(column.missing)]
-            unmarked = self._double(case(marks, source, source) if marks else source)
-            return case([(is_number, unmarked)], self._double(case(missing, odd, trimmed)))
+            marks = [(sql.number(mark), "NULL") for mark in number_words(column.missing)]
+            unmarked = self._double(sql.case(marks, source, source) if marks else source)
+            return sql.case([(is_number, unmarked)], self._double(sql.case(missing, odd, trimmed)))
         if not column.valued:
-            found = case(missing, text, trimmed) if missing else text
-            return call("COALESCE", found, self._string(BLANK)) if BLANK in column.levels else found
+            found = sql.case(missing, text, trimmed) if missing else text
+            return sql.call("COALESCE", found, self._string(BLANK)) if BLANK in column.levels else found
         levels = [float(level) for level in column.levels]  # type: ignore[arg-type]
-        values = ((f"{text} = {self._string(spelt)}", number(levels[at - 1])) for spelt, at in column.spellings())
-        return self._double(case(missing, case(values), trimmed))
+        values = ((f"{text} = {self._string(spelt)}", sql.number(levels[at - 1])) for spelt, at in column.spellings())
+        return self._double(sql.case(missing, sql.case(values), trimmed))
 
     def _typed(self, column: InputColumn, source: str) -> str:
         """A cell; of a column with a form it must have a numeric type: the text "1.234" may stand for 1234 there.
@@ -315,11 +283,11 @@ class QueryWriter:
             return source
         if self.dialect == "snowflake":
             odd = self._double(f"CONCAT({source}, ' is text')")
-            return case([(f"IS_VARCHAR(TO_VARIANT({source}))", odd)], self._double(source))
+            return sql.case([(f"IS_VARCHAR(TO_VARIANT({source}))", odd)], self._double(source))
         if self.dialect == "spark":
-            error = call("RAISE_ERROR", self._string(f"column {column.key!r} must be {column.expected}"))
-            return case([(f"TYPEOF({source}) IN ('string', 'date', 'timestamp')", error)], self._double(source))
-        return f"{source} * {number(1.0)}"
+            error = sql.call("RAISE_ERROR", self._string(f"column {column.key!r} must be {column.expected}"))
+            return sql.case([(f"TYPEOF({source}) IN ('string', 'date', 'timestamp')", error)], self._double(source))
+        return f"{source} * {sql.number(1.0)}"
 
     def _no_number(self, column: InputColumn, source: str, text: str) -> str:
         """Whether a cell in SQLite is text that is no number, or any text in a column with a form."""
@@ -331,7 +299,7 @@ class QueryWriter:
 
     # -- sums
 
-    def _block(self, last: str, name: str, keys: Sequence[Key], both: tuple[Formula, Formula]) -> str:
+    def _block(self, last: str, name: str, keys: Sequence[Key], both: tuple[fm.Formula, fm.Formula]) -> str:
         """The density of a block, for whole rows and for others, which are few and take long."""
         columns = self._inputs()[len(self.carried) :]
         cells = " OR ".join(f"{self.formulas.cells[key]} IS NULL" for key in keys)
@@ -343,10 +311,10 @@ class QueryWriter:
         self.steps[f"softcount_{name}rows"] = " UNION ALL ".join(selections)
         return f"softcount_{name}rows"
 
-    def _sum(self, last: str, name: str, terms: Mapping[str, Sequence[Formula]], always: Sequence[str] = ()) -> str:
+    def _sum(self, last: str, name: str, terms: Mapping[str, Sequence[fm.Formula]], always: Sequence[str] = ()) -> str:
         """Compute formulas that are used several times, stage by stage, and then sums; all steps keep `always`."""
-        once = stages([term for each in terms.values() for term in each])
-        sums = [{self.formulas.sums[id(one)]: list(summands(one.of)) for one in stage} for stage in once]
+        once = fm.stages([term for each in terms.values() for term in each])
+        sums = [{self.formulas.sums[id(one)]: list(fm.summands(one.of)) for one in stage} for stage in once]
         tables = {id(one): place for place, table in enumerate(self.tables) for one in table.look_ups}
         parts = [part for stage in [*sums, terms] for part in _split_sums(stage, tables)]
         for place, (part, later) in enumerate(zip(parts, _columns_later(parts, self.formulas), strict=True)):
@@ -361,8 +329,8 @@ class QueryWriter:
         found = []
         for own, terms in part.sums.items():
             for group, column in enumerate(self._groups(own)):
-                new = [bracket(self.formulas.write(term, group)) for term in terms]
-                found.append(f"{add([column, *new] if own in part.begun else new)} AS {column}")
+                new = [sql.bracket(self.formulas.write(term, group)) for term in terms]
+                found.append(f"{sql.add([column, *new] if own in part.begun else new)} AS {column}")
         joins = "".join(map(self._join, (self.tables[place] for place in part.tables)))
         return self._step(name, last + joins, [*self.carried, *kept, *found])
 
@@ -370,23 +338,23 @@ class QueryWriter:
         code = table.code
         if table.name not in self.steps:
             self._table(table)
-        own = isinstance(code, (LevelCode, WordsCode))
+        own = isinstance(code, (fm.LevelCode, fm.WordsCode))
         key = self.formulas.cells[code.key] if own else self.formulas.code(code)  # type: ignore[attr-defined]
         return f" LEFT JOIN {table.name} ON {table.name}.k = {key}"
 
     def _table(self, joined: JoinedTable) -> None:
         """Add a table to look up in; of words the sums over those of each document."""
         name, code, table = joined.name, joined.code, joined.numbers
-        if isinstance(code, LevelCode):
+        if isinstance(code, fm.LevelCode):
             keyed = [(self._string(text), table[place]) for text, place in self.plan.column(code.key).spellings()]
             self._values(name, keyed or [(self._string(""), table[0])])
             return
-        if not isinstance(code, WordsCode):
+        if not isinstance(code, fm.WordsCode):
             self._values(name, [(str(place), row) for place, row in enumerate(table)])
             return
         column = self.plan.column(code.key)
-        if not SQL[self.dialect].words:
-            raise refuse_words(code.key, {"sqlite": "SQLite", "snowflake": "Snowflake"}[self.dialect])
+        if not sql.DIALECTS[self.dialect].words:
+            raise sql.refuse_words(code.key, {"sqlite": "SQLite", "snowflake": "Snowflake"}[self.dialect])
         assert column.reading is not None and column.levels is not None
         if column.reading.analyzer != "word" or column.reading.pattern or column.reading.ngrams != (1, 1):
             raise DataError(
@@ -401,14 +369,14 @@ class QueryWriter:
         self.steps[f"{name}_documents"] = (
             f"SELECT DISTINCT {cell} AS document FROM softcount_cells WHERE {cell} IS NOT NULL"
         )
-        self.steps[f"{name}_found"] = select_words(self.dialect, f"{name}_documents", column.reading.lowercase)
+        self.steps[f"{name}_found"] = sql.select_words(self.dialect, f"{name}_documents", column.reading.lowercase)
         groups = [f"g{group}" for group in range(numbers.shape[1])]
-        self.steps[name] = sum_words(f"{name}_found", f"{name}_words", groups, code.each)
+        self.steps[name] = sql.sum_words(f"{name}_found", f"{name}_words", groups, code.each)
 
     def _values(self, name: str, keyed: Sequence[tuple[str, np.ndarray]]) -> None:
         """Add a table of numbers."""
         columns = ["k", *(f"g{group}" for group in range(len(keyed[0][1])))]
-        rows = [[key, *map(number, row.tolist())] for key, row in keyed]
+        rows = [[key, *map(sql.number, row.tolist())] for key, row in keyed]
         if self.dialect == "bigquery":
             named = (", ".join(f"{x} AS {own}" for x, own in zip(row, columns, strict=True)) for row in rows)
             source = f"UNNEST([{', '.join(f'STRUCT({row})' for row in named)}]) AS v"
@@ -425,7 +393,7 @@ class QueryWriter:
 
     def _finish(self, last: str) -> str:
         top = self.formulas.greatest(self.scores)
-        best = case([(f"{top} < {number(IMPOSSIBLE)}", "NULL")], top)
+        best = sql.case([(f"{top} < {sql.number(IMPOSSIBLE)}", "NULL")], top)
         last = self._step("softcount_best", last, [*self.carried, *self.scores, f"{best} AS top"])
         if self.plan.finish == "highest":
             return self._answer(last, self.scores, "top", ())
@@ -437,17 +405,17 @@ class QueryWriter:
             last = self._step("softcount_odds", last, [*self.carried, "top", *odds])
             shares = [_curve(f"o{group}", curve) for group, curve in zip(groups, curves, strict=True)]
             if len(curves) == 1:
-                shares = [f"{number(1.0)} - {bracket(shares[0])}", shares[0]]
+                shares = [f"{sql.number(1.0)} - {sql.bracket(shares[0])}", shares[0]]
             best = self.formulas.greatest(names)
         else:
             temperature = None if self.plan.calibration is None else self.plan.calibration.temperature
             offs = [f"{name} - top" for name in self.scores]
             if temperature is not None:
-                offs = [f"({off}) / {number(temperature)}" for off in offs]
-            shares, best = list(map(exponential, offs)), number(1.0)
+                offs = [f"({off}) / {sql.number(temperature)}" for off in offs]
+            shares, best = list(map(sql.exponential, offs)), sql.number(1.0)
         parts = [f"{share} AS {name}" for share, name in zip(shares, names, strict=True)]
         last = self._step("softcount_parts", last, [*self.carried, *parts])
-        last = self._step("softcount_whole", last, [*self.carried, *names, f"{add(names)} AS whole"])
+        last = self._step("softcount_whole", last, [*self.carried, *names, f"{sql.add(names)} AS whole"])
         return self._answer(last, names, best, [f"{name} / whole" for name in names])
 
     def _odds(self, group: int) -> str:
@@ -455,42 +423,44 @@ class QueryWriter:
         if len(others) == 1:
             return f"{own} - {others[0]}"
         top = self.formulas.greatest(others)
-        parts = [exponential(f"{name} - {top}") for name in others]
-        return f"{own} - ({top} + {call('LN', add(parts))})"
+        parts = [sql.exponential(f"{name} - {top}") for name in others]
+        return f"{own} - ({top} + {sql.call('LN', sql.add(parts))})"
 
     def _answer(self, last: str, names: Sequence[str], best: str, shares: Sequence[str]) -> str:
         values = plain_names(self.plan.names)["values"]
         labels = [self._string(x) if isinstance(x, str) else str(x).upper() for x in values]  # numbers, TRUE, FALSE
-        predicted = case((f"{name} = {best}", label) for name, label in zip(names, labels, strict=True))
-        kept = [f"{own} AS {identifier(name, self.dialect)}" for own, name in zip(self.carried, self.keep, strict=True)]
+        predicted = sql.case((f"{name} = {best}", label) for name, label in zip(names, labels, strict=True))
+        kept = [
+            f"{own} AS {sql.identifier(name, self.dialect)}" for own, name in zip(self.carried, self.keep, strict=True)
+        ]
         headings: list[str] = []
         for name in ["predicted", *(f"p({name})" for name in self.plan.headings)]:
             plain = re.sub(r"\W+", "_", name).strip("_") if self.dialect == "bigquery" else name
             headings.append(apart(plain, {*self.keep, *headings}))
         answers = zip([predicted, *shares], headings, strict=False)
-        found = [f"{answer} AS {identifier(name, self.dialect)}" for answer, name in answers]
+        found = [f"{answer} AS {sql.identifier(name, self.dialect)}" for answer, name in answers]
         return f"SELECT {', '.join([*kept, *found])} FROM {last}"
 
 
 def _curve(odds: str, curve: Curve) -> str:
     points, shares = curve.odds.tolist(), curve.share.tolist()
-    values = [number(shares[0])]
+    values = [sql.number(shares[0])]
     for (a, b), (p, q) in zip(pairwise(points), pairwise(shares), strict=True):
         slope = (q - p) / (b - a) if b > a else 0.0
-        values.append(f"{number(slope)} * ({odds} - {number(a)}) + {number(p)}")
-    return case([("top IS NULL", "NULL")], choose_interval(odds, points, [*values, number(shares[-1])]))
+        values.append(f"{sql.number(slope)} * ({odds} - {sql.number(a)}) + {sql.number(p)}")
+    return sql.case([("top IS NULL", "NULL")], sql.choose_interval(odds, points, [*values, sql.number(shares[-1])]))
 
 
 def most_kept(dialect: str) -> int:
     """Numbers that may be kept in between for rows with missing values in a block."""
-    return MOST_KEPT if SQL[dialect].materialized else MOST_INLINED
+    return fm.MOST_KEPT if sql.DIALECTS[dialect].materialized else fm.MOST_INLINED
 
 
 def _refuse_too_large(tables: Sequence[JoinedTable]) -> None:
     numbers = sum(one.table.size for table in tables for one in table.look_ups)
     if len(tables) > MOST_TABLES or numbers > MOST_NUMBERS:
         bayes = remedies.either("NaiveBayes().fit(X, y)", "softcount fit --model naive-bayes")
-        words = any(isinstance(table.code, WordsCode) for table in tables)
+        words = any(isinstance(table.code, fm.WordsCode) for table in tables)
         remedy = "Fit again with fewer words: Text(max_words=10_000)" if words else ""
         raise DataError(
             f"a query of this model would look up in {len(tables):,} tables of {numbers:,} numbers; databases plan "
@@ -520,11 +490,11 @@ def check_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck
     if plan.finish == "probabilities":
         proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
     check = compare(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], predicted, proba)
-    blocks = [block for term in plan.terms for block in blocks_in(term) if block.kept > most_kept(dialect)]
+    blocks = [block for term in plan.terms for block in fm.blocks_in(term) if block.kept > most_kept(dialect)]
     return replace(check, notes=(*map(_note_whole_rows, blocks), *columns_to_cast(plan)))
 
 
-def _note_whole_rows(block: BlockDensity) -> str:
+def _note_whole_rows(block: fm.BlockDensity) -> str:
     keys = list(block.keys)
     return f"rows with a hole in the block of {len(keys)} columns ({and_others(keys)}) come out without a class"
 
@@ -533,7 +503,7 @@ def _run_in_sqlite(cells: Mapping[str, list[Any]], query: str) -> list[Any]:
     import sqlite3
     from contextlib import closing
 
-    columns, marks = ", ".join(identifier(name, "sqlite") for name in cells), ", ".join("?" * len(cells))
+    columns, marks = ", ".join(sql.identifier(name, "sqlite") for name in cells), ", ".join("?" * len(cells))
     with closing(sqlite3.connect(":memory:")) as base:
         base.execute(f'CREATE TABLE "rows" ({columns})')
         base.executemany(f'INSERT INTO "rows" VALUES ({marks})', zip(*cells.values(), strict=True))
