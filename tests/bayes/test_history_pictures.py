@@ -16,13 +16,15 @@ BAGS = sc.Hypotheses(PRIOR, {h: {"cherry": share, "lime": 1 - share} for h, shar
 
 def lines_of(svg):
     """Each line of a picture under its name, as heights from 0 to the top of its frame, which is 300 pixels high."""
-    found, top = {}, 1.02
-    for chart in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}g"):
-        paths = [element for element in chart if element.tag.endswith("path")]
-        floor = next(float(path.get("d").split()[-1]) for path in paths if path.get("class") == "s-muted")
-        for line in (path for path in paths if len(path)):
-            heights = [float(pair.split()[1]) for pair in line.get("d")[1:].split("L")]
-            found[line[0].text] = (floor - np.array(heights)) / 300 * top
+    found, floor = {}, None
+    for element in ET.fromstring(svg):
+        if element.get("class") == "t-bold":  # the title of the next chart
+            floor = None
+        elif element.tag.endswith("path") and floor is None:  # its first path is the horizontal axis
+            floor = float(element.get("d").split()[-1])
+        elif element.tag.endswith("path") and len(element):
+            heights = [float(pair.split()[1]) for pair in element.get("d")[1:].split("L")]
+            found[element[0].text] = (floor - np.array(heights)) / 300 * 1.02
     return found
 
 
