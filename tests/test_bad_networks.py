@@ -313,7 +313,7 @@ def test_a_joint_answer_about_a_number_is_refused(mixed):
 
 
 def test_which_node_is_predicted_must_be_said(net):
-    with pytest.raises(DataError, match="say which node"):
+    with pytest.raises(DataError, match="name the node to predict"):
         net.predict(ROWS)
     with pytest.raises(DataError, match="no node 'height'"):
         net.predict(ROWS, "height")

@@ -114,7 +114,7 @@ def test_every_way_to_hold_rows_has_a_best_error():
     plain, calibrated = (sc.NaiveBayes(calibration=how).fit(frame, y) for how in (None, "temperature"))
     assert sc.bayes_error(plain, 2000, random_state=0) == sc.bayes_error(calibrated, 2000, random_state=0)
     assert sc.bayes_error(sc.NaiveBayes(kinds="poisson").fit(counts, y), 2000, random_state=0).error < 0.4
-    with pytest.raises(sc.DataError, match="intervals"):
+    with pytest.raises(sc.DataError, match="bins of discretised numbers"):
         sc.bayes_error(sc.BayesNet.tan(frame, y), 100)
     with pytest.raises(sc.DataError, match="whole number of at least 2"):
         sc.bayes_error(plain, 1)

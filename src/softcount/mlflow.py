@@ -134,7 +134,7 @@ def signature_of(model: Any) -> Any:
 
 def _kind(spec: Any) -> str:
     """The type of a column; none for whole numbers, which MLflow takes for another type if one is missing."""
-    if spec.written is not None and spec.written.spelt:
+    if spec.written is not None and spec.written.is_text:
         return "string"
     if spec.written is not None and spec.written.typed:
         return "datetime"

@@ -138,7 +138,7 @@ def test_codes_that_are_none_are_refused_with_row_and_node() -> None:
     network = Network(WET, LEVELS, tables())
     for bad, said in [
         ([[0, 0, 0], [0, 3, 0]], "node 'Sprinkler', row 2: the code is 3, but its levels are 0 to 2"),
-        ([[0, -1, 0]], "row 0 has the code -1"),
+        ([[0, -1, 0]], "row 1: the code is -1, but its levels are 0 to 2"),
         ([[0, 0]], "3 nodes"),
         ([[0.0, 0.0, 0.0]], "whole numbers"),
         ([0, 0, 0], "rows x 3"),

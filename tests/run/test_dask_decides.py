@@ -91,7 +91,7 @@ def test_a_classifier_on_an_engine_is_that_of_one_machine(client: Any, files: st
         assert there.fitted_.record.evaluation.log_loss == pytest.approx(here.fitted_.record.evaluation.log_loss)
     with pytest.raises(DataError, match="labels and weights are columns"):
         sc.Classifier(engine=client).fit(files, ["a"] * 600 * PARTS)
-    with pytest.raises(DataError, match="Bring them"):
+    with pytest.raises(DataError, match="Fetch them"):
         sc.AveragedStars().fit(frames.read_parquet(files), "kind")
 
 

@@ -212,7 +212,7 @@ def test_what_needs_all_rows_says_how_to_bring_them() -> None:
     rows = parted(asked_about())
     model, mixture = made("NaiveBayes"), made("Mixture")
     for ask in (model.anomalies, model.augment, mixture.score, mixture.bic, made("BayesNet").log_likelihood, sc.read):
-        with pytest.raises(DataError, match=r"Bring them: X\.compute\(\)"):
+        with pytest.raises(DataError, match=r"Fetch them: X\.compute\(\)"):
             ask(rows)
 
 

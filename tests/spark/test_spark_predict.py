@@ -103,7 +103,7 @@ def test_words_are_gathered_where_the_frame_is(session: Any) -> None:
 def test_what_cannot_be_is_refused_with_the_remedy(frame: Any, bayes: Any) -> None:
     with pytest.raises(DataError, match=r"column 'Predicted' already.*withColumnRenamed"):
         bayes.predict(frame.withColumnRenamed("dose", "Predicted"))
-    with pytest.raises(DataError, match=r"Bring them: X\.toPandas\(\)"):
+    with pytest.raises(DataError, match=r"Fetch them: X\.toPandas\(\)"):
         bayes.anomalies(frame)
     with pytest.raises(DataError, match="Name the column"):
         bayes.score(frame, ["a", "b"])

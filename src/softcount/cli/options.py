@@ -38,7 +38,8 @@ def option(spec: str, help: str = "", *, parameter: str = "", unset: str = "", *
         settings["type"] = click.Choice(settings["type"])
     if metavar:
         settings["metavar"] = metavar
-    settings.setdefault("is_flag", not metavar and "type" not in settings)
+    elif "type" not in settings:
+        settings.setdefault("is_flag", True)
     help += " May be repeated." if settings.get("multiple") else ""
     help += f"  [default: {unset}]" if unset else ""
     return click.Option(flags.split(","), help=help, show_default="default" in settings, **settings)

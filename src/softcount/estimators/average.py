@@ -25,7 +25,8 @@ from softcount.estimators.saving import save_average
 from softcount.families import Categorical
 from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
-from softcount.fitted.fitted import Fitted, whole_table
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.influence import whole_table
 from softcount.fitted.network import is_sure
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import AtOnce, Threads

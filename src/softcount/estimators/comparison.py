@@ -235,8 +235,8 @@ class _MixtureOfSchema(Mixture):
 
     _schema: Schema
 
-    def _table(self, data: Any, plan: Any, known: Any, weights: np.ndarray | None) -> Table:
-        return open_table(data, schema=self._schema, missing=self._schema.missing, weights=weights)
+    def _open(self, data: Any, **reading: Any) -> Table:
+        return open_table(data, schema=self._schema, missing=self._schema.missing, weights=reading["weights"])
 
 
 # -- learning curves

@@ -44,7 +44,8 @@ from softcount.fitted.characteristic_words import (
 )
 from softcount.fitted.classes import Anomaly, ClassMembers, anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.explain import explained
-from softcount.fitted.fitted import Fitted, departures
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.influence import departures
 from softcount.learn.em import Stop
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared, read_kinds

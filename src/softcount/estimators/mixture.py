@@ -79,7 +79,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         plan = self._plan(self._stop(), target=known.target, named=known.names)
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
-        table = open_table(
+        table = self._open(
             data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
             weights=weights,
         )  # fmt: skip
@@ -101,6 +101,10 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             predicted = self.predict(X)
             self._labels = np.asarray(np.where(given.codes >= 0, names[np.maximum(given.codes, 0)], predicted))
         return self
+
+    def _open(self, data: Any, **reading: Any) -> Table:
+        """The table to fit; the mixtures of `compare` override this and read theirs under a common schema."""
+        return open_table(data, **reading)
 
     @property
     def labels_(self) -> np.ndarray:

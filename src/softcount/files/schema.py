@@ -14,7 +14,8 @@ from softcount.files.codec import Arrays, Document, decode, encode, plain, requi
 from softcount.table.cell_forms import is_time_type
 from softcount.table.cell_values import is_type_name
 from softcount.table.schema import MOST_POINTS, Field, Kind, Schema
-from softcount.text.words import Reading, Words
+from softcount.text.word_list import Words
+from softcount.text.words import Reading
 
 MOST_DIGITS = 30
 """Decimals that a number may be written with."""

@@ -16,7 +16,7 @@ from softcount.learn.record import Learned
 from softcount.models.base import Model
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.table.schema import NARROW_LEVELS, Key, Kind, Schema
-from softcount.text.words import Words
+from softcount.text.word_list import Words
 
 SLACK = 1e-6
 """Forgetting rows leaves counts that rounding puts below zero by at most this."""

@@ -14,7 +14,7 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
 from softcount.fitted.characteristic_words import marking_lines
-from softcount.fitted.fitted import departures, elsewhere, pooled
+from softcount.fitted.influence import departures, elsewhere, pooled
 from softcount.models.nodes import Node, refuse_scores
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
 from softcount.fitted.answers import column_range, labels_in, name_apart
-from softcount.fitted.fitted import together
+from softcount.fitted.influence import together
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
 from softcount.run.local import Threads

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import column_keys
 from softcount.core import remedies
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
+from softcount.fitted.influence import departures, known_influence
 from softcount.learn.record import Learned
 from softcount.models.base import ClassModel
-from softcount.models.nodes import Imagined, Nodes, refuse_scores
-from softcount.models.nodes import Params as Stacked
+from softcount.models.nodes import refuse_scores
 from softcount.models.star import LinearStar, Star, WeighedStar
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
@@ -507,101 +504,3 @@ class LinearWeights(Struct, frozen=True, eq=False):
     def of(self, model: ClassModel) -> LinearStar:
         assert isinstance(model, Star)
         return LinearStar(model, self.weights, self.bias)
-
-
-# Influence: how far each column of each group departs from the table taken as one class.
-
-
-def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
-    """For every column, in nats, the divergence of each group's distribution from that of the single class.
-
-    AutoClass's influence value I-jk: sum_l p_jkl log(p_jkl / p_*kl), or its integral. The single class is estimated
-    from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
-    figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
-    """
-    own, single = fitted.estimates, _pooled(fitted, fitted.counts.map(together))
-    return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.model.leaves}
-
-
-def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
-    """Columns by the nats per row by which each lowers the log-loss of the known classes; largest first.
-
-    An ensemble measures this on held-out rows. For other models it is a bound from the counts alone: the divergence of
-    the classes from the whole table, averaged over the rows' classes, and at most the entropy of the classes.
-    """
-    keys, gains = (*column_keys(fitted.schema), *fitted.texts), () if fitted.record is None else fitted.record.gains
-    if gains and len(gains) == len(keys):
-        found = dict(zip(keys, gains, strict=True))
-        leaves = fitted.model.leaves  # a block gains what its columns do
-        values = {leaf.key: found.get(leaf.key, sum(found.get(key, 0.0) for key in leaf.columns)) for leaf in leaves}
-    else:
-        shares = fitted.row_shares
-        most = float(-(shares[shares > 0] @ np.log(shares[shares > 0])))
-        values = {key: min(most, float(far @ shares)) for key, far in departures(fitted).items()}
-    return sorted(values.items(), key=lambda pair: -pair[1])
-
-
-def influence_meaning(fitted: Fitted) -> str:
-    """What the influence of a column is, in words."""
-    if fitted.classes is None:
-        return "how far the classes depart from the whole table, in nats"
-    if fitted.record is not None and fitted.record.gains:
-        return "how much the column lowers the log-loss of held-out rows, in nats per row"
-    return "how much the column can lower the log-loss at most, in nats per row"
-
-
-def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
-    """The single class joins as one more group that has all the shares: the groups' average is then itself.
-
-    In counting units, in which nothing is too small for a float.
-    """
-    joined = {name: np.concatenate([part, single[name]]) for name, part in groups.items()}
-    shares = np.zeros(len(joined[next(iter(joined))]))
-    shares[-1] = 1.0
-    return np.asarray(np.maximum(family.divergence(joined, shares)[:-1], 0.0))
-
-
-def elsewhere(fitted: Fitted) -> Iterator[Counts]:
-    """For each group, the counts of all other groups; of the only group, its own."""
-    if fitted.n_groups == 1:
-        yield fitted.counts.map(together)
-    else:
-        yield from _others(fitted.counts, range(fitted.n_groups), None)
-
-
-def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
-    """The parameters of one class with these counts, in the user's units."""
-    return fitted.model.public(_pooled(fitted, counts))
-
-
-def whole_table(fitted: Fitted) -> dict[Key, Params]:
-    """The parameters of the table taken as one class, without a prior."""
-    return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(together))
-
-
-def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
-    """For each of these groups, the counts of all others together; `outside` are those of the groups not listed.
-
-    By repeated halving: a sum over all others for every group would take groups x groups x words. Nothing is
-    subtracted, so a group that holds nearly everything leaves the few rows of the others with all their digits.
-    """
-    if len(groups) == 1:
-        assert outside is not None
-        yield outside
-        return
-    middle = groups[len(groups) // 2]
-    halves = range(groups.start, middle), range(middle, groups.stop)
-    for half, other in (halves, halves[::-1]):
-        sums = counts.map(partial(together, groups=slice(other.start, other.stop)))
-        yield from _others(counts, half, sums if outside is None else outside + sums)
-
-
-def together(array: Twofold, groups: slice = slice(None)) -> Twofold:
-    """The statistics of one class that holds all these groups."""
-    return array[groups].sum(axis=0, keepdims=True)
-
-
-def _pooled(fitted: Fitted, counts: Counts) -> Stacked:
-    hypers = {x.key: x.family.pooled_hyper(fitted.imagined.hypers[x.key]) for x in fitted.model.leaves}
-    leaves = Nodes(fitted.model.leaves, fitted.model.nodes.apart)
-    return leaves.estimate(leaves.stacked(counts), Imagined(hypers, fitted.imagined.how))

@@ -18,7 +18,7 @@ from softcount.fitted.explain import (
     nomogram_of,
     normal_planes,
 )
-from softcount.fitted.fitted import departures
+from softcount.fitted.influence import departures
 from softcount.pictures.chart import (
     PAGE,
     Axis,

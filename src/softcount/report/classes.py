@@ -14,7 +14,7 @@ from softcount.core.counts import ROOT
 from softcount.evaluate.warnings import WORSE
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import relative
-from softcount.fitted.fitted import influence_meaning
+from softcount.fitted.influence import influence_meaning
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
 from softcount.report import class_pictures, evaluation, words

@@ -2,6 +2,7 @@
 
 from softcount.text.count_words import WordBlock, block_of, blocks_of
 from softcount.text.vocabulary import Chosen, Gathered, matrix_of
-from softcount.text.words import Reading, Words
+from softcount.text.word_list import Words
+from softcount.text.words import Reading
 
 __all__ = ["Chosen", "Gathered", "Reading", "WordBlock", "Words", "block_of", "blocks_of", "matrix_of"]

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from softcount.chains.counts import Alphabet, digits_of, steps_of
 from softcount.errors import DataError
-from softcount.text.words import WORD, Reading, Spelled, Words, spelled, spelled_arrow, worth_bytes
+from softcount.text.word_list import Words, worth_bytes
+from softcount.text.words import WORD, Reading, Spelled, spelled, spelled_arrow
 
 BLOCK_BYTES = 1 << 22
 """Bytes of text in a block, whatever the number of threads."""

@@ -13,7 +13,8 @@ from msgspec import Struct
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.text.count_words import WordBlock
-from softcount.text.words import Reading, Words, worth_bytes, worth_words
+from softcount.text.word_list import Words, worth_bytes, worth_words
+from softcount.text.words import Reading
 
 TOO_MANY = 4
 """With `max_words`: if this many times as many words are in memory, the rarer half is given up."""
