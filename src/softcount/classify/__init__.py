@@ -1,1 +1,1 @@
-"""Classes told by sums: tables of columns and of pairs, lines of numbers, correlated blocks, and their ensemble."""
+"""The ensemble of classifiers: its members, how they are fitted, and how their scores are combined."""

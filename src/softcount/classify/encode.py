@@ -122,7 +122,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
         return [place for place in columns if glances[place] is None or times[glances[place]] > 1]
 
     def without(self, columns: Collection[int]) -> EncodedRows:
-        """The same rows with some columns missing."""
+        """A copy of the rows in which some columns are missing."""
         numbers, codes, width = self.numbers.copy(), self.codes.copy(), self.numbers.shape[1]
         numbers[:, [column for column in columns if column < width]] = np.nan
         codes[:, [column - width for column in columns if column >= width]] = 0

@@ -56,7 +56,7 @@ class AodeTables(Struct, frozen=True, eq=False):
         return cls(terms, log_shares(sizes), alone, given.transpose(0, 2, 1))
 
     def weighed(self, weights: np.ndarray) -> AodeTables:
-        """The same tables with a weight for every parent."""
+        """A copy of the tables with a weight for every parent."""
         each = np.log(np.maximum(weights, LEAST_WEIGHT))
         return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, self.terms.widths)]))
 
@@ -290,7 +290,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def finer(self) -> Training:
-        """The same rows with numbers discretised finely enough for pairs."""
+        """A copy of the rows with numbers discretised finely enough for pairs."""
         cuts = self.cuts.finer(self.rows, self.weights)
         found = self if cuts is self.cuts else replace(self, given_cuts=cuts)
         if not found.countable or found is self:

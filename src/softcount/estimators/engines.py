@@ -103,7 +103,7 @@ COLUMN_NAMES = {
 }  # fmt: skip
 """What a column of answers is called, as in the shell and in exported queries."""
 CLASS_COLUMN_NAMES = {"predict_proba": "p({})", "predict_log_proba": "log p({})"}
-"""The same for answers with a column for each class."""
+"""Names of the columns of answers that have one column per class."""
 EXPLAINED = "evidence({})"
 """What the columns of an explanation are called in Spark, next to the columns that they explain."""
 ROW_NUMBERS = ["row"]

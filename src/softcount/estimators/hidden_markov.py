@@ -62,7 +62,7 @@ def links_of(states: int, transitions: Any, first: Any, tied: Any) -> Links:
 
 
 def check_links(states: int | None, transitions: Any, first: Any, tied: Any) -> None:
-    """Raise an error if these cannot be links of so many states."""
+    """Raise an error if these cannot be links of this number of states."""
     if isinstance(transitions, str) and transitions != LEFT_RIGHT:
         raise DataError(f"transitions={transitions!r} is not known. Use {LEFT_RIGHT!r} or a matrix.")
     if transitions is not None and not isinstance(transitions, str):

@@ -35,7 +35,7 @@ PARTS = {
 }
 """The estimators that a file with such a part may name: public ones, never a class to import."""
 MODELS = ("NaiveBayes", "Classifier", "AveragedStars", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
-"""The same for a file with the model of a table or of sequences."""
+"""Estimators that a file with the model of a table or of sequences may name."""
 ONE_MODEL = ("AveragedStars", "BayesNet", "HiddenMarkov")
 """Estimators with a kind of model that no other has."""
 MOST_MEMBERS = 1000

@@ -71,7 +71,7 @@ class FoldModels(Struct, frozen=True):
 
     @property
     def for_settled(self) -> FoldModels:
-        """The same for chunks that are in settled codes already, as those on other machines are."""
+        """Fold models for chunks that are in settled codes already, as on the workers of an engine."""
         return replace(self, rows=None, settled=replace(self.settled, remap={}, label_remap=None))
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
@@ -384,7 +384,7 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
 
 
 def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
-    """The same rows drawn by the workers of an engine."""
+    """Rows of known class, drawn by the workers of an engine."""
     found, raw = _Drawn(fitted.schema, _usual_words(fitted)), engine.encoded(table)
     try:
         rows, known = engine.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels

@@ -371,7 +371,7 @@ def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) ->
 
 
 def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
-    """The density of so many numbers at a squared distance, for a covariance of determinant one."""
+    """The density of `present` numbers at a squared distance, for a covariance of determinant one."""
     if "freedom" not in form:
         return formula(-present * HALF_LOG_2PI) - distance * 0.5
     freedom, stretch, tops = student_tops(form, present)

@@ -272,7 +272,7 @@ def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
 
 
 def _density(graph: OnnxGraph, of: fm.BlockDensity, distance: str, count: str) -> str:
-    """The density of so many numbers at a squared distance, for a covariance of determinant one."""
+    """The density of `count` numbers at a squared distance, for a covariance of determinant one."""
     node, known = graph.node, graph.known
     if "freedom" not in of.form:
         return node("Sub", node("Mul", count, known([[-fm.HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))

@@ -166,7 +166,7 @@ def log_odds(joint: np.ndarray) -> np.ndarray:
 
 
 def complete_names(known: Sequence[Any], count: int) -> list[Any]:
-    """Names of so many groups: the known ones, then numbers that are not among them."""
+    """Names of `count` groups: the known ones, then numbers that are not among them."""
     names = [name.item() if isinstance(name, np.generic) else name for name in known]
     while len(names) < count:
         names.append(next(number for number in range(len(names), 2 * count + 1) if number not in names))

@@ -296,7 +296,7 @@ class GroupSearch(Struct):
         return self.trials[self.best].merit(self.criterion)
 
     def attempt(self, number: int) -> None:
-        """Fit so many groups, and record the fit and its criteria."""
+        """Fit this number of groups, and record the fit and its criteria."""
         raise NotImplementedError
 
     def most_groups(self) -> int:

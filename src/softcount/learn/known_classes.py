@@ -294,7 +294,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
 
 
 def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
-    """The same model with room for further classes."""
+    """A copy of the model with room for further classes."""
     names = sorted_levels(classes)
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
     counts = aligned(fitted, model, names)

@@ -209,7 +209,7 @@ BLOCK = 2**20
 """Codes of samples held at once."""
 
 SEED = 20
-"""The same in every E-step, so that only the tables make two of them differ."""
+"""Seed of every E-step, so that two of them differ by their tables only."""
 
 
 class LargeShare(Struct, frozen=True):

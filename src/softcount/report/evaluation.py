@@ -34,7 +34,7 @@ class EvaluationRecord(Struct, frozen=True):
     auc: float
     confusion: Sequence[Sequence[float]]
     baseline: dict[str, float]
-    """The same figures of always predicting the most frequent class."""
+    """Figures of always predicting the most frequent class."""
     calibration_error: float
     reliability: Sequence[Bin]
     folds: Sequence[Mapping[str, float]]

@@ -297,16 +297,8 @@ class DenseSource(ArraySource):
     """An array with one row per row, for `DenseEncoder`."""
 
     def __init__(self, array: np.ndarray) -> None:
-        if array.dtype.kind == "c":
-            raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
-        if array.ndim != 2:
-            raise DataError(
-                f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: array.reshape(-1, 1) if it is "
-                "one column, array.reshape(1, -1) if it is one row."
-            )
+        self.array = _checked(array)
         rows, width = array.shape
-        refuse_empty(rows, width)
-        self.array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         self.n_rows, self.keys = rows, list(range(width))
         self.chunk_rows = next((chunk for least, chunk in LONG.items() if rows > least), chunk_rows_for(rows))
         while self.chunk_rows > FEWEST and self.chunk_rows * width > LONG_CELLS:
