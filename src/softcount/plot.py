@@ -15,12 +15,11 @@ from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
-from softcount.fitted.explain import nomogram_of
+from softcount.fitted.explain import most_separating, nomogram_of, normal_plane, normal_planes
 from softcount.networks.network import Graph
-from softcount.pictures.chart import Axis, Bars, Cells, Chart, Line, Points, Regions, class_lines
+from softcount.pictures.chart import Axis, Bars, Cells, Chart, Line, Points, Regions, waterfall_chart
 from softcount.pictures.drawing import class_tone, new_axes
-from softcount.pictures.nomogram import Nomogram as NomogramChart
-from softcount.pictures.nomogram import NomogramLine
+from softcount.report.class_pictures import ELLIPSES, nomogram_chart, plane_marks, shape_chart
 from softcount.report.graph import NetworkPicture
 
 __all__ = [
@@ -39,8 +38,6 @@ __all__ = [
 ]
 
 
-ELLIPSES = (0.5, 0.95)
-"""The shares of a component that its ellipses hold."""
 GRID = 120
 """Points along each axis of the regions."""
 LARGER_IS_BETTER = ("evidence", "cv", "log_likelihood")
@@ -101,15 +98,9 @@ class ExplanationDisplay(Display):
             raise DataError(f"there is no row {row}: rows are counted from 0, and there are {len(parts):,}.")
         found = {name: float(parts.column(name)[row].as_py()) for name in parts.column_names}
         ranked = sorted(found.items(), key=lambda part: -abs(part[1]))
-        names, odds = [name for name, _ in ranked], np.array([value for _, value in ranked])
-        total = float(sum(found.values()))
-        table = pa.table({"column": [*names, "(total)"], "log_odds": [*odds, total]})
-        ends = np.cumsum(odds)
-        chart = _bars(
-            [*names, "(total)"], [*ends, total], "log-odds of the class against the other", "Why",
-            starts=np.concatenate([[0.0], ends[:-1], [0.0]]),
-            tones=[*("plus" if value >= 0 else "minus" for value in odds), "muted"],
-        )  # fmt: skip
+        names, odds = zip(*ranked, strict=True)
+        table = pa.table({"column": [*names, "(total)"], "log_odds": [*odds, sum(found.values())]})
+        chart = waterfall_chart(names, odds, "(total)", "Why", "log-odds of the class against the other")
         return cls(table, chart).plot(ax)
 
 
@@ -231,20 +222,8 @@ class DensityDisplay(Display):
             "value": values * len(names),
             "density": shape.heights.ravel(),
         })  # fmt: skip
-        shown, title = [str(name) for name in names], f"{column} in each class"
-        if shape.levels is None and not shape.whole:
-            lines = class_lines(shown, shape.points, shape.heights)
-            return cls(table, Chart(title, lines, Axis(str(column)), Axis("density"), shown)).plot(ax)
-        places, thick = np.arange(len(values)), 0.8 / len(names)
-        marks = [
-            Bars(
-                places + thick * (place - (len(names) - 1) / 2), np.zeros(len(values)), own, (class_tone(place),),
-                thick=thick, strength=1.0, upright=True,
-            )
-            for place, own in enumerate(shape.heights)
-        ]  # fmt: skip
-        x = Axis(str(column), ticks={float(place): f"{value}" for place, value in enumerate(values)})
-        return cls(table, Chart(title, marks, x, Axis("probability"), shown)).plot(ax)
+        shown = [str(name) for name in names]
+        return cls(table, shape_chart(shape, shown, shape.heights, levels=len(values))).plot(ax)
 
 
 class EllipseDisplay(Display):
@@ -260,49 +239,29 @@ class EllipseDisplay(Display):
 
         Rows of X, an array, are drawn as points.
         """
-        means, full = estimator.means_, _full_covariances(estimator)
-        pair = _separating_pair(means, full, estimator.weights_) if columns is None else list(columns)
-        lines, marks = [], list[Any]()
+        fitted = estimator.fitted_
+        keys = [spec.key for spec in fitted.schema.fields]
+        if len(keys) < 2:
+            raise DataError("ellipses need two columns, and this mixture has one.")
+        plane = most_separating(fitted) if columns is None else None
+        if plane is None:
+            first, second = (0, 1) if columns is None else columns
+            plane = normal_plane(normal_planes(fitted), (keys[first], keys[second]))
+        pair, lines, marks = [keys.index(key) for key in plane.columns], [], plane_marks((), plane)
         if X is not None:
             shown = np.asarray(X, dtype=float)[:, pair]
-            marks.append(Points(shown[:, 0], shown[:, 1], "muted", 2.0, 0.5))
-        around = np.linspace(0, 2 * np.pi, 121)
-        for component, mean in enumerate(means[:, pair]):
-            values, vectors = np.linalg.eigh(full[component][np.ix_(pair, pair)])
-            turn = np.arctan2(vectors[1, 1], vectors[0, 1])
+            marks.insert(0, Points(shown[:, 0], shown[:, 1], "muted", 2.0, 0.5))
+        for component, (mean, covariance) in enumerate(zip(plane.means, plane.covariances, strict=True)):
+            values, vectors = np.linalg.eigh(covariance)
+            angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
             for level in ELLIPSES:
                 # In two dimensions the squared distance is exponential: a share p lies within -2 log(1 - p).
                 short, long = np.sqrt(values * -2 * np.log1p(-level)).tolist()
                 x, y = map(float, mean)
                 line = {"component": component, "level": level, "x": x, "y": y, "long": long, "short": short}
-                lines.append(line | {"angle": float(np.degrees(turn))})
-                along, across = long * np.cos(around), short * np.sin(around)
-                right = x + along * np.cos(turn) - across * np.sin(turn)
-                up = y + along * np.sin(turn) + across * np.cos(turn)
-                marks.append(Line(right, up, "", class_tone(component), 2.5 if level == ELLIPSES[0] else 1.25))
-        first, second, title = Axis(f"column {pair[0]}"), Axis(f"column {pair[1]}"), "Components: 50 and 95 % of each"
-        return cls(pa.Table.from_pylist(lines), Chart(title, marks, first, second, title=title)).plot(ax)
-
-
-def _full_covariances(estimator: Any) -> np.ndarray:
-    """Return (components x columns x columns) covariances, whatever shape the mixture keeps them in."""
-    means, found = estimator.means_, np.asarray(estimator.covariances_, dtype=float)
-    groups, width = means.shape
-    if width < 2:
-        raise DataError("ellipses need two columns, and this mixture has one.")
-    if found.ndim == 3:
-        return found
-    if found.shape == (width, width) and estimator.covariance_type_ == "tied":
-        return np.broadcast_to(found, (groups, width, width))
-    spread = found[:, None] if found.shape == (groups,) and "spherical" in estimator.covariance_type_ else found
-    return np.broadcast_to(spread, (groups, width))[:, :, None] * np.eye(width)
-
-
-def _separating_pair(means: np.ndarray, full: np.ndarray, weights: np.ndarray) -> list[int]:
-    """Return the two columns whose means lie furthest apart relative to their spread."""
-    within = weights @ np.diagonal(full, axis1=1, axis2=2)
-    between = weights @ (means - weights @ means) ** 2
-    return sorted(map(int, np.argsort(-between / within, kind="stable")[:2]))
+                lines.append(line | {"angle": angle})
+        axes, title = [Axis(f"column {place}") for place in pair], "Components: 50 and 95 % of each"
+        return cls(pa.Table.from_pylist(lines), Chart(title, marks, *axes, title=title)).plot(ax)
 
 
 class BoundaryDisplay(Display):
@@ -374,13 +333,14 @@ class NomogramDisplay(Display):
             raise DataError("a nomogram needs two classes that are scored column by column, as in NaiveBayes.")
         pair = tuple(fitted.names[:2] if classes is None else classes)
         first, second = (fitted.group_of(name) for name in pair)
-        lines, rows = [], []
-        for column in found.reach(first, second)[:n]:
-            odds, name = column.odds(first, second), str(column.key)
-            texts = [f"{value:.4g}" if column.numeric else str(value) for value in column.values]
-            lines.append(NomogramLine(name, odds, texts, column.numeric))
-            rows += [{"column": name, "value": x, "log_odds": float(at)} for x, at in zip(texts, odds, strict=True)]
-        start = float(found.start[first] - found.start[second])
-        names = str(pair[0]), str(pair[1])
-        chart = NomogramChart(f"nomogram of {names[0]} against {names[1]}", lines, start, names)
+        rows = [
+            {
+                "column": str(column.key),
+                "value": f"{value:.4g}" if column.numeric else str(value),
+                "log_odds": float(odds),
+            }
+            for column in found.reach(first, second)[:n]
+            for value, odds in zip(column.values, column.odds(first, second), strict=True)
+        ]
+        chart = nomogram_chart(found, (first, second), (str(pair[0]), str(pair[1])), most=n)
         return cls(pa.Table.from_pylist(rows), chart).plot(ax)

@@ -276,6 +276,17 @@ def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key
     return found
 
 
+def normal_plane(known: Mapping[Key, tuple[np.ndarray, np.ndarray, Key, int]], pair: tuple[Key, Key]) -> NormalPlane:
+    """Two of the columns that `normal_planes` found; columns of different leaves are independent in a group."""
+    (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
+    centre = np.stack([means[:, i], others[:, j]], axis=1)
+    spread = np.zeros((len(centre), 2, 2))
+    spread[:, 0, 0], spread[:, 1, 1] = spreads[:, i, i], other_spreads[:, j, j]
+    if leaf == other_leaf:
+        spread[:, 0, 1] = spread[:, 1, 0] = spreads[:, i, j]
+    return NormalPlane(pair, centre, spread)
+
+
 def most_separating(fitted: Fitted) -> NormalPlane | None:
     """The two normal columns in which the groups overlap least; None if there are not two."""
     known = normal_planes(fitted)
@@ -283,15 +294,7 @@ def most_separating(fitted: Fitted) -> NormalPlane | None:
         column for key, _ in fitted.influence() for column in (key if isinstance(key, tuple) else (key,))
     ]
     columns = [column for column in ranked if column in known][:LOOKED_AT]
-    planes = []
-    for pair in combinations(columns, 2):
-        (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
-        centre = np.stack([means[:, i], others[:, j]], axis=1)
-        spread = np.zeros((len(centre), 2, 2))
-        spread[:, 0, 0], spread[:, 1, 1] = spreads[:, i, i], other_spreads[:, j, j]
-        if leaf == other_leaf:
-            spread[:, 0, 1] = spread[:, 1, 0] = spreads[:, i, j]
-        planes.append(NormalPlane(pair, centre, spread))
+    planes = [normal_plane(known, pair) for pair in combinations(columns, 2)]
     return max(planes, key=lambda plane: _apart(plane, fitted.row_shares), default=None)
 
 

@@ -518,7 +518,9 @@ def bar_chart(
     return Chart(description, [bars], Axis(ends=ends, ticks={}), Axis(labels=names, room=room), **options)
 
 
-def waterfall_chart(names: Sequence[str], steps: Values, total: str, description: str) -> Chart:
+def waterfall_chart(
+    names: Sequence[str], steps: Values, total: str, description: str, x_name: str = ""
+) -> Chart:  # fmt: skip
     """Make bars that begin where the one before ended, and at the foot a bar of their sum."""
     sizes = np.clip(np.nan_to_num(np.asarray(steps, float), posinf=50, neginf=-50), -50, 50)
     ends = np.cumsum(sizes)
@@ -527,6 +529,5 @@ def waterfall_chart(names: Sequence[str], steps: Values, total: str, description
     tones = [*("plus" if step >= 0 else "minus" for step in steps), "c7"]
     texts = [*(f"{step:+.2f}" for step in steps), f"{sum_end:+.2f}"]
     bars = Bars(np.arange(len(starts)), starts, [*ends, sum_end], tones, texts)
-    x_range = widen([0.0, *ends], 0.02)
-    labels = Axis(labels=[*names, total], room=158)
-    return Chart(description, [bars], Axis(ends=x_range, ticks={}), labels, height=20.0)
+    x = Axis(x_name, widen([0.0, *ends], 0.02), ticks={})
+    return Chart(description, [bars], x, Axis(labels=[*names, total], room=158), height=20.0)

@@ -37,7 +37,7 @@ from softcount.pictures.chart import (
 from softcount.pictures.drawing import class_tone, stack
 from softcount.pictures.nomogram import Nomogram, NomogramLine
 from softcount.pictures.text import format_count, format_list, format_number, format_share, shorten
-from softcount.report.page import RARE, Grid, Page, Redaction, format_cell, key_text, make_grid
+from softcount.report.page import OPEN, RARE, Grid, Page, Redaction, format_cell, key_text, make_grid
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow, RowFindings
@@ -332,7 +332,7 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
     order = np.argsort(-fitted.row_shares, kind="stable")
     first, others = int(order[0]), order[1 : 1 + NOMOGRAM_PAIRS]
     for second in map(int, others):
-        chart = _nomogram_chart(found, (first, second), (names[first], names[second]), redaction)
+        chart = nomogram_chart(found, (first, second), (names[first], names[second]), redaction)
         rows = [("(start)", "", f"{chart.start:+.4f}")]
         for column in found.reach(first, second)[:NOMOGRAM_LINES]:
             odds = column.odds(first, second)
@@ -345,12 +345,14 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
         page.line(f"{format_count(more, 'class', 'classes')} more against {names[first]} not drawn")
 
 
-def _nomogram_chart(
-    found: NomogramFigures, pair: tuple[int, int], names: tuple[str, str], redaction: Redaction
-) -> Nomogram:
+def nomogram_chart(
+    found: NomogramFigures, pair: tuple[int, int], names: tuple[str, str], redaction: Redaction = OPEN,
+    most: int = NOMOGRAM_LINES,
+) -> Nomogram:  # fmt: skip
+    """Describe the log-odds of the values of `most` columns, those that can move most first."""
     first, second = pair
     lines = []
-    for column in found.reach(first, second)[:NOMOGRAM_LINES]:
+    for column in found.reach(first, second)[:most]:
         odds, name = column.odds(first, second), key_text(column.key)
         if column.numeric:
             marked = set(np.linspace(0, len(odds) - 1, 5).round().astype(int).tolist())
@@ -400,7 +402,11 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Reda
         page.line(f"drawn are the {len(order)} largest of {fitted.n_groups} classes")
 
 
-def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Chart:
+def shape_chart(
+    shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction = OPEN,
+    levels: int = DRAWN_LEVELS,
+) -> Chart:  # fmt: skip
+    """Describe the density of a number in each class, or the shares of the most frequent categories."""
     column = key_text(shape.key)
     description = f"{column} in each class"
     if shape.levels is None:
@@ -412,7 +418,7 @@ def shape_chart(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, r
         x = Axis(column, (float(shape.points[0]), float(shape.points[-1])))
         y = Axis("probability" if shape.whole else "density", (0.0, top), ticks={})
         return Chart(description, marks, x, y, _legend(names))
-    kept = np.sort(np.argsort(-heights.max(axis=0), kind="stable")[:DRAWN_LEVELS])
+    kept = np.sort(np.argsort(-heights.max(axis=0), kind="stable")[:levels])
     top, bar = float(np.max(heights[:, kept], initial=0.0)) or 1.0, 7.0 if len(names) <= 4 else 4.0
     group = max(bar * len(names) + 7, 18.0)
     # The bars of a category in the order of the classes, a pixel between them.
