@@ -9,7 +9,7 @@ from math import exp
 from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import Struct, field
 
 from softcount.fitted.answers import labels_in, name_apart
 from softcount.fitted.classes import cells
@@ -39,32 +39,17 @@ CERTAIN = 1.0 - 1e-15
 # -- distributions
 
 
-class QueryRecord(Struct, frozen=True):
-    """The distribution of a column: probabilities of categories, or mean, variance and quantiles of a number.
+def query_record(of: Any, given: Mapping[Any, Any], answer: Any, model: str | None = None) -> dict[str, Any]:
+    """Return the answer about a column as data, about a list of columns together, or (None) about every column.
 
-    Of several columns together it is in `joint`, of every column in `columns`. `model` is the kind that answered.
+    A column has probabilities of categories, or mean, variance and quantiles. `model` is the kind that answered.
     """
-
-    of: Any = UNSET
-    given: dict[str, Any] | UnsetType = UNSET
-    levels: list[dict[str, Any]] | UnsetType = UNSET
-    mean: Any = UNSET
-    variance: float | UnsetType = UNSET
-    quantiles: list[dict[str, Any]] | UnsetType = UNSET
-    joint: list[dict[str, Any]] | UnsetType = UNSET
-    columns: list[QueryRecord] | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-
-
-def query_record(of: Any, given: Mapping[Any, Any], answer: Any, model: Any = UNSET) -> QueryRecord:
-    """Return the answer about a column as data, about a list of columns together, or (None) about every column."""
-    known = _given_record(given)
-    if of is None:
-        columns = [QueryRecord(key, **_distribution(own)) for key, own in answer.items()]
-        return QueryRecord(given=known, columns=columns, model=model)
+    known = {"given": _given_record(given)}
     if isinstance(of, list):
-        return QueryRecord(of, known, joint=[{"levels": list(x.pop("level")), **x} for x in _answer_lines(answer)])
-    return QueryRecord(of, known, **_distribution(answer), model=model)
+        return {"of": of, **known, "joint": [{"levels": list(x.pop("level")), **x} for x in _answer_lines(answer)]}
+    own = {"of": of, **known, **_distribution(answer)} if of is not None else known
+    columns = {"columns": [{"of": key, **_distribution(each)} for key, each in answer.items()]} if of is None else {}
+    return own | columns | ({} if model is None else {"model": model})
 
 
 def _given_record(given: Mapping[Any, Any]) -> dict[str, Any]:
@@ -143,15 +128,9 @@ def _format_figure(answer: Any, name: str, value: float) -> str:
     return str(form.write_difference(value)) if name.startswith("standard") else str(form.write(value))
 
 
-class LikeliestRecord(Struct, frozen=True):
-    given: dict[str, Any]
-    levels: list[dict[str, Any]]
-    log_probability: float
-
-
-def likeliest_record(given: Mapping[Key, Any], found: LikeliestLevels) -> LikeliestRecord:
+def likeliest_record(given: Mapping[Key, Any], found: LikeliestLevels) -> dict[str, Any]:
     levels = [{"node": key, "level": level} for key, level in found.levels.items()]
-    return LikeliestRecord(_given_record(given), levels, found.log_probability)
+    return {"given": _given_record(given), "levels": levels, "log_probability": found.log_probability}
 
 
 def likeliest_page(given: Mapping[Key, Any], found: LikeliestLevels) -> Page:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from softcount.core.counts import ROOT
 from softcount.evaluate.warnings import WORSE
@@ -27,11 +27,10 @@ from softcount.report.page import (
     format_cell,
     key_text,
     make_grid,
-    make_record,
+    pick,
     redaction_of,
 )
 from softcount.report.quality import (
-    ColumnRecord,
     add_columns,
     add_drift,
     add_missing,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly, ClassMember, SortedTable
     from softcount.fitted.fitted import Fitted
     from softcount.table.column_summary import TableSummary
-    from softcount.table.schema import Key
 
 PAGE_COLUMNS, CARD_COLUMNS, PICTURE_COLUMNS = 10, 5, 20
 """Columns on a page, on the card of one class, and in a picture; JSON has all."""
@@ -116,45 +114,7 @@ def title_of(fitted: Fitted) -> str:
 # -- as data
 
 
-class SortingRecord(Struct, frozen=True):
-    """A table sorted into the classes: the rows of each, and the rows that fit worst. Rows are counted from 1."""
-
-    name: str
-    rows: int
-    entropy: float
-    relative_entropy: float
-    impossible_rows: int
-    classes: list[dict[str, Any]]
-    anomalies: list[dict[str, Any]]
-
-
-class ModelRecord(Struct, frozen=True):
-    target: Key | None
-    rows: float
-    parameters: int
-    classes: list[dict[str, Any]]
-    columns: list[ColumnRecord]
-    influence: list[dict[str, Any]]
-    fitted: list[dict[str, Any]]
-    objective: dict[str, Any]
-    log_likelihood: float | None
-    information: dict[str, float] | None
-    iterations: int
-    converged: bool
-    interrupted: bool
-    calibration: evaluation.CalibrationRecord | None
-    starts: dict[str, int] | None
-    selection: list[dict[str, Any]] | None
-    criterion: str | None
-    evaluation: evaluation.EvaluationRecord | None
-    notes: list[str]
-    data: SortingRecord | None = None
-    expert: list[dict[str, Any]] | UnsetType | None = UNSET
-    saved: str | UnsetType = UNSET
-    next: list[str] | UnsetType = UNSET
-
-
-def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool = False, **fit: Any) -> ModelRecord:
+def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool = False, **fit: Any) -> dict[str, Any]:
     """Return what a model holds as data; with a table sorted into its classes, that too; `fit` is about the fit."""
     cards, names, ranked = fitted.cards(parameters), labels_in(fitted), fitted.influence()
     most = max((value for _, value in ranked), default=0.0)
@@ -181,16 +141,17 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
          "per_class": [far[key] for far in by_class]}
         for key, value in ranked
     ]  # fmt: skip
-    return make_record(
-        ModelRecord, fitted, rows=fitted.n_rows, parameters=fitted.n_parameters, classes=classes,
-        columns=column_records(fitted.schema, fitted.missing), influence=influence, fitted=columns,
-        objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=fitted.n_iter,
-        calibration=evaluation.calibration_record(fitted.calibration), starts=starts_record(fitted.agreed),
-        selection=evaluation.selection_record(fitted),
-        criterion=None if fitted.record is None else fitted.record.criterion,
-        evaluation=evaluation.evaluation_record(evaluation_of(fitted)),
-        data=None if rows is None else _sorting_record(fitted, rows), **fit,
-    )  # fmt: skip
+    record = fitted.record
+    return {
+        "target": fitted.target, "rows": fitted.n_rows, "parameters": fitted.n_parameters, "classes": classes,
+        "columns": column_records(fitted.schema, fitted.missing), "influence": influence, "fitted": columns,
+        "objective": {"name": fitted.objective, "trace": fitted.trace}, **pick(fitted, "log_likelihood", "information"),
+        "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
+        "calibration": evaluation.calibration_record(fitted.calibration), "starts": starts_record(fitted.agreed),
+        "selection": evaluation.selection_record(fitted), "criterion": None if record is None else record.criterion,
+        "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes,
+        "data": None if rows is None else _sorting_record(fitted, rows), **fit,
+    }  # fmt: skip
 
 
 def starts_record(agreed: tuple[int, int] | None) -> dict[str, int] | None:
@@ -203,7 +164,8 @@ def evaluation_of(fitted: Any) -> Evaluation | None:
     return found
 
 
-def _sorting_record(fitted: Fitted, given: GivenRows) -> SortingRecord:
+def _sorting_record(fitted: Fitted, given: GivenRows) -> dict[str, Any]:
+    """Return the rows of each class, and the rows that fit worst. Rows are counted from 1."""
     assert given.sorting is not None
     names, groups, sorting = {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}, fitted.n_groups, given.sorting
 
@@ -227,10 +189,11 @@ def _sorting_record(fitted: Fitted, given: GivenRows) -> SortingRecord:
         likeliest = fitted.names[odd.group] if odd.probability > 0 else None
         line = {"row": odd.row + 1, "score": odd.score, "log_density": odd.log_density, "class": likeliest}
         anomalies.append(with_file(line | {"reasons": reasons}, odd.row))
-    return make_record(
-        SortingRecord, sorting, name=given.name, relative_entropy=relative(sorting.entropy, groups),
-        impossible_rows=sorting.impossible, classes=classes, anomalies=anomalies,
-    )  # fmt: skip
+    return {
+        "name": given.name, "rows": sorting.rows, "entropy": sorting.entropy,
+        "relative_entropy": relative(sorting.entropy, groups), "impossible_rows": sorting.impossible,
+        "classes": classes, "anomalies": anomalies,
+    }  # fmt: skip
 
 
 # -- as a page
@@ -559,7 +522,7 @@ def give_reasons(odd: Anomaly, most: int = 3) -> str:
 # -- a fit
 
 
-def fit_record(fit: FitOutcome) -> ModelRecord:
+def fit_record(fit: FitOutcome) -> dict[str, Any]:
     expert = None if fit.beliefs is None else fit.beliefs.to_pylist()
     return model_record(fit.fitted, expert=expert, saved=fit.saved, next=suggest_commands(fit))
 

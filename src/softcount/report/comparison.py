@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from softcount.pictures.text import LETTERS, format_count, format_number, format_share, lettered_curves, printable
-from softcount.report.page import Page, key_text, make_record
+from softcount.report.page import Page, key_text, pick
 
 if TYPE_CHECKING:
     from softcount.fitted.compare import ColumnChange, ModelChanges
@@ -71,46 +69,26 @@ def _add_curves(page: Page, curves: Any) -> None:
     page.grid(("", "model", *sizes), rows, right=sizes)
 
 
-class ComparisonRecord(Struct, frozen=True):
-    """Classifiers on the same held-out rows, the best first."""
-
-    target: str
-    rows: int
-    classes: Any
-    how: str
-    verdicts: list[str]
-    models: list[dict[str, Any]]
-    not_tried: dict[str, str]
-    notes: list[str]
-    curves: list[dict[str, Any]] | None
-
-
-def comparison_record(found: Any, target: str) -> ComparisonRecord:
-    models, curves = [scores.line() for scores in found.scores], found.curves
-    lines = None if curves is None else curves.table.to_pylist()
-    return make_record(
-        ComparisonRecord, found, target=target, models=models, not_tried=found.failed, curves=lines
-    )  # fmt: skip
+def comparison_record(found: Any, target: str) -> dict[str, Any]:
+    """Return classifiers on the same held-out rows, the best first."""
+    return {
+        "target": target,
+        **pick(found, "rows", "classes", "how", "verdicts"),
+        "models": [scores.line() for scores in found.scores],
+        "not_tried": found.failed,
+        "notes": found.notes,
+        "curves": None if found.curves is None else found.curves.table.to_pylist(),
+    }
 
 
 # -- two models
 
 
-class ChangesRecord(Struct, frozen=True):
-    rows: list[float]
-    parameters: list[int]
-    schema: list[str]
-    classes: list[dict[str, Any]]
-    columns: list[dict[str, Any]]
-
-
-def changes_record(found: ModelChanges) -> ChangesRecord:
-    return ChangesRecord(
-        list(found.rows),
-        list(found.parameters),
-        list(found.schema),
-        [{"class": x.name, "before": x.before, "after": x.after} for x in found.classes],
-        [
+def changes_record(found: ModelChanges) -> dict[str, Any]:
+    return {
+        **pick(found, "rows", "parameters", "schema"),
+        "classes": [{"class": x.name, "before": x.before, "after": x.after} for x in found.classes],
+        "columns": [
             {
                 "column": x.column,
                 "moved": x.moved,
@@ -120,7 +98,7 @@ def changes_record(found: ModelChanges) -> ChangesRecord:
             }
             for x in found.columns
         ],
-    )
+    }
 
 
 def _answer_record(answer: Any) -> dict[str, Any]:

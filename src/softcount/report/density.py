@@ -22,7 +22,7 @@ from softcount.pictures.text import (
     spark,
     wrap_list,
 )
-from softcount.report.page import WIDTH, Page, make_record
+from softcount.report.page import WIDTH, Page, pick
 
 ACROSS = 64
 """Columns of a drawing in a terminal."""
@@ -141,39 +141,26 @@ def _list_ranking(ranking: DensityRanking) -> list[str]:
 # -- as data and as a picture
 
 
-class DensityRecord(Struct, frozen=True):
-    """The densities of a column, the best first."""
-
-    column: str
-    by: str | None
-    rows: int
-    ranked_rows: int
-    missing: int
-    unlabelled: int
-    left_out: list[dict[str, Any]]
-    not_tried: dict[str, str]
-    densities: list[dict[str, Any]]
-
-
-def density_record(report: DensityReport) -> DensityRecord:
-    densities = []
-    for density in report.ranking.densities:
-        line: dict[str, Any] = {
-            "name": density.name,
-            "log_likelihood": density.log_likelihood,
-            "behind": density.behind,
-            "standard_error": density.error,
-            "bits_behind": density.bits_behind,
-            "impossible": density.impossible,
-        }
+def density_record(report: DensityReport) -> dict[str, Any]:
+    """Return the densities of a column, the best first."""
+    ranking, densities = report.ranking, []
+    for density in ranking.densities:
         found = [{"group": name, "found": fit.told} for name, fit in density.fits.items()]
-        densities.append(line | ({"found": density.fits[None].told} if report.by is None else {"groups": found}))
-    ranking = report.ranking
-    return make_record(
-        DensityRecord, ranking, column=report.column, by=report.by, missing=report.missing,
-        left_out=[{"group": name, "rows": rows} for name, rows in ranking.left_out.items()],
-        not_tried=ranking.failed, densities=densities,
-    )  # fmt: skip
+        densities.append({
+            **pick(density, "name", "log_likelihood", "behind"),
+            "standard_error": density.error,
+            **pick(density, "bits_behind", "impossible"),
+            **({"found": density.fits[None].told} if report.by is None else {"groups": found}),
+        })  # fmt: skip
+    return {
+        **pick(report, "column", "by"),
+        **pick(ranking, "rows", "ranked_rows"),
+        "missing": report.missing,
+        "unlabelled": ranking.unlabelled,
+        "left_out": [{"group": name, "rows": rows} for name, rows in ranking.left_out.items()],
+        "not_tried": ranking.failed,
+        "densities": densities,
+    }
 
 
 def density_chart(report: DensityReport) -> Chart:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 
 from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
 from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
 from softcount.pictures.text import format_count, format_number, format_share
-from softcount.report.page import Grid, Page, make_grid, make_record
+from softcount.report.page import Grid, Page, make_grid, pick
 
 if TYPE_CHECKING:
     from softcount.evaluate.ranking import LiftLine
@@ -24,46 +23,30 @@ CONFUSION_LINES, CONFUSION_PICTURE = 12, 16
 """Classes up to which confusion is a table of text, and a picture."""
 
 
-class EvaluationRecord(Struct, frozen=True):
-    how: str
-    rows: int
-    accuracy: float
-    balanced_accuracy: float
-    log_loss: float
-    brier: float
-    auc: float
-    confusion: Sequence[Sequence[float]]
-    baseline: dict[str, float]
-    """Figures of always predicting the most frequent class."""
-    calibration_error: float
-    reliability: Sequence[Bin]
-    folds: Sequence[Mapping[str, float]]
-
-
-def evaluation_record(found: Evaluation | None) -> EvaluationRecord | None:
+def evaluation_record(found: Evaluation | None) -> dict[str, Any] | None:
+    """Return the figures as data; `baseline` has those of always predicting the most frequent class."""
     if found is None:
         return None
     figures = ("accuracy", "balanced_accuracy", "log_loss", "brier")
-    baseline = {name: getattr(found, f"baseline_{name}") for name in figures}
-    return make_record(EvaluationRecord, found, rows=found.n_rows, baseline=baseline)
+    return {
+        "how": found.how,
+        "rows": found.n_rows,
+        **pick(found, *figures, "auc", "confusion"),
+        "baseline": {name: getattr(found, f"baseline_{name}") for name in figures},
+        **pick(found, "calibration_error", "reliability", "folds"),
+    }
 
 
-class CalibrationRecord(Struct, frozen=True):
-    method: str
-    temperature: float | None
-    rows: int
-    log_loss: Mapping[str, float]
-    calibration_error: Mapping[str, float]
-    reliability: Mapping[str, Sequence[Bin]]
-
-
-def calibration_record(found: Calibration | None) -> CalibrationRecord | None:
+def calibration_record(found: Calibration | None) -> dict[str, Any] | None:
     if found is None:
         return None
     bins = {"before": found.before, "after": found.after}
-    losses = {"before": found.log_loss_before, "after": found.log_loss_after}
-    errors = {name: calibration_error(own) for name, own in bins.items()}
-    return make_record(CalibrationRecord, found, log_loss=losses, calibration_error=errors, reliability=bins)
+    return {
+        **pick(found, "method", "temperature", "rows"),
+        "log_loss": {"before": found.log_loss_before, "after": found.log_loss_after},
+        "calibration_error": {name: calibration_error(own) for name, own in bins.items()},
+        "reliability": bins,
+    }
 
 
 # -- as blocks of a page
@@ -143,8 +126,8 @@ def add_calibration(page: Page, found: Calibration) -> None:
     record = calibration_record(found)
     assert record is not None
     how = f"temperature {format_number(found.temperature, 3)}" if found.temperature is not None else "isotonic curves"
-    loss = " -> ".join(format_number(value) for value in record.log_loss.values())
-    error = " -> ".join(format_number(value, 3) for value in record.calibration_error.values())
+    loss = " -> ".join(format_number(value) for value in record["log_loss"].values())
+    error = " -> ".join(format_number(value, 3) for value in record["calibration_error"].values())
     rows = format_count(found.rows, "row")
     page.line(f"calibrated ({how}) on {rows} held out in five folds: log-loss {loss}, calibration error {error}")
     _add_bins(page, found.after)

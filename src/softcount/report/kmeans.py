@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 
 from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions, widen
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.class_pictures import plane_marks
 from softcount.report.classes import starts_record
-from softcount.report.page import RARE, Page, Redaction, make_grid, make_record
+from softcount.report.page import RARE, Page, Redaction, make_grid
 from softcount.report.quality import add_notes
 
 if TYPE_CHECKING:
@@ -23,24 +22,12 @@ PAGE_COLUMNS, PAGE_CENTRES = 10, 6
 MAP_COLUMNS, MAP_CENTRES, DRAWN_ROWS, TRACE_LINES = 20, 12, 400, 60
 
 
-class CentresRecord(Struct, frozen=True):
-    clusters: int
-    columns: list[str]
-    centres: np.ndarray
-    unit_length: bool
-    cost: float
-    trace: Sequence[float]
-    iterations: int
-    converged: bool
-    starts: dict[str, int] | None
-    notes: list[str]
-
-
-def centres_record(found: Centres, names: list[str]) -> CentresRecord:
-    return make_record(
-        CentresRecord, found, clusters=len(found.centres), columns=names, unit_length=found.frame.unit,
-        cost=found.inertia, iterations=found.n_iter, starts=starts_record(found.agreed),
-    )  # fmt: skip
+def centres_record(found: Centres, names: list[str]) -> dict[str, Any]:
+    return {
+        "clusters": len(found.centres), "columns": names, "centres": found.centres, "unit_length": found.frame.unit,
+        "cost": found.inertia, "trace": found.trace, "iterations": found.n_iter, "converged": found.converged,
+        "starts": starts_record(found.agreed), "notes": found.notes,
+    }  # fmt: skip
 
 
 def centres_page(

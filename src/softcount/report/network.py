@@ -20,7 +20,6 @@ from softcount.report.classes import FitOutcome, add_anomalies, add_saved, evalu
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, make_record, redaction_of
 from softcount.report.quality import (
-    ColumnRecord,
     add_drift,
     add_missing,
     add_notes,
@@ -112,12 +111,12 @@ class NetworkRecord(Struct, frozen=True):
     description_length_bits: float | None
     edges: list[list[Key]]
     nodes: list[NodeRecord]
-    columns: list[ColumnRecord]
+    columns: list[dict[str, Any]]
     objective: dict[str, Any]
     iterations: int
     converged: bool
     interrupted: bool
-    evaluation: evaluation.EvaluationRecord | None
+    evaluation: dict[str, Any] | None
     notes: list[str]
     saved: str | UnsetType = UNSET
     next: list[str] | UnsetType = UNSET

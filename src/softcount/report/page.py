@@ -265,6 +265,11 @@ def as_json(value: Any) -> str:
     return "".join(f"{escape_controls(line, lambda char: json.dumps(char)[1:-1])}\n" for line in text.split("\n"))
 
 
+def pick(source: Any, *names: str) -> dict[str, Any]:
+    """Return attributes by their names."""
+    return {name: getattr(source, name) for name in names}
+
+
 def make_record(kind: type[Record], source: Any, **others: Any) -> Record:
     """Make a record from values given and, for other fields that have no default, attributes of the same names."""
     needed = kind.__struct_fields__[: len(kind.__struct_fields__) - len(kind.__struct_defaults__)]

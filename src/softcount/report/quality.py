@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import format_count, format_list, format_number, format_share
-from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid
+from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, pick
 from softcount.table.column_summary import ColumnSummary, TableSummary
 from softcount.table.schema import Field, Key, Kind, Schema
 
@@ -23,37 +23,21 @@ Missing = Mapping[Key, float]
 """Missing cells by column; a column that was not read has no entry."""
 
 
-class ColumnRecord(Struct, frozen=True):
-    """A column as it was understood; of a text column, which may have millions of words, only how many."""
-
-    column: Key
-    kind: str
-    why: str
-    used: bool
-    declared: bool
-    missing: float | None
-    words: int | UnsetType = UNSET
-    levels: list[Any] | UnsetType = UNSET
-
-
-class SchemaRecord(Struct, frozen=True):
-    rows: int
-    columns: list[ColumnRecord]
-    missing_words: list[str]
-    notes: list[str]
+def column_records(schema: Schema, missing: Missing) -> list[dict[str, Any]]:
+    """Return how each column was understood; of a text column, which may have millions of words, only how many."""
+    return [
+        {
+            "column": spec.key, "kind": str(spec.kind), **pick(spec, "why", "used", "declared"),
+            "missing": missing.get(spec.key),
+            **({"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": spec.levels}),
+        }
+        for spec in schema.fields
+    ]  # fmt: skip
 
 
-def column_records(schema: Schema, missing: Missing) -> list[ColumnRecord]:
-    found = []
-    for spec in schema.fields:
-        values: Any = {"words": len(spec.levels)} if spec.kind is Kind.TEXT else {"levels": list(spec.levels)}
-        own = (spec.key, str(spec.kind), spec.why, spec.used, spec.declared, missing.get(spec.key))
-        found.append(ColumnRecord(*own, **values))
-    return found
-
-
-def schema_record(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> SchemaRecord:
-    return SchemaRecord(n_rows, column_records(schema, missing), list(schema.missing), list(notes))
+def schema_record(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> dict[str, Any]:
+    columns = column_records(schema, missing)
+    return {"rows": n_rows, "columns": columns, "missing_words": schema.missing, "notes": notes}
 
 
 def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[str] = ()) -> Page:

@@ -7,15 +7,14 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
 
 from softcount.errors import DataError
 from softcount.pictures.chart import PAGE, Axis, Bars, Cells, Chart, Line, Mark
 from softcount.pictures.drawing import Drawing, class_tone, stack
 from softcount.pictures.text import format_count, format_number, format_share, printable
 from softcount.report.graph import draw_ring
-from softcount.report.page import RARE, Page, Redaction, key_text, make_grid, make_record
-from softcount.report.quality import ColumnRecord, add_notes, add_origin, column_records
+from softcount.report.page import RARE, Page, Redaction, key_text, make_grid
+from softcount.report.quality import add_notes, add_origin, column_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,79 +30,40 @@ LEAST_ARROW = 0.03
 # -- as data
 
 
-class StatesRecord(Struct, frozen=True):
-    model: str
-    states: list[dict[str, Any]]
-    transitions: list[list[float]]
-    parameters: dict[str, dict[str, Any]]
-    levels: dict[str, list[Any]]
-    steps: float
-    free_parameters: int
-    log_likelihood: float | None
-    bic: float
-    columns: list[ColumnRecord]
-    selection: list[dict[str, Any]] | None
-    objective: dict[str, Any]
-    iterations: int
-    converged: bool
-    agreed: tuple[int, int] | None
-    interrupted: bool
-    notes: list[str]
-    anomalies: list[dict[str, Any]] | UnsetType = UNSET
+def sequence_record(model: Any, odd: pa.Table | None = None) -> dict[str, Any]:
+    """Return what a model of sequences holds as data, and the steps that fit worst if there are any.
 
-
-class ChainRecord(Struct, frozen=True):
-    """A Markov chain; `contexts` and `transitions` of a chain of order 1 only."""
-
-    model: str
-    order: int
-    symbols: list[str]
-    steps: float
-    ends: bool
-    prior: str
-    evidence: dict[str, float]
-    irreducible: bool
-    period: int | None
-    shares: dict[str, float]
-    contexts: list[str] | None
-    next: list[str]
-    transitions: list[list[float]] | None
-    stationary: dict[str, float]
-    notes: list[str]
-
-
-def sequence_record(model: Any, odd: pa.Table | None = None) -> StatesRecord | ChainRecord:
-    """Return what a model of sequences holds as data, and the steps that fit worst if there are any."""
+    Only a chain of order 1 has `contexts` and `transitions`: those of a higher order can be millions.
+    """
     if not hasattr(model, "n_states_"):
         short = model.order_ < 2
-        return make_record(
-            ChainRecord, model, model="chain", order=model.order_, symbols=[str(symbol) for symbol in model.symbols_],
-            steps=model.counts_.steps, prior=str(model.prior),
-            evidence={str(order): height for order, height in model.evidence_.items()},
-            irreducible=model.irreducible_, period=model.period_,
-            shares={format_context(key): value for key, value in model.shares_.items()},
-            contexts=[format_context(key) for key in model.contexts_] if short else None,
-            next=[str(name) for name in model.next_symbols_],
-            transitions=model.transitions_.tolist() if short else None,
-            stationary={format_context(key): value for key, value in _find_long_run(model).items()},
-            notes=list(model.notes_),
-        )  # fmt: skip
+        return {
+            "model": "chain", "order": model.order_, "symbols": [str(symbol) for symbol in model.symbols_],
+            "steps": model.counts_.steps, "ends": model.ends, "prior": str(model.prior), "evidence": model.evidence_,
+            "irreducible": model.irreducible_, "period": model.period_,
+            "shares": {format_context(key): value for key, value in model.shares_.items()},
+            "contexts": [format_context(key) for key in model.contexts_] if short else None,
+            "next": [str(name) for name in model.next_symbols_],
+            "transitions": model.transitions_ if short else None,
+            "stationary": {format_context(key): value for key, value in _find_long_run(model).items()},
+            "notes": model.notes_,
+        }  # fmt: skip
     fitted, figures = model.fitted_, zip(*_state_figures(model), model.stationary().values(), strict=True)
     states = [
         {"name": str(name), "share": a, "first": b, "duration": None if c == float("inf") else c, "stationary": d}
         for name, (a, b, c, d) in zip(model.states_, figures, strict=True)
     ]
-    params = {key_text(key): {x: value.tolist() for x, value in own.items()} for key, own in model.params_.items()}
-    return make_record(
-        StatesRecord, model, model=fitted.chain.name, states=states, transitions=model.transitions_.tolist(),
-        parameters=params, levels={key_text(key): list(levels) for key, levels in model.levels_.items()},
-        steps=model.counts_.rows, free_parameters=model.n_parameters_, log_likelihood=model.log_likelihood_,
-        bic=model.bic(), columns=column_records(fitted.schema, fitted.missing),
-        selection=None if model.selection_ is None else model.selection_.to_pylist(),
-        objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=model.n_iter_,
-        converged=bool(model.converged_), agreed=model.agreed_, interrupted=fitted.interrupted,
-        notes=list(model.notes_), anomalies=UNSET if odd is None else odd.to_pylist(),
-    )  # fmt: skip
+    found = {
+        "model": fitted.chain.name, "states": states, "transitions": model.transitions_, "parameters": model.params_,
+        "levels": model.levels_, "steps": model.counts_.rows, "free_parameters": model.n_parameters_,
+        "log_likelihood": model.log_likelihood_, "bic": model.bic(),
+        "columns": column_records(fitted.schema, fitted.missing),
+        "selection": None if model.selection_ is None else model.selection_.to_pylist(),
+        "objective": {"name": fitted.objective, "trace": fitted.trace}, "iterations": model.n_iter_,
+        "converged": bool(model.converged_), "agreed": model.agreed_, "interrupted": fitted.interrupted,
+        "notes": model.notes_,
+    }  # fmt: skip
+    return found if odd is None else found | {"anomalies": odd.to_pylist()}
 
 
 def _state_figures(model: Any) -> tuple[list[float], list[float], list[float]]:

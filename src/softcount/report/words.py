@@ -24,7 +24,18 @@ from softcount.fitted.characteristic_words import (
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
-from softcount.report.page import FEWEST_ROWS, RARE, WIDTH, MarkedText, Page, Passage, Redaction, key_text, make_grid
+from softcount.report.page import (
+    FEWEST_ROWS,
+    RARE,
+    WIDTH,
+    MarkedText,
+    Page,
+    Passage,
+    Redaction,
+    key_text,
+    make_grid,
+    pick,
+)
 from softcount.table.table import document_at
 
 if TYPE_CHECKING:
@@ -247,27 +258,18 @@ def begin_document(document: str | None, longest: int = 32) -> str:
     return "missing" if document is None else shorten(" ".join(document[: 8 * longest].split()), longest)
 
 
-class MovedDocument(Struct, frozen=True):
-    column: str
-    document: str | None
-    log_odds: float
-    words: list[dict[str, Any]]
-
-
-def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> MovedDocument:
+def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> dict[str, Any]:
     names = [fitted.names[group] for group in found.groups]
     places = places_of(found, document)
     words = [
         {
-            "word": move.word,
-            "count": move.count,
-            "nats": move.nats,
+            **pick(move, "word", "count", "nats"),
             "spans": places[move.word].tolist() if move.word in places else [],
             "in_classes": [{"class": name, "count": own} for name, own in zip(names, move.held, strict=False)],
         }
         for move in found.words
     ]
-    return MovedDocument(key_text(found.key), document, found.total, words)
+    return {"column": key_text(found.key), "document": document, "log_odds": found.total, "words": words}
 
 
 # -- documents with their words marked
