@@ -79,6 +79,8 @@ JOINT = ("network", "mixture")
 WITH_CLASS = ("naive", "tan", "joint")
 NETWORK_WORDS = (*WITH_CLASS, "chow-liu", "search")
 """Ways to find a structure; the first ones need the class."""
+EVALUATED = "holdout folds calibrate unlabelled_weight expert"
+"""Options that need a target."""
 TEXT_SETTINGS = ("min_count", "min_df", "max_df", "drop_top", "stop_words", "ngrams")
 SUFFIXES = {
     ".gz", ".tar", ".tgz", ".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".feather",
@@ -92,7 +94,10 @@ FINE_INTERVALS = 8
 
 
 def fit(request: Request) -> None:
-    request.texts = text_settings(request)
+    texts = {"model": request.text} | {name: getattr(request, name) for name in TEXT_SETTINGS}
+    if texts["stop_words"] not in (None, "english"):
+        texts["stop_words"] = read_stop_words(texts["stop_words"])
+    request.texts = {setting: value for setting, value in texts.items() if value is not None}
     request.in_sequences = request.layout.is_given or any(
         getattr(request, name) is not None for name in ("states", "context", "symbols", "ends")
     )
@@ -138,11 +143,11 @@ def default_output(data: str) -> str:
 # -- options that contradict each other
 
 
-def refuse(request: Request, names: str, why: str) -> None:
-    """Raise a usage error at the first of these options that was given."""
+def refuse(request: Request, names: str, why: str, error: type[Exception] = click.UsageError) -> None:
+    """Raise an error at the first of these options that was given."""
     for name in names.split():
         if getattr(request, name) not in (None, (), {}):
-            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
+            raise error(f"--{name.replace('_', '-')} {why}")
 
 
 def check_model(request: Request) -> None:
@@ -152,7 +157,7 @@ def check_model(request: Request) -> None:
         if request.net is not None:
             raise click.UsageError(f"--net is a network already: leave out --model {request.model}")
         why = f"is for predicting a target, which is an ordinary column with --model {request.model}"
-        refuse(request, "holdout folds calibrate unlabelled_weight expert", why)
+        refuse(request, EVALUATED, why)
         if request.model == "network":
             request.net = "search"
     if request.in_sequences:
@@ -178,7 +183,7 @@ def check_classes(request: Request) -> None:
     elif request.model not in JOINT:
         given = any(getattr(request, name) is not None for name in searching.split())
         if given or not holds_classes(request.data):
-            refuse(request, "holdout folds calibrate unlabelled_weight expert model", "needs --target")
+            refuse(request, f"{EVALUATED} model", "needs --target")
     of_naive_bayes = "is for naive Bayes: give --model naive-bayes, or leave --model out"
     if request.expert is not None:
         refuse(request, "prior", "adds pseudo-counts as --expert does; give one of the two")
@@ -232,8 +237,7 @@ def read_structure(request: Request) -> Any:
 def check_sequences(request: Request) -> None:
     refuse(
         request,
-        "classes net hidden cut required forbidden max_parents holdout folds calibrate unlabelled_weight expert model "
-        "spill engine",
+        f"classes net hidden cut required forbidden max_parents {EVALUATED} model spill engine",
         "is for tables; it cannot be given with sequences",
     )
     if request.texts:
@@ -270,14 +274,6 @@ def check_run(request: Request) -> None:
 # -- columns of text
 
 
-def text_settings(request: Request) -> dict[str, Any]:
-    """The settings of the family `Text` that were given."""
-    found = {"model": request.text} | {name: getattr(request, name) for name in TEXT_SETTINGS}
-    if found["stop_words"] not in (None, "english"):
-        found["stop_words"] = read_stop_words(found["stop_words"])
-    return {setting: value for setting, value in found.items() if value is not None}
-
-
 def read_stop_words(path: str) -> tuple[str, ...]:
     """The words of a file in lower case, with blanks or line ends between them."""
     try:
@@ -310,16 +306,6 @@ Learned = tuple[Any, Callable[[Any], None], Callable[[], Any], Callable[[], Any]
 
 def learn_table(request: Request, output: str, tell: Tell) -> Learned:
     """Learn a model of classes, or a network."""
-    fitted, n_rows, beliefs = learn(request, tell)
-    outcome = FitOutcome(fitted, n_rows, output, request.data, request.form.options, beliefs)
-    record, page = fit_record, fit_page
-    if request.net is not None:
-        record, page = network_pages.network_fit_record, network_pages.network_fit_page
-    return fitted, partial(save_model, fitted), partial(record, outcome), partial(page, outcome)
-
-
-def learn(request: Request, tell: Tell) -> tuple[Any, int, Any]:
-    """The model, its number of rows, and an expert's beliefs compared with the data."""
     with may_be_lines(request.data, request.form):
         kinds, table = open_request(request, tell)
     if (why := table.schema.unsaveable) is not None:
@@ -328,12 +314,14 @@ def learn(request: Request, tell: Tell) -> tuple[Any, int, Any]:
     typed = map(without_password, click.get_current_context().meta.get(TYPED, []))
     origin = Provenance(__version__, shlex.join(["softcount", *typed]), request.seed, request.data, digest)
     beliefs = None
+    record, page = fit_record, fit_page
     with open_runner(request) as runner:
         wanted: Any
         if request.net is None:
             wanted = class_request(request, kinds, tell)
         else:
             wanted = network_request(request, kinds, table, tell)
+            record, page = network_pages.network_fit_record, network_pages.network_fit_page
         first = None if request.expert is None else wanted.learn(table, runner)
         if first is not None and first.interrupted:
             fitted = front_door.complete(first, table, wanted, runner, origin)
@@ -348,7 +336,9 @@ def learn(request: Request, tell: Tell) -> tuple[Any, int, Any]:
     by_option = naive_bayes_option(request)
     if by_option is not None and request.target is not None and request.net is None and request.model is None:
         notes.append(f"{by_option} is for naive Bayes, so standard naive Bayes predicts the classes.")
-    return replace(fitted, notes=notes), table.n_rows or 0, beliefs
+    fitted = replace(fitted, notes=notes)
+    outcome = FitOutcome(fitted, table.n_rows or 0, output, request.data, request.form.options, beliefs)
+    return fitted, partial(save_model, fitted), partial(record, outcome), partial(page, outcome)
 
 
 def open_runner(request: Request) -> AbstractContextManager[Any]:
@@ -378,12 +368,8 @@ def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
         chosen = None
     request.target = chosen or request.target
     if request.target is None:
-        for name in ("holdout", "folds", "calibrate", "unlabelled_weight", "expert"):
-            if getattr(request, name) is not None:
-                raise DataError(
-                    f"--{name.replace('_', '-')} needs something to predict, and {request.data} has no sub-folders "
-                    "that are its classes. Name a column: --target COL"
-                )
+        why = f"needs something to predict, and {request.data} has no sub-folders that are its classes."
+        refuse(request, EVALUATED, f"{why} Name a column: --target COL", DataError)
     kinds, sides = declared(request.kind), {"target": request.target, "weight": request.weight}
     table = table_of(source, kinds, request.form, **sides)
     texts, notes = text_kinds(request.texts, table), table.notes
@@ -476,8 +462,23 @@ def check_names(request: Request, graph: Any, table: Table) -> None:
         key = table.schema.texts[0]
         raise DataError(f"column {key!r} is text, which no network holds. Leave it out: --kind {key}=ignore")
     columns = [str(key) for key in (*table.keys, *([] if target is None else [target]))]
-    if graph is not None:
-        check_graph(request, graph, table, columns)
+    for name in request.hidden if graph is not None else ():
+        if name in columns:
+            raise DataError(f"--hidden: {name!r} is a column of the table, so it is not hidden. Give another name.")
+        if name not in graph.number:
+            raise DataError(f"--hidden: {name!r} is in no edge of --net.")
+    for name in map(str, graph.names if graph is not None else ()):
+        if name not in columns and name not in request.hidden:
+            hint = f"A node that no column shows is declared so: --hidden {name}=2"
+            raise DataError(f"--net: the table has no column {name!r}. {suggestion(name, columns)}\n  {hint}")
+        if name in table.keys and not table.schema[name].used:
+            why = table.schema[name].why
+            hint = f"To keep it: --kind {name}=categorical"
+            if why == NO_VALUES:
+                hint = f"Take it out of --net, or put a hidden node of another name in its place: --hidden {name}2=2"
+            raise DataError(f"--net: column {name!r} is left out ({why}). {hint}")
+    if graph is not None and target is not None and target not in graph.number:
+        raise DataError(f"--target {target!r} is in no edge of --net, so the network could not predict it.")
     edges = {"--required": request.required, "--forbidden": request.forbidden}
     named = {"--cut": list(request.cut), **{option: [x for edge in own for x in edge] for option, own in edges.items()}}
     for option, names in named.items():
@@ -488,26 +489,6 @@ def check_names(request: Request, graph: Any, table: Table) -> None:
         if name == target or not table.schema[name].kind.numeric:
             kind = "the target" if name == target else table.schema[name].kind
             raise DataError(f"--cut: column {name!r} is {kind}. Only numbers are cut (--kind {name}=normal is one).")
-
-
-def check_graph(request: Request, graph: Any, table: Table, columns: list[str]) -> None:
-    for name in request.hidden:
-        if name in columns:
-            raise DataError(f"--hidden: {name!r} is a column of the table, so it is not hidden. Give another name.")
-        if name not in graph.number:
-            raise DataError(f"--hidden: {name!r} is in no edge of --net.")
-    for name in map(str, graph.names):
-        if name not in columns and name not in request.hidden:
-            hint = f"A node that no column shows is declared so: --hidden {name}=2"
-            raise DataError(f"--net: the table has no column {name!r}. {suggestion(name, columns)}\n  {hint}")
-        if name in table.keys and not table.schema[name].used:
-            why = table.schema[name].why
-            hint = f"To keep it: --kind {name}=categorical"
-            if why == NO_VALUES:
-                hint = f"Take it out of --net, or put a hidden node of another name in its place: --hidden {name}2=2"
-            raise DataError(f"--net: column {name!r} is left out ({why}). {hint}")
-    if request.target is not None and request.target not in graph.number:
-        raise DataError(f"--target {request.target!r} is in no edge of --net, so the network could not predict it.")
 
 
 # -- sequences

@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from softcount.errors import DataError
 from softcount.learn.record import bic, description_length
@@ -18,7 +18,7 @@ from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation
 from softcount.report.classes import FitOutcome, add_anomalies, add_saved, evaluation_of
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
-from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, make_record, redaction_of
+from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, redaction_of
 from softcount.report.quality import (
     add_drift,
     add_missing,
@@ -88,41 +88,8 @@ class NodeTable(Struct, frozen=True):
 # -- as data
 
 
-class NodeRecord(Struct, frozen=True):
-    """A node and its table: probabilities of categories, or the parameters of a number."""
-
-    node: Key
-    parents: list[Key]
-    hidden: bool
-    cut: list[float] | None
-    levels: Sequence[Any] | None
-    family: str | UnsetType = UNSET
-    table: list[dict[str, Any]] = []
-    parameters: Any = UNSET
-
-
-class NetworkRecord(Struct, frozen=True):
-    model: str
-    target: Key | None
-    rows: float
-    parameters: int
-    log_likelihood: float | None
-    bic: float | None
-    description_length_bits: float | None
-    edges: list[list[Key]]
-    nodes: list[NodeRecord]
-    columns: list[dict[str, Any]]
-    objective: dict[str, Any]
-    iterations: int
-    converged: bool
-    interrupted: bool
-    evaluation: dict[str, Any] | None
-    notes: list[str]
-    saved: str | UnsetType = UNSET
-    next: list[str] | UnsetType = UNSET
-
-
-def network_record(fitted: FittedNet, **fit: Any) -> NetworkRecord:
+def network_record(fitted: FittedNet, **fit: Any) -> dict[str, Any]:
+    """Return what a network holds as data: a node has probabilities of categories, or the parameters of a number."""
     known, hidden, nodes = fitted.levels, hidden_names(fitted), []
     for place in range(len(fitted.net.graph.names)):
         table = NodeTable.of(fitted, place, known)
@@ -130,24 +97,23 @@ def network_record(fitted: FittedNet, **fit: Any) -> NetworkRecord:
         if table.rows is not None:
             lines = [line | {"rows": float(rows)} for line, rows in zip(lines, table.rows, strict=True)]
         key, family = table.node.key, table.node.family
-        own: dict[str, Any] = {"family": family.name, "table": lines, "parameters": UNSET}
         if table.levels is None:
-            own["parameters"] = table.parameters(fitted)
+            own = {"family": family.name, "table": lines, "parameters": table.parameters(fitted)}
         else:
             shares = fitted.estimates[key]["probability"]
-            lines = [line | {"probabilities": p} for line, p in zip(lines, shares, strict=True)]
-            own = {"table": lines}
-        cut = list(fitted.net.cuts[key]) if key in fitted.net.cuts else None
-        parents = [*table.parents, *family.number_parents]
-        nodes.append(NodeRecord(key, parents, key in hidden, cut, table.levels, **own))
-    return make_record(
-        NetworkRecord, fitted, model=fitted.net.name, rows=fitted.counts.rows, parameters=fitted.n_parameters,
-        edges=[list(edge) for edge in fitted.net.graph.edges], nodes=nodes,
-        columns=column_records(fitted.schema, fitted.missing),
-        objective={"name": fitted.objective, "trace": list(fitted.trace)}, iterations=fitted.n_iter,
-        evaluation=evaluation.evaluation_record(evaluation_of(fitted)),
-        **find_figures(fitted), **fit,
-    )  # fmt: skip
+            own = {"table": [line | {"probabilities": p} for line, p in zip(lines, shares, strict=True)]}
+        nodes.append({
+            "node": key, "parents": [*table.parents, *family.number_parents], "hidden": key in hidden,
+            "cut": fitted.net.cuts.get(key), "levels": table.levels, **own,
+        })  # fmt: skip
+    return {
+        "model": fitted.net.name, "target": fitted.target, "rows": fitted.counts.rows,
+        "parameters": fitted.n_parameters, **find_figures(fitted), "edges": fitted.net.graph.edges, "nodes": nodes,
+        "columns": column_records(fitted.schema, fitted.missing),
+        "objective": {"name": fitted.objective, "trace": fitted.trace}, "iterations": fitted.n_iter,
+        "converged": fitted.converged, "interrupted": fitted.interrupted,
+        "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes, **fit,
+    }  # fmt: skip
 
 
 def find_figures(fitted: FittedNet) -> dict[str, float | None]:
@@ -301,7 +267,7 @@ def network_fit_page(fit: FitOutcome) -> Page:
     return page
 
 
-def network_fit_record(fit: FitOutcome) -> NetworkRecord:
+def network_fit_record(fit: FitOutcome) -> dict[str, Any]:
     return network_record(fit.fitted, saved=fit.saved, next=suggest_commands(fit))
 
 

@@ -11,9 +11,8 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import msgspec
 from msgspec import Struct
 
 from softcount.pictures.text import cell_width, escape_controls, format_number, printable, shorten
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from softcount.pictures.drawing import Drawing
     from softcount.table.schema import Key
 
-Record = TypeVar("Record", bound=Struct)
 WIDTH = 78
 """Columns of a line; a page sets it in by two more."""
 
@@ -270,15 +268,8 @@ def pick(source: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
 
 
-def make_record(kind: type[Record], source: Any, **others: Any) -> Record:
-    """Make a record from values given and, for other fields that have no default, attributes of the same names."""
-    needed = kind.__struct_fields__[: len(kind.__struct_fields__) - len(kind.__struct_defaults__)]
-    same = {name: getattr(source, name) for name in needed if name not in others}
-    return kind(**same, **others)
-
-
 def jsonable(value: Any) -> Any:
-    """Convert a value to the types of JSON: records to objects without their unset fields, arrays to lists."""
+    """Convert a value to the types of JSON: records to objects, arrays to lists."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -287,9 +278,7 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Struct):
-        kind, names = type(value), type(value).__struct_encode_fields__
-        fields = {name: getattr(value, own) for own, name in zip(kind.__struct_fields__, names, strict=True)}
-        return {name: jsonable(item) for name, item in fields.items() if item is not msgspec.UNSET}
+        return {name: jsonable(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
         return {key_text(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
