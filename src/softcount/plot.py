@@ -260,8 +260,8 @@ class EllipseDisplay(Display):
                 x, y = map(float, mean)
                 line = {"component": component, "level": level, "x": x, "y": y, "long": long, "short": short}
                 lines.append(line | {"angle": angle})
-        axes, title = [Axis(f"column {place}") for place in pair], "Components: 50 and 95 % of each"
-        return cls(pa.Table.from_pylist(lines), Chart(title, marks, *axes, title=title)).plot(ax)
+        across, up, title = Axis(f"column {pair[0]}"), Axis(f"column {pair[1]}"), "Components: 50 and 95 % of each"
+        return cls(pa.Table.from_pylist(lines), Chart(title, marks, across, up, title=title)).plot(ax)
 
 
 class BoundaryDisplay(Display):
