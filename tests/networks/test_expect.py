@@ -14,8 +14,6 @@ from softcount import BayesNet
 from softcount.errors import DataError
 from softcount.networks import large_networks, missing_values
 from softcount.networks.expected_counts import Expected, RowsWithHoles
-from softcount.networks.large_networks import LargeRows
-from softcount.networks.missing_values import SummedParts
 from softcount.networks.network import Graph
 
 
@@ -97,11 +95,12 @@ def random_case(seed: int, zeros: float = 0.0, extras: int = 0, rows: int = 25) 
 
 
 def each_way(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """All parts summed by themselves, in NumPy or compiled."""
-    monkeypatch.setattr(SummedParts, "is_large", way == "compiled")
+    """All parts enumerated, in probabilities where these suffice or in logarithms; or all rows through a tree."""
+    monkeypatch.setattr(missing_values, "TINY", np.inf if way == "logs" else 1e-200)
+    monkeypatch.setattr(missing_values, "ROOM", 0 if way == "tree" else 2**25)
 
 
-ways = pytest.mark.parametrize("way", ["plain", "compiled"])
+ways = pytest.mark.parametrize("way", ["plain", "logs", "tree"])
 
 
 @ways
@@ -293,8 +292,6 @@ def test_rows_with_parts_that_have_no_room_are_the_same_by_junction_tree(
 def test_a_long_hidden_chain_is_summed_node_by_node(monkeypatch: pytest.MonkeyPatch, way: str, least: float) -> None:
     """2 to the 700th configurations, far less likely than any double; by hand, forwards."""
     each_way(monkeypatch, way)
-    if way == "compiled" and least == 0.1:
-        monkeypatch.delattr(SummedParts, "plain")  # needed only where single products underflow
     rng = np.random.default_rng(8)
     length, rows = 700, 3
     parents = [() if not at else (at - 1,) for at in range(length)] + [(at,) for at in range(length)]
@@ -325,8 +322,8 @@ def test_impossible_rows_without_room_are_named_too(monkeypatch: pytest.MonkeyPa
 
 def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing_values, "ROOM", 0)
-    monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(large_networks, "ROW_TREE_CELLS", 1)
+    monkeypatch.setattr(missing_values, "TREE_CELLS", 1)
+    monkeypatch.setattr(large_networks, "PATTERN_TREE_CELLS", 1)
     for seed in range(4):
         case = random_case(seed, extras=seed % 3, rows=300)
         right, _ = by_hand(case)
@@ -350,7 +347,7 @@ def test_where_exact_counts_cost_too_much_they_are_sampled_and_said_to_be(monkey
 def test_rows_with_trees_of_their_own_are_exact(seed: int, tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing_values, "ROOM", 0)
     if tree is None:
-        monkeypatch.setattr(LargeRows, "tree", None)
+        monkeypatch.setattr(missing_values, "TREE_CELLS", 1)
     monkeypatch.setattr(large_networks, "WORTH_A_TREE", 0)
     case = random_case(seed, extras=0, rows=60)
     right, _ = by_hand(case)
@@ -363,8 +360,8 @@ def test_rows_with_trees_of_their_own_are_exact(seed: int, tree: Any, monkeypatc
 
 def test_some_rows_have_trees_and_the_others_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing_values, "ROOM", 0)
-    monkeypatch.setattr(LargeRows, "tree", None)
-    monkeypatch.setattr(large_networks, "ROW_TREE_CELLS", 12)
+    monkeypatch.setattr(missing_values, "TREE_CELLS", 1)
+    monkeypatch.setattr(large_networks, "PATTERN_TREE_CELLS", 12)
     case = random_case(1, extras=0, rows=300)
     right, _ = by_hand(case)
     found = case.expect()
@@ -381,9 +378,9 @@ def test_a_fit_says_of_how_many_rows_it_knows_by_sampling(monkeypatch: pytest.Mo
     edges = [("a", "b"), ("b", "c"), ("a", "c")]
     assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
     monkeypatch.setattr(missing_values, "ROOM", 0)
-    monkeypatch.setattr(LargeRows, "tree", None)
+    monkeypatch.setattr(missing_values, "TREE_CELLS", 1)
     assert not any("sampling" in note for note in BayesNet(edges).fit(rows).notes_)
-    monkeypatch.setattr(large_networks, "ROW_TREE_CELLS", 1)
+    monkeypatch.setattr(large_networks, "PATTERN_TREE_CELLS", 1)
     assert any(note.startswith("3 rows show too little") for note in BayesNet(edges).fit(rows).notes_)
 
 
@@ -431,7 +428,7 @@ def test_equal_parts_are_found_in_whatever_block_they_come(monkeypatch: pytest.M
         monkeypatch.setattr(missing_values, "BLOCK", 7)
         found = case.plan
         assert_alike(found.expect(case.network.tables), right, 1e-13)
-        assert len(found.plan.summed.parts.shape) == len(whole.plan.summed.parts.shape)
+        assert len(found.plan.parts[0].parts.shape) == len(whole.plan.parts[0].parts.shape)
         np.testing.assert_allclose(
             found.row_logs(case.network.tables), whole.row_logs(case.network.tables), rtol=1e-13, atol=1e-14
         )
@@ -457,14 +454,15 @@ def test_em_on_expected_counts_never_lowers_the_likelihood(monkeypatch: pytest.M
             ]
 
 
-def test_compiled_sums_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_ways_have_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(20):
         case = random_case(seed, zeros=0.2 * (seed % 2), extras=seed % 3, rows=60)
         found = []
-        for way in ("plain", "compiled"):
+        for way in ("plain", "logs", "tree"):
             each_way(monkeypatch, way)
             found.append(case.expect())
-        assert_alike(*found, 1e-13)
+        assert_alike(found[0], found[1], 1e-13)
+        assert_alike(found[0], found[2], 1e-13)
 
 
 @ways

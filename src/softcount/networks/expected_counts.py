@@ -78,9 +78,9 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         adds no counts.
         """
         cells = self._cells(tables, factors)
-        sums = self.plan.summed.expect(cells.table, cells.logs)
+        expected, part_logs = self.plan.parts[0].expect(cells.table, cells.logs)
         large = self._large(tables, cells)
-        log_likelihood = self._total(cells, sums.logs)
+        log_likelihood = self._total(cells, part_logs)
         if large is not None:
             log_likelihood += weighted(self.plan.large.weights, large.logs)
         if log_likelihood == -np.inf:
@@ -91,14 +91,14 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
             for posterior in found.posteriors:
                 posterior[lost] = 0.0
             return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
-        cells = sums.cells[: self.plan.flat.shared] + self.plan.seen_counts
+        shared = expected[: self.plan.flat.shared] + self.plan.seen_counts
         bounds = pairwise(self.plan.flat.starts[: len(self.sizes) + 1].tolist())
-        counts = [cells[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
+        counts = [shared[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
         posteriors = []
         for number, (_, seen) in enumerate(self.plan.seen_extras, len(self.sizes)):
-            sums.cells[seen] = 1.0
+            expected[seen] = 1.0
             first, last = self.plan.flat.starts[number : number + 2]
-            posteriors.append(sums.cells[first:last].reshape(len(self.codes), -1))
+            posteriors.append(expected[first:last].reshape(len(self.codes), -1))
         if large is not None:
             counts = [own + more for own, more in zip(counts, large.counts, strict=True)]
             for own, more in zip(posteriors, large.posteriors, strict=True):
@@ -112,7 +112,7 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
 
     def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
         cells = self._cells(tables, factors)
-        part_logs = self.plan.summed.expect(cells.table, cells.logs).logs
+        part_logs = self.plan.parts[0].expect(cells.table, cells.logs)[1]
         every = np.arange(len(self.codes))
         found = np.zeros(len(every))
         _, rows, numbers = self.plan.parts
@@ -132,7 +132,7 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         return int(rows[0]) if len(rows) else None
 
     def _total(self, cells: FlatCells, part_logs: np.ndarray) -> float:
-        found = weighted(self.plan.summed.parts.weights, part_logs)
+        found = weighted(self.plan.parts[0].parts.weights, part_logs)
         found += weighted(self.plan.seen_counts, cells.logs[: self.plan.flat.shared])
         if not self.plan.extras:
             return found

@@ -1,79 +1,20 @@
-"""Rows through networks too large for one junction tree, and sampling."""
+"""Rows through junction trees, and sampling where these would be too large."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 
 from softcount.errors import DataError, ResourceError
-from softcount.networks.elimination import Evidence, FlatTables, Scope, number_alike
+from softcount.networks.elimination import Evidence, FlatTables, Scope
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph
-from softcount.networks.queries import LoadedTree, distinct_rows
-
-ROW_TREE_CELLS = 2**20
-"""Cells of the tree of one row, which take some milliseconds per pass; Gibbs chains take as long for a row."""
-
-
-class UnseenPart(NamedTuple):
-    """The tree of the tables with a row's known nodes removed; `cut` has, for each table, these nodes (None: a free
-    axis).
-    """
-
-    tree: JunctionTree
-    cut: list[tuple[int | None, ...]]
-
-
-class RowTrees(Struct, frozen=True, dict=True):
-    """Codes and weights of rows, and for each pattern of known nodes the tree of the others."""
-
-    graph: Graph
-    sizes: tuple[int, ...]
-    codes: np.ndarray
-    weights: np.ndarray
-
-    @cached_property
-    def _patterns(self) -> tuple[list[UnseenPart | None], np.ndarray]:
-        first, again = distinct_rows(self.codes >= 0)
-        return [self._part(self.codes[row] >= 0) for row in first], again
-
-    def _part(self, seen: np.ndarray) -> UnseenPart | None:
-        """None if the tree would be too large."""
-        families = self.graph.families
-        free = [tuple(node for node in family if not seen[node]) for family in families]
-        try:
-            tree = JunctionTree.build(self.sizes, free, ROW_TREE_CELLS)
-        except ResourceError:
-            return None
-        return UnseenPart(tree, [tuple(node if seen[node] else None for node in family) for family in families])
-
-    @property
-    def exact(self) -> np.ndarray:
-        parts, again = self._patterns
-        return np.asarray(np.array([part is not None for part in parts], bool)[again])
-
-    def expect(self, tables: Sequence[np.ndarray]) -> LargeShare:
-        """Rows without a tree add nothing, and their log-likelihood is 0."""
-        counts, logs = [np.zeros_like(table) for table in tables], np.zeros(len(self.codes))
-        parts, again = self._patterns
-        unseen = Evidence(np.full((1, len(self.sizes)), -1))
-        for row, codes in enumerate(self.codes):
-            part = parts[again[row]]
-            if part is None:
-                continue
-            places = [tuple(slice(None) if node is None else int(codes[node]) for node in cut) for cut in part.cut]
-            own = [table[place] for table, place in zip(tables, places, strict=True)]
-            found = LoadedTree(part.tree, own).expected(unseen, self.weights[row : row + 1])
-            logs[row] = found.log_evidence[0]
-            for total, place, count in zip(counts, places, found.counts, strict=True):
-                total[place] += count
-        return LargeShare(counts, logs, [])
-
+from softcount.networks.queries import Known, Layout, PrunedTree, distinct_rows
 
 # Many samples of a network side by side, a lane for each: drawn from parents to children, or node by node (Gibbs).
 
@@ -189,13 +130,16 @@ def draw_levels(scores: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
         return drawn, np.log(totals[:, -1]) + top[:, 0]
 
 
-# Rows with parts too large to be summed by themselves: by a tree of the network, by trees of their own, or sampled.
+# Rows that are not enumerated: by a tree of the network, by trees without their known nodes, or sampled.
 
-MOST_CELLS = 2**24
+TREE_CELLS = 2**24
 """The largest junction tree: 128 megabytes for a row, a few times over, and a second or so."""
 
+PATTERN_TREE_CELLS = 2**20
+"""Cells of the tree of a pattern of known nodes: some milliseconds per pass; Gibbs chains take as long for a row."""
+
 WORTH_A_TREE = 2**14
-"""Cells of that tree per node from which rows get trees of their own: one takes some milliseconds."""
+"""Cells of the network's tree per node from which patterns get trees of their own: one takes some milliseconds."""
 
 CHAINS = 8
 """Gibbs chains per sampled row."""
@@ -221,7 +165,7 @@ class LargeShare(Struct, frozen=True):
 
 
 class LargeRows(Struct, frozen=True, dict=True):
-    """Rows that cost too much to sum out: by a tree of the network, by trees of their own, or sampled."""
+    """Rows whose missing values are not enumerated; `tree` is that of the network, None if it would be too large."""
 
     graph: Graph
     sizes: tuple[int, ...]
@@ -229,6 +173,7 @@ class LargeRows(Struct, frozen=True, dict=True):
     weights: np.ndarray
     extras: list[Scope]
     rows: np.ndarray
+    tree: JunctionTree | None
 
     def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> LargeShare:
         """As `RowsWithHoles.expect`, for these rows alone. Tables may be of any shape."""
@@ -238,69 +183,64 @@ class LargeRows(Struct, frozen=True, dict=True):
         ]
         own = dict(zip(self.extras, factors, strict=True))
         constant = own.pop((), np.zeros((len(self.codes), 1)))[:, 0]
-        found = self._one_by_one(shaped, own) if self._own_tree.any() else self._together(shaped, own)
-        by_scope = dict(zip(own, found.posteriors, strict=True))
-        by_scope[()] = np.where(found.logs > -np.inf, 1.0, 0.0)[:, None]
-        counts = [count.reshape(-1, size) for count, size in zip(found.counts, self.sizes, strict=True)]
-        return LargeShare(counts, found.logs + constant, [by_scope[scope] for scope in self.extras])
+        counts, logs = [np.zeros(table.shape) for table in shaped], np.zeros(len(self.codes))
+        posteriors = {scope: np.zeros(factor.shape) for scope, factor in own.items()}
+        for rows, layout in self.groups:
+            some, given = self._take(rows), {scope: factor[rows] for scope, factor in own.items()}
+            found = some._sampled(shaped, given) if layout is None else some._exact(layout, shaped, given)
+            logs[rows] = found.logs
+            for total, more in zip(counts, found.counts, strict=True):
+                total += more.reshape(total.shape)
+            for scope, more in zip(own, found.posteriors, strict=True):
+                posteriors[scope][rows] = more
+        posteriors[()] = np.where(logs > -np.inf, 1.0, 0.0)[:, None]
+        flat = [count.reshape(-1, size) for count, size in zip(counts, self.sizes, strict=True)]
+        return LargeShare(flat, logs + constant, [posteriors[scope] for scope in self.extras])
 
     @cached_property
-    def tree(self) -> JunctionTree | None:
-        """None if it would be too large."""
-        scopes = [*self.graph.families, *filter(None, self.extras)]
-        try:
-            return JunctionTree.build(self.sizes, scopes, MOST_CELLS)
-        except ResourceError:
-            return None
+    def groups(self) -> list[tuple[np.ndarray, Layout | None]]:
+        """Rows with the layout of their tree (None: they are sampled).
+
+        All rows have one tree if it is light; else every pattern of known nodes has its own, if that is small enough.
+        """
+        soft, every = tuple(filter(None, self.extras)), range(len(self.sizes))
+        whole = None
+        if self.tree is not None:
+            whole = Layout(self.tree, [*every], [], Known((), tuple(every), soft))
+            if self.tree.cells <= WORTH_A_TREE * len(self.sizes):
+                return [(np.arange(len(self.codes)), whole)]
+        first, again = distinct_rows(self.codes >= 0)
+        kept, spoken = [], {node for scope in soft for node in scope}
+        found: list[tuple[np.ndarray, Layout | None]] = []
+        for pattern, row in enumerate(first):
+            seen = np.flatnonzero(self.codes[row] >= 0).tolist()
+            cut, marked = (tuple(x for x in seen if (x in spoken) == is_marked) for is_marked in (False, True))
+            try:
+                layout = Layout.build(self.graph, self.sizes, every, Known(cut, marked, soft), PATTERN_TREE_CELLS)
+                found.append((np.flatnonzero(again == pattern), layout))
+            except ResourceError:
+                kept.append(pattern)
+        rest = np.flatnonzero(np.isin(again, kept))
+        return [*found, (rest, whole)] if len(rest) else found
 
     @property
     def sampled(self) -> int:
-        return int((~self._own_tree).sum()) if len(self.codes) and self.tree is None else 0
-
-    @cached_property
-    def _own_tree(self) -> np.ndarray:
-        """Rows with a tree of their own; none if there are extra scopes, or if the tree of the whole network costs
-        less.
-        """
-        light = self.tree is not None and self.tree.cells <= WORTH_A_TREE * len(self.sizes)
-        return np.zeros(len(self.codes), bool) if light or any(self.extras) else self.row_trees.exact
-
-    @cached_property
-    def row_trees(self) -> RowTrees:
-        return RowTrees(self.graph, self.sizes, self.codes, self.weights)
-
-    @cached_property
-    def _others(self) -> LargeRows:
-        return self._take(np.flatnonzero(~self._own_tree))
+        return sum(len(rows) for rows, layout in self.groups if layout is None)
 
     def _take(self, rows: Any) -> LargeRows:
-        return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows])
+        return LargeRows(
+            self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows], self.tree
+        )
 
-    def _one_by_one(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        exact = self.row_trees.expect(tables)
-        if self._own_tree.all():
-            return exact
-        rest = self._others._together(tables, factors)
-        logs = exact.logs.copy()
-        logs[~self._own_tree] = rest.logs
-        counts = [own + more.reshape(own.shape) for own, more in zip(exact.counts, rest.counts, strict=True)]
-        return LargeShare(counts, logs, [])
-
-    def _together(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        if self.tree is None:
-            return self._sampled(tables, factors)
-        number, one = self._distinct
-        weights = np.bincount(number, self.weights, len(one))
-        found = LoadedTree(self.tree, tables).expected(Evidence(self.codes[one], {}, factors), weights, list(factors))
-        return LargeShare(found.counts[: len(tables)], found.log_evidence[number], found.posteriors)
-
-    @cached_property
-    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """The number of every row among the distinct ones, and one row of each number; with extras all differ."""
-        rows, nodes = self.codes.shape
-        if any(self.extras):
-            return np.arange(rows), np.arange(rows)
-        return number_alike(np.zeros(rows), np.arange(0, rows * nodes + 1, nodes), self.codes.ravel() + 1)
+    def _exact(self, layout: Layout, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
+        """Equal rows are summed once; with factors all differ."""
+        one = again = np.arange(len(self.codes))
+        if not factors:
+            one, again = distinct_rows(self.codes)
+        evidence, weights = Evidence(self.codes[one], {}, factors), np.bincount(again, self.weights, len(one))
+        pruned = PrunedTree.of(layout, tables, self.graph.families)
+        found = pruned.expected(evidence, weights, list(factors))
+        return LargeShare(found.counts, found.log_evidence[again], found.posteriors)
 
     def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
         """By Gibbs sampling; the log-likelihood by the mean weight of the states that chains may begin from."""

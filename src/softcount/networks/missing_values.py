@@ -1,30 +1,33 @@
-"""Rows with missing values: components of missing nodes, summed exactly."""
+"""Rows with missing values: small components of missing nodes are enumerated, other rows go through a junction tree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from softcount.networks.elimination import (
-    FlatTables,
-    Lookups,
-    Scope,
-    SummingSteps,
-    eliminate,
-    in_blocks,
-    number_alike,
-    positions,
-    runs,
-)
-from softcount.networks.large_networks import LargeRows
+from softcount.errors import ResourceError
+from softcount.networks.elimination import FlatTables, Scope, number_alike, positions, runs
+from softcount.networks.junction_tree import JunctionTree
+from softcount.networks.large_networks import TREE_CELLS, LargeRows
 from softcount.networks.network import Graph
 
 BLOCK = 2**18
 """Parts of rows that are compared at once."""
+
+LOOKUPS = 2**16
+"""Numbers looked up at once, or as many as there are cells: half a megabyte stays in the cache."""
+
+ROOM = 2**25
+"""Offsets of all shapes together: 128 megabytes."""
+
+FEW = 2**19
+"""Lookups of all rows that take as long as a pass through a tree, whatever the number of rows: 5 milliseconds."""
+
+TINY = 1e-200
+"""Totals below it are computed again in logarithms. Factors are at most 1, so terms lost above it do not matter."""
 
 
 class HolePatterns(Struct, frozen=True):
@@ -38,28 +41,25 @@ class HolePatterns(Struct, frozen=True):
     shape: np.ndarray
     starts: np.ndarray
     nodes: np.ndarray
-    """Shape s has the nodes `nodes[starts[s] : starts[s + 1]]`, in the order of elimination."""
+    """Shape s has the nodes `nodes[starts[s] : starts[s + 1]]`."""
 
     @classmethod
-    def of(cls, codes: np.ndarray, scopes: Sequence[Scope], order: Sequence[int]) -> HolePatterns:
-        """`order` is the elimination order of the nodes."""
+    def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> HolePatterns:
         bits = np.packbits(codes < 0, axis=1)
         number, first = number_alike(
             np.zeros(len(codes)), np.arange(0, bits.size + 1, bits.shape[1]), bits.astype(np.int64).ravel()
         )
         missing = codes[first] < 0
-        labels = connected(missing, scopes)[:, order]
-        pattern, place = np.nonzero(missing[:, order])
-        label = labels[pattern, place]
-        together = np.lexsort((place, label, pattern))
-        pattern, place, label = pattern[together], place[together], label[together]
+        pattern, node = np.nonzero(missing)
+        label = connected(missing, scopes)[pattern, node]
+        together = np.lexsort((node, label, pattern))
+        pattern, node, label = pattern[together], node[together], label[together]
         begins = np.ones(len(pattern), bool)
         begins[1:] = (np.diff(pattern) != 0) | (np.diff(label) != 0)
         starts = np.concatenate([np.flatnonzero(begins), [len(pattern)]])
-        shape, one = number_alike(np.zeros(len(starts) - 1), starts, place)
+        shape, one = number_alike(np.zeros(len(starts) - 1), starts, node)
         lengths = np.diff(starts)[one]
-        nodes = np.asarray(order, np.int64)[place[positions(starts[one], lengths)[1]]]
-        return cls(number, missing, pattern[begins], shape, runs(lengths), nodes)
+        return cls(number, missing, pattern[begins], shape, runs(lengths), node[positions(starts[one], lengths)[1]])
 
     def parts_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Every part of these rows: its row and its shape."""
@@ -86,218 +86,147 @@ def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
             return labels.T
 
 
-class HoleParts(Struct, frozen=True):
-    """The shape of each part, the cells its tables begin at, and its weight.
+class Shapes(Struct, frozen=True):
+    """Connected sets of missing nodes: the scopes that each touches, and where its configurations lie in their tables.
 
-    The bases of part p, `bases[starts[p] : starts[p + 1]]`, are for the entries of its shape, in their order.
+    The scopes of shape s are `scopes[entries[s] : entries[s + 1]]`. `offsets[s]` (scopes x configurations) is added to
+    the first cell of a row in each of them; None if the shape has too many configurations to enumerate.
     """
 
-    steps: SummingSteps
+    entries: np.ndarray
+    scopes: np.ndarray
+    offsets: list[np.ndarray | None]
+
+    @classmethod
+    def of(cls, patterns: HolePatterns, flat: FlatTables, sizes: Sequence[int], most: int) -> Shapes:
+        """Enumerate shapes of at most `most` offsets, and those that all rows look up `FEW` times at most.
+
+        The smallest come first, up to `ROOM` offsets in total.
+        """
+        by_pattern = np.bincount(patterns.number, minlength=len(patterns.missing))
+        times = np.bincount(patterns.shape, by_pattern[patterns.pattern], len(patterns.starts) - 1)
+        touching: list[list[tuple[int, int]]] = [[] for _ in sizes]
+        for scope, (members, strides) in enumerate(zip(flat.members.tolist(), flat.strides.tolist(), strict=True)):
+            for node, stride in zip(members, strides, strict=True):
+                if stride:
+                    touching[node].append((scope, stride))
+        levels, nodes = np.asarray(sizes, float)[patterns.nodes], patterns.nodes.tolist()
+        cells = np.multiply.reduceat(levels, patterns.starts[:-1]) if len(nodes) else np.zeros(0)
+        scopes: list[list[int]] = [[] for _ in cells]
+        offsets: list[np.ndarray | None] = [None for _ in cells]
+        used = looked_up = 0
+        for shape in np.argsort(cells, kind="stable").tolist():
+            own = nodes[patterns.starts[shape] : patterns.starts[shape + 1]]
+            number = {scope: at for at, scope in enumerate(sorted({scope for x in own for scope, _ in touching[x]}))}
+            cost = cells[shape] * len(number)
+            looked_up += cost * times[shape]
+            if used + cost > ROOM or (cost > most and looked_up > FEW):
+                continue
+            used += cost
+            found = np.zeros((len(number), 1), np.int32)
+            for node in own:
+                strides = np.zeros(len(number), np.int32)
+                for scope, stride in touching[node]:
+                    strides[number[scope]] = stride
+                along = strides[:, None] * np.arange(sizes[node], dtype=np.int32)
+                found = (found[:, :, None] + along[:, None]).reshape(len(number), -1)
+            scopes[shape], offsets[shape] = list(number), found
+        entries = runs(np.array([len(own) for own in scopes], np.int64))
+        return cls(entries, np.array([scope for own in scopes for scope in own], np.int64), offsets)
+
+
+class HoleParts(Struct, frozen=True):
+    """The shape of each part of a row, the first cells of its scopes `bases[starts[p] : starts[p + 1]]`, its weight."""
+
     shape: np.ndarray
     starts: np.ndarray
     bases: np.ndarray
     weights: np.ndarray
 
-    @property
-    def work(self) -> int:
-        return int(self.steps.cost[self.shape].sum())
-
-    def take(self, which: np.ndarray) -> HoleParts:
-        lengths = np.diff(self.starts)[which]
-        bases = self.bases[positions(self.starts[which], lengths)[1]]
-        return HoleParts(self.steps, self.shape[which], runs(lengths), bases, self.weights[which])
-
-
-def parts_of_rows(
-    row: np.ndarray, shape: np.ndarray, steps: SummingSteps, flat: FlatTables, codes: np.ndarray, weights: np.ndarray
-) -> tuple[HoleParts, np.ndarray]:
-    """The distinct parts, given by row and shape; and for each given, its number among them.
-
-    Parts are compared in blocks: memory grows with the distinct ones.
-    """
-    entries = steps.entries[steps.starts]
-    blocks: list[HoleParts] = []
-    numbers: list[np.ndarray] = []
-    for start in range(0, max(len(row), 1), BLOCK):
-        own, rows = shape[start : start + BLOCK], row[start : start + BLOCK]
-        lengths = np.diff(entries)[own]
-        run, at = positions(entries[own], lengths)
-        cells = flat.cells_at(codes, rows[run], steps.scope[at])
-        parts, number = _distinct(HoleParts(steps, own, runs(lengths), cells, weights[rows]))
-        numbers.append(number + sum(len(block.shape) for block in blocks))
-        blocks.append(parts)
-    if len(blocks) == 1:
-        return blocks[0], numbers[0]
-    lengths = np.concatenate([np.diff(block.starts) for block in blocks])
-    shapes, bases, summed = (
-        np.concatenate(each) for each in zip(*((x.shape, x.bases, x.weights) for x in blocks), strict=True)
-    )
-    parts, number = _distinct(HoleParts(steps, shapes, runs(lengths), bases, summed))
-    return parts, number[np.concatenate(numbers)]
+    def distinct(self) -> tuple[HoleParts, np.ndarray]:
+        """Merge equal parts and add their weights; return also the number of each among the distinct ones."""
+        number, one = number_alike(self.shape, self.starts, self.bases)
+        # Shape by shape, each in the order of rows: what belongs to one row is then read and written in order.
+        order = np.lexsort((one, self.shape[one]))
+        one, number = one[order], np.argsort(order)[number]
+        lengths = np.diff(self.starts)[one]
+        bases = self.bases[positions(self.starts[one], lengths)[1]]
+        weights = np.bincount(number, self.weights, len(one)).astype(float)
+        return HoleParts(self.shape[one], runs(lengths), bases, weights), number
 
 
-def _distinct(parts: HoleParts) -> tuple[HoleParts, np.ndarray]:
-    """Merge equal parts and add their weights; return also the number of each among the distinct ones."""
-    number, one = number_alike(parts.shape, parts.starts, parts.bases)
-    # Shape by shape, each in the order of rows: what belongs to one row is then read and written in order.
-    order = np.lexsort((one, parts.shape[one]))
-    one, number = one[order], np.argsort(order)[number]
-    return replace(parts.take(one), weights=np.bincount(number, parts.weights, len(one)).astype(float)), number
+class AlikeParts(Struct, frozen=True):
+    """Parts with about as many configurations, padded: bases (scopes x parts x 1), offsets (scopes x shapes x cells).
 
-
-# Parts of rows with holes summed over their unseen nodes: in NumPy, or compiled where there is much.
-
-WORTH_COMPILING = 200_000
-"""Lookups per pass from which compiled sums pay for importing Numba: at 30 nanoseconds each, against 8, a hundred
-passes take half a second less.
-"""
-
-
-class PartSums(Struct, frozen=True):
-    """Expected counts of all cells (those after the shared ones without weights), and every part's logarithm."""
-
-    cells: np.ndarray
-    logs: np.ndarray
-
-
-class PlainStep(Struct, frozen=True):
-    """One elimination step of all parts that have it: a place for each configuration of its clique, part by part.
-
-    Lookups are (most of a part x places), padded with the index after the last.
+    `there` (shapes x cells) is 1 for a configuration and 0 for padding; `weights` are those of the bases.
     """
 
-    cells: np.ndarray
+    parts: np.ndarray
+    shape: np.ndarray
+    bases: np.ndarray
     weights: np.ndarray
-    inputs: np.ndarray
-    groups: np.ndarray
-    """Where the places begin that are summed together."""
-    group: np.ndarray
-    out: np.ndarray
+    offsets: np.ndarray
+    there: np.ndarray
 
 
-class SummedParts(Struct, frozen=True, dict=True):
-    """Parts, and in `expect` their sums over the cells of a flat table of which the first `shared` are weighted."""
+class EnumeratedParts(Struct, frozen=True, dict=True):
+    """Distinct parts, and in `expect` the sums over their configurations.
+
+    Of the `size` cells of all tables the first `shared` are counted by the parts' weights, the others as they are.
+    """
 
     parts: HoleParts
+    shapes: Shapes
     shared: int
     size: int
 
-    @property
-    def is_large(self) -> bool:
-        return self.parts.work >= WORTH_COMPILING
-
     @cached_property
-    def expect(self) -> Callable[[np.ndarray, np.ndarray], PartSums]:
-        """From all cells and their logarithms to sums; the size alone decides how."""
-        return self.compiled if self.is_large else self.plain
+    def groups(self) -> list[AlikeParts]:
+        """Parts by the power of two that their number of configurations needs: a few array operations serve many."""
+        own, found = self.parts, []
+        used, number = np.unique(own.shape, return_inverse=True)
+        offsets = [each for each in (self.shapes.offsets[shape] for shape in used) if each is not None]
+        power = np.array([(each.shape[1] - 1).bit_length() for each in offsets], np.int64)
+        for each in np.unique(power):
+            shapes, parts = np.flatnonzero(power == each), np.flatnonzero(power[number] == each)
+            scopes, cells = np.max([offsets[shape].shape for shape in shapes], axis=0)
+            laid, there = np.zeros((scopes, len(shapes), cells), np.int32), np.zeros((len(shapes), cells))
+            for at, shape in enumerate(shapes):
+                places = offsets[shape]
+                laid[: len(places), at, : places.shape[1]] = places
+                there[at, : places.shape[1]] = 1.0
+            bases = np.full((scopes, len(parts), 1), self.size)  # the cell after the last is 1
+            run, at = positions(own.starts[parts], np.diff(own.starts)[parts])
+            bases[at - own.starts[parts][run], run, 0] = own.bases[at]
+            weights = np.where(bases < self.shared, own.weights[parts][:, None], 1.0)
+            found.append(AlikeParts(parts, np.searchsorted(shapes, number[parts]), bases, weights, laid, there))
+        return found
 
-    @cached_property
-    def lookups(self) -> Lookups:
-        return self.parts.steps.lookups(self.parts.shape)
-
-    def compiled(self, table: np.ndarray, logs: np.ndarray) -> PartSums:
-        """In probabilities; parts with products that underflow again in logarithms."""
-        from softcount.kernels.part_sums import sum_parts
-
-        own, steps, at = self.parts, self.parts.steps, self.lookups
-        cells, found = sum_parts(
-            table,
-            self.shared,
-            (steps.starts, steps.size, steps.entries, steps.inputs, steps.source),
-            (at.places, at.sums, at.entry_starts, at.entry_offsets, at.input_starts, at.input_offsets),
-            (own.shape, own.starts, own.bases, own.weights),
-        )
-        lost = np.flatnonzero(np.isnan(found))
-        for block in in_blocks(lost, steps.cost[own.shape[lost]]):
-            again = SummedParts(own.take(block), self.shared, self.size).plain(table, logs)
-            cells += again.cells
-            found[block] = again.logs
-        return PartSums(cells, found)
-
-    def plain(self, table: np.ndarray, logs: np.ndarray) -> PartSums:
-        """In logarithms: nothing underflows."""
-        logs = np.append(logs, 0.0)
-        messages, shares = np.zeros(self._messages[-1] + 1), []
-        for step in self.plain_steps:
-            values = logs[step.cells].sum(axis=0) + messages[step.inputs].sum(axis=0)
-            top = np.maximum.reduceat(values, step.groups)
-            top = np.where(np.isfinite(top), top, 0.0)
-            values = np.exp(values - top[step.group])
-            totals = np.add.reduceat(values, step.groups)
-            with np.errstate(divide="ignore"):
-                messages[step.out] = np.log(totals) + top
-            shares.append(values / np.where(totals > 0, totals, 1.0)[step.group])
-        ends = self._messages[1:] - 1
-        counted, posteriors = [np.zeros(0)], np.zeros(self._messages[-1] + 1)
-        posteriors[ends] = 1.0
-        for step, share in zip(reversed(self.plain_steps), reversed(shares), strict=True):
-            found = share * posteriors[step.out][step.group]
-            for inputs in step.inputs:
-                posteriors += np.bincount(inputs, found, len(posteriors))
-            counted.append((found * step.weights).ravel())
-        cells = np.bincount(self._places, np.concatenate(counted), self.size + 1)[:-1].astype(float)
-        return PartSums(cells, messages[ends])
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """The cells of all steps, the last step first."""
-        return np.concatenate([np.zeros(0, np.int64), *(step.cells.ravel() for step in reversed(self.plain_steps))])
-
-    @cached_property
-    def _messages(self) -> np.ndarray:
-        """Where the sums of every part begin, and where they end."""
-        steps, sums = self.parts.steps, self.lookups.sums
-        return runs(np.diff(sums[steps.starts])[self.parts.shape])
-
-    @cached_property
-    def plain_steps(self) -> list[PlainStep]:
-        depth = np.diff(self.parts.steps.starts)[self.parts.shape]
-        return [self._plain_step(at, np.flatnonzero(depth > at)) for at in range(depth.max(initial=0))]
-
-    def _plain_step(self, at: int, parts: np.ndarray) -> PlainStep:
-        own, steps, lookups = self.parts, self.parts.steps, self.lookups
-        first = steps.starts[own.shape[parts]]
-        step = first + at
-        run, place = positions(np.zeros(len(parts), np.int64), np.diff(lookups.places)[step])
-        message = self._messages[parts] - lookups.sums[first]
-        bases = own.starts[parts] - steps.entries[first]
-
-        def cell(entry: np.ndarray, run: np.ndarray, place: np.ndarray) -> np.ndarray:
-            base = own.bases[bases[run] + entry]
-            return np.asarray(base + lookups.entry_offsets[lookups.entry_starts[entry] + place])
-
-        def result(number: np.ndarray, run: np.ndarray, place: np.ndarray) -> np.ndarray:
-            base = lookups.sums[steps.source[number]] + message[run]
-            return np.asarray(base + lookups.input_offsets[lookups.input_starts[number] + place])
-
-        cells = _padded(steps.entries[step], steps.entries[step + 1], run, place, (cell, self.size))
-        inputs = _padded(steps.inputs[step], steps.inputs[step + 1], run, place, (result, int(self._messages[-1])))
-        groups = np.flatnonzero(place % steps.size[step][run] == 0)
-        group = np.repeat(np.arange(len(groups)), np.diff(np.append(groups, len(place))))
-        out = (message + lookups.sums[step])[run[groups]] + (place // steps.size[step][run])[groups]
-        weights = np.where(cells < self.shared, own.weights[parts][run], 1.0)
-        return PlainStep(cells, weights, inputs, groups, group, out)
-
-
-Finder = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-def _padded(
-    begin: np.ndarray, end: np.ndarray, run: np.ndarray, place: np.ndarray, found_by: tuple[Finder, int]
-) -> np.ndarray:
-    """(most entries of a run x places) results of `find`, padded with a given number."""
-    find, otherwise = found_by
-    found = np.full((int((end - begin).max(initial=0)), len(run)), otherwise)
-    for slot in range(len(found)):
-        has = np.flatnonzero((begin + slot < end)[run])
-        found[slot, has] = find((begin + slot)[run[has]], run[has], place[has])
-    return found
-
-
-# What no E-step changes of rows with holes: their parts, what they show whole, and which of them cost too much.
-
-ROOM = 2**25
-"""Lookups of all shapes together: 128 megabytes."""
+    def expect(self, table: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Expected counts of all cells, and the log total of every part; from all cells and their logarithms."""
+        table, logs = np.append(table, 1.0), np.append(logs, 0.0)
+        counts, found = np.zeros(self.size + 1), np.zeros(len(self.parts.shape))
+        for own in self.groups:
+            step = max(1, max(LOOKUPS, self.size) // own.offsets[:, 0].size)
+            for start in range(0, len(own.parts), step):
+                block = slice(start, start + step)
+                shape = own.shape[block] if len(own.there) > 1 else slice(None)
+                places = own.bases[:, block] + own.offsets[:, shape]
+                values = table.take(places).prod(axis=0)
+                values *= own.there[shape]
+                totals = values.sum(axis=1)
+                top = np.zeros(len(totals))
+                lost = np.flatnonzero(totals < TINY)
+                if len(lost):
+                    high = np.where(own.there[own.shape[block][lost]] > 0, logs[places[:, lost]].sum(axis=0), -np.inf)
+                    top[lost] = np.maximum(high.max(axis=1), np.finfo(float).min)
+                    values[lost] = np.exp(high - top[lost, None])
+                    totals[lost] = values[lost].sum(axis=1)
+                with np.errstate(divide="ignore"):
+                    found[own.parts[block]] = np.log(totals) + top
+                values /= np.where(totals > 0, totals, 1.0)[:, None]
+                counts += np.bincount(places.ravel(), (values * own.weights[:, block]).ravel(), self.size + 1)
+        return counts[:-1], found
 
 
 class HolePlan(Struct, frozen=True, dict=True):
@@ -319,42 +248,59 @@ class HolePlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def patterns(self) -> HolePatterns:
-        return HolePatterns.of(self.codes, self.scopes, self.order)
+        return HolePatterns.of(self.codes, self.scopes)
 
     @cached_property
-    def order(self) -> tuple[int, ...]:
-        return eliminate(self.sizes, self.scopes, room=2**4096).order
+    def tree(self) -> JunctionTree | None:
+        """The junction tree of the network; None if it would be too large."""
+        try:
+            return JunctionTree.build(self.sizes, list(filter(None, self.scopes)), TREE_CELLS)
+        except ResourceError:
+            return None
 
     @cached_property
-    def steps(self) -> SummingSteps:
-        rank = np.argsort(self.order)
-        return SummingSteps.of(self.patterns.starts, self.patterns.nodes, rank, np.array(self.sizes), self.flat)
+    def shapes(self) -> Shapes:
+        """A shape is enumerated if that needs fewer numbers than a row has in the tree."""
+        tree = self.tree if len(self.patterns.nodes) else None
+        return Shapes.of(self.patterns, self.flat, self.sizes, ROOM if tree is None else tree.cells)
 
     @cached_property
     def is_large(self) -> np.ndarray:
-        """Rows with a part of a shape for which there is no room once all cheaper shapes have theirs."""
-        patterns, cost = self.patterns, self.steps.cost
-        cheapest = np.argsort(cost, kind="stable")
-        large = np.zeros(len(cost), bool)
-        large[cheapest] = np.cumsum(cost[cheapest]) > ROOM
+        """Rows with a part of a shape that is not enumerated."""
+        patterns = self.patterns
+        large = np.array([each is None for each in self.shapes.offsets], bool)
         with_large = np.bincount(patterns.pattern[large[patterns.shape]], minlength=len(patterns.missing)) > 0
         return np.asarray(with_large[patterns.number])
 
     @cached_property
     def large(self) -> LargeRows:
         rows = np.flatnonzero(self.is_large)
-        return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, rows)
+        return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, rows, self.tree)
 
     @cached_property
-    def parts(self) -> tuple[SummedParts, np.ndarray, np.ndarray]:
-        """The distinct parts of the rows that are not large; the row of every part, and its number among them."""
-        row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
-        parts, number = parts_of_rows(row, shape, self.steps, self.flat, self.codes, self.weights)
-        return SummedParts(parts, self.flat.shared, self.flat.size), row, number
+    def parts(self) -> tuple[EnumeratedParts, np.ndarray, np.ndarray]:
+        """The distinct parts of the rows that are not large; the row of every part, and its number among them.
 
-    @property
-    def summed(self) -> SummedParts:
-        return self.parts[0]
+        Parts are compared in blocks: memory grows with the distinct ones.
+        """
+        row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
+        entries, blocks, numbers = self.shapes.entries, list[HoleParts](), list[np.ndarray]()
+        for start in range(0, max(len(row), 1), BLOCK):
+            own, rows = shape[start : start + BLOCK], row[start : start + BLOCK]
+            lengths = np.diff(entries)[own]
+            run, at = positions(entries[own], lengths)
+            cells = self.flat.cells_at(self.codes, rows[run], self.shapes.scopes[at])
+            parts, number = HoleParts(own, runs(lengths), cells, self.weights[rows]).distinct()
+            numbers.append(number + sum(len(block.shape) for block in blocks))
+            blocks.append(parts)
+        if len(blocks) > 1:
+            lengths = np.concatenate([np.diff(block.starts) for block in blocks])
+            shapes, bases, weights = (
+                np.concatenate([getattr(block, name) for block in blocks]) for name in ("shape", "bases", "weights")
+            )
+            parts, merged = HoleParts(shapes, runs(lengths), bases, weights).distinct()
+            number = merged[np.concatenate(numbers)]
+        return EnumeratedParts(parts, self.shapes, self.flat.shared, self.flat.size), row, number
 
     def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows, without large ones, in which all nodes of a scope are known; and their cells."""

@@ -78,14 +78,16 @@ class LoadedTree(Struct, frozen=True, dict=True):
                     asked.keep(block, clique, belief)
         return asked.found, log_evidence
 
-    def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope] = ()) -> Expectation:
+    def expected(
+        self, evidence: Evidence, weights: Array, of: Sequence[Scope] = (), batches: Batches | None = None
+    ) -> Expectation:
         """Expected counts: for every scope of the tree the sum of weight times posterior, in the scope's shape."""
         tree = self.tree
         cliques = [np.zeros(shape) for shape in tree.shapes]
         asked = _Asked.of(tree, of, evidence.rows)
         log_evidence = np.zeros(evidence.rows)
         with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
-            for block, inputs in self._batches(evidence):
+            for block, inputs in batches or self._batches(evidence):
                 collected = self.propagation.collect(inputs)
                 log_evidence[block] = collected.log_evidence
                 for clique, belief in self.propagation.distribute(collected, range(len(cliques))):
@@ -229,36 +231,88 @@ class CutTable(NamedTuple):
     scope: Scope
     values: Array
     seen: Scope
-    strides: tuple[int, ...]
+    sizes: tuple[int, ...]
+    turn: tuple[int, ...]
+    """The axes of the table in this order."""
 
     @classmethod
     def of(cls, table: Array, family: Scope, cut: set[int]) -> CutTable:
         free = [axis for axis, node in enumerate(family) if node not in cut]
         seen = [axis for axis, node in enumerate(family) if node in cut]
         values = table.transpose(*free, *seen).reshape(*(table.shape[axis] for axis in free), -1)
-        strides = tuple(prod(table.shape[axis] for axis in seen[place + 1 :]) for place in range(len(seen)))
-        return cls(tuple(family[axis] for axis in free), values, tuple(family[axis] for axis in seen), strides)
+        scope, known = (tuple(family[axis] for axis in axes) for axes in (free, seen))
+        return cls(scope, values, known, tuple(table.shape[axis] for axis in seen), (*free, *seen))
+
+    def configurations(self, columns: Array) -> Array:
+        """The configuration of its known nodes in each row, from codes (nodes x rows)."""
+        place = columns[self.seen[0]]
+        for node, size in zip(self.seen[1:], self.sizes[1:], strict=True):
+            place = place * size + columns[node]
+        return np.asarray(place)
 
     def lanes(self, columns: Array) -> LaneInput:
-        place = columns[self.seen[-1]]
-        for node, stride in zip(self.seen[:-1], self.strides, strict=False):
-            place = place + columns[node] * stride
-        return LaneInput(self.scope, self.values.take(place, axis=-1))
+        return LaneInput(self.scope, self.values.take(self.configurations(columns), axis=-1))
+
+    def counts(self, columns: Array, shares: Array) -> Array:
+        """The sum of shares (rows x levels of the free nodes) by configuration, in the shape of the whole table."""
+        found = np.zeros((self.values.shape[-1], shares.shape[1]))
+        np.add.at(found, self.configurations(columns), shares)
+        by_axis = found.T.reshape(*self.values.shape[:-1], *self.sizes)
+        return by_axis.transpose(np.argsort(self.turn))
 
 
 class PrunedTree(NamedTuple):
-    """The tree for a query, the tables that differ by row, and the nodes whose levels are marked."""
+    """The tree for a query or for rows: its whole tables, the tables that differ by row, and the marked nodes."""
 
     loaded: LoadedTree
-    cuts: list[CutTable]
+    whole: list[int]
+    cuts: dict[int, CutTable]
     marked: list[int]
+
+    @classmethod
+    def of(cls, layout: Layout, tables: Sequence[Array], families: Sequence[Scope]) -> PrunedTree:
+        cut = set(layout.known.cut)
+        loaded = LoadedTree(layout.tree, [tables[node] for node in layout.whole])
+        cuts = {node: CutTable.of(tables[node], families[node], cut) for node in layout.cut}
+        return cls(loaded, layout.whole, cuts, [node for node in layout.known.marked if node in layout.tree.tops])
 
     def batches(self, evidence: Evidence) -> Batches:
         tree = self.loaded.tree
         for block in blocks(evidence.rows, tree.cells):
             columns = evidence.columns[:, block]
-            cuts = [cut.lanes(columns) for cut in self.cuts]
+            cuts = [cut.lanes(columns) for cut in self.cuts.values()]
             yield block, [*cuts, *evidence.inputs(tree.sizes, block, self.marked)]
+
+    def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope]) -> Expectation:
+        """Expected counts of all tables, in their order; log evidence and posteriors of some scopes by row."""
+        asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
+        found = self.loaded.expected(evidence, weights, [*of, *asked.values()], self.batches(evidence))
+        posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))
+        possible = (found.log_evidence > -np.inf)[:, None]
+        counts = dict(zip(self.whole, found.counts, strict=False))
+        for node, cut in self.cuts.items():
+            counts[node] = cut.counts(evidence.columns, posteriors.get(node, possible) * weights[:, None])
+        ordered = [counts[node] for node in range(len(counts))]
+        return Expectation(ordered, found.log_evidence, found.posteriors[: len(of)])
+
+
+class Layout(NamedTuple):
+    """A tree for some tables without the nodes that are cut out of them: the nodes of whole tables, and of cut ones."""
+
+    tree: JunctionTree
+    whole: list[int]
+    cut: list[int]
+    known: Known
+
+    @classmethod
+    def build(
+        cls, graph: Graph, sizes: Sequence[int], nodes: Iterable[int], known: Known, room: int, root: Scope = ()
+    ) -> Layout:
+        free = {node: tuple(x for x in graph.families[node] if x not in known.cut) for node in nodes}
+        whole = [node for node, scope in free.items() if scope == graph.families[node]]
+        cut = [node for node, scope in free.items() if scope != graph.families[node]]
+        scopes = [*(free[node] for node in (*whole, *cut)), *known.soft]
+        return cls(JunctionTree.build(sizes, scopes, room, graph.names, root), whole, cut, known)
 
 
 class Questions(Struct, frozen=True, dict=True):
@@ -398,38 +452,22 @@ class Questions(Struct, frozen=True, dict=True):
 
     def _prune(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
         """Only the ancestors of the query and the evidence; of these, without parts that cannot change the answer."""
-        if of == EVERYTHING:
-            return self._loaded(self._free(range(len(self.sizes)), set(known.cut)), known)
-        asked = {node for scope in of for node in scope}
-        speaking = {node for scope in known.soft for node in scope}
-        relevant = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))
-        free = self._free(relevant, set(known.cut))
-        if of:
-            needed: set[int] = set()
-            for members, tables in _parts(free, known.soft):
-                likely = all(self._positive[node] for node in tables) and not any(
-                    members & {*scope} for scope in known.soft
-                )
-                if members & asked or not likely:
-                    needed.update(tables)
-            free = {node: scope for node, scope in free.items() if node in needed}
-        return self._loaded(free, known, of[0] if len(of) == 1 else ())
-
-    def _free(self, nodes: Iterable[int], cut: set[int]) -> dict[int, Scope]:
-        """The scopes of these nodes' tables without the nodes that are cut out."""
-        families = self.graph.families
-        return {node: tuple(member for member in families[node] if member not in cut) for node in nodes}
-
-    def _loaded(self, free: dict[int, Scope], known: Known, root: Scope = ()) -> PrunedTree:
-        families, cut = self.graph.families, set(known.cut)
-        whole = [node for node, scope in free.items() if scope == families[node]]
-        cuts = [
-            CutTable.of(self.tables[node], families[node], cut) for node, scope in free.items() if node not in whole
-        ]
-        scopes = [*(free[node] for node in whole), *(each.scope for each in cuts), *known.soft]
-        tree = JunctionTree.build(self.sizes, scopes, self.room, self.graph.names, root)
-        loaded = LoadedTree(tree, [self.tables[node] for node in whole])
-        return PrunedTree(loaded, cuts, [node for node in known.marked if node in tree.tops])
+        nodes: Sequence[int] = range(len(self.sizes))
+        if of != EVERYTHING:
+            asked = {node for scope in of for node in scope}
+            speaking = {node for scope in known.soft for node in scope}
+            nodes = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))
+            if of:
+                families, cut, needed = self.graph.families, set(known.cut), set[int]()
+                free = {node: tuple(member for member in families[node] if member not in cut) for node in nodes}
+                for members, tables in _parts(free, known.soft):
+                    likely = all(self._positive[node] for node in tables) and members.isdisjoint(speaking)
+                    if members & asked or not likely:
+                        needed.update(tables)
+                nodes = [node for node in nodes if node in needed]
+        root = of[0] if len(of) == 1 and of != EVERYTHING else ()
+        layout = Layout.build(self.graph, self.sizes, nodes, known, self.room, root)
+        return PrunedTree.of(layout, self.tables, self.graph.families)
 
 
 def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:
