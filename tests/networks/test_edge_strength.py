@@ -9,7 +9,7 @@ import pytest
 from networks.plain_structures import all_graphs, all_trees, drawn_codes
 from softcount.errors import DataError
 from softcount.networks.network import Graph
-from softcount.networks.scores import Bdeu, CodeCounts, network_score
+from softcount.networks.scores import Bdeu, Bic, CodeCounts, network_score
 from softcount.networks.structure_search import (
     EdgeShares,
     bootstrap_edges,
@@ -18,6 +18,7 @@ from softcount.networks.structure_search import (
     edge_matrix,
     evidence_weights,
     resampled,
+    search_graph,
     spanning_tree_edges,
     tree_edges,
 )
@@ -92,17 +93,6 @@ def test_tree_edges_are_the_evidence_of_all_trees(imagined, seed):
     np.testing.assert_allclose(tree_edges(rows, imagined), expected, rtol=1e-9, atol=1e-14)
 
 
-def test_a_prior_of_edges_multiplies_their_weight():
-    codes, sizes = drawn_codes(1, 4, 20)
-    rows = CodeCounts(codes, sizes)
-    prior = np.random.default_rng(0).normal(size=(4, 4))
-    prior = prior + prior.T
-    trees = all_trees(4)
-    evidence = [network_score(rows, Bdeu(), tree_graph(4, tree)) + sum(prior[a, b] for a, b in tree) for tree in trees]
-    expected = EdgeShares.of([tree_graph(4, tree) for tree in trees], evidence_weights(evidence)).joined
-    np.testing.assert_allclose(tree_edges(rows, log_prior=prior), expected, rtol=1e-9, atol=1e-14)
-
-
 def test_many_rows_leave_one_tree():
     codes, sizes = drawn_codes(4, 5, 500)
     rows = CodeCounts(codes, sizes, np.full(500, 1e4))
@@ -116,12 +106,6 @@ def test_holes_and_columns_that_say_nothing_leave_edges_even():
     codes[:, 0] = np.arange(20) % 2
     found = tree_edges(CodeCounts(codes, (2, 2, 1)))
     np.testing.assert_allclose(found, (1 - np.eye(3)) * 2 / 3, rtol=1e-9)
-
-
-@pytest.mark.parametrize("prior", [np.zeros((3, 3)), np.triu(np.ones((4, 4))), np.full((4, 4), np.nan)])
-def test_a_prior_that_is_no_prior_of_edges_is_refused(prior):
-    with pytest.raises(DataError, match="log_prior is finite and the same from both sides"):
-        tree_edges(CodeCounts(np.zeros((2, 4), dtype=int), (2,) * 4), log_prior=prior)
 
 
 def test_compelled_edges_point_one_way_in_all_equivalent_graphs():
@@ -192,7 +176,7 @@ def test_a_strong_edge_is_sure_and_a_weak_one_is_not():
     rng = np.random.default_rng(0)
     one = rng.integers(0, 2, 200)
     codes = np.stack([one, one ^ (rng.random(200) < 0.1), rng.integers(0, 2, 200), rng.integers(0, 2, 200)], axis=1)
-    found = bootstrap_edges(CodeCounts(codes, (2,) * 4), lambda rows: chow_liu(rows, penalised=True), 50)
+    found = bootstrap_edges(CodeCounts(codes, (2,) * 4), lambda rows: search_graph(rows, Bic()).graph, 50)
     assert found.joined[0, 1] == pytest.approx(1.0)
     assert found.joined[2, 3] < 0.5
 

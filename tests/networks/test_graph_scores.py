@@ -15,9 +15,7 @@ from softcount.networks.scores import (
     EdgeRules,
     FamilyScores,
     LogLikelihood,
-    description_length,
     family_score,
-    n_parameters,
     network_score,
 )
 
@@ -83,19 +81,6 @@ def test_equivalent_graphs_score_the_same_and_others_do_not(score):
             assert total == pytest.approx(own[0][1], abs=1e-9)
     assert len(classes) == 185
     assert len({round(total, 6) for _, total in classes}) > 150
-
-
-def test_parameters_are_levels_less_one_for_every_configuration():
-    graph = Graph.of([("a", "c"), ("b", "c")], ["a", "b", "c"])
-    assert n_parameters((2, 3, 4), graph) == 1 + 2 + 2 * 3 * 3
-
-
-def test_description_length_is_bic_in_bits():
-    codes, sizes = drawn_codes(5, 3, 64)
-    rows, graph = CodeCounts(codes, sizes), Graph((0, 1, 2), ((), (0,), (1,)))
-    likelihood = network_score(rows, LogLikelihood(), graph)
-    bits = -likelihood / math.log(2) + n_parameters(sizes, graph) * math.log2(64) / 2
-    assert description_length(rows, graph) == pytest.approx(bits, rel=1e-13)
 
 
 @pytest.mark.parametrize("score", SCORES, ids=repr)

@@ -29,7 +29,7 @@ from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.expected_counts import structural_em
 from softcount.networks.network import Edge, Graph, Network, pair_of
-from softcount.networks.scores import Bdeu, Bic, CodeCounts, Counting, EdgeRules
+from softcount.networks.scores import Bdeu, Bic, CodeCounts, EdgeRules
 from softcount.networks.structure_search import chow_liu, search_graph, tree_augmented
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
@@ -99,14 +99,14 @@ def _find_edges(word: str, target: Key | None, settings: SearchSettings, coded: 
     return Graph(coded.names, graph.parents), notes
 
 
-def learner(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[Counting], Graph]:
+def learner(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[CodeCounts], Graph]:
     """From counts of nodes by number to a graph of them."""
     if word == "tan":
         return lambda counting: tree_augmented(counting, coded.names.index(target))
     return chow_liu if word == "chow-liu" else partial(_search, settings=settings, names=coded.names)
 
 
-def _search(counting: Counting, settings: SearchSettings, names: Sequence[Key]) -> Graph:
+def _search(counting: CodeCounts, settings: SearchSettings, names: Sequence[Key]) -> Graph:
     for parent, child in settings.required:
         if (parent, child) in settings.forbidden:
             raise DataError(f"the edge from {parent!r} to {child!r} is both required and forbidden.")

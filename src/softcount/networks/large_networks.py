@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import Evidence, FlatTables, Scope
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.network import Graph
-from softcount.networks.queries import Known, Layout, PrunedTree, distinct_rows
+from softcount.networks.network import Graph, distinct_rows
+from softcount.networks.queries import Known, Layout, PrunedTree
 
 # Many samples of a network side by side, a lane for each: drawn from parents to children, or node by node (Gibbs).
 

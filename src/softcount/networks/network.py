@@ -204,7 +204,12 @@ class Network(Struct, frozen=True, eq=False, dict=True):
         for what, given in (("levels", self.levels), ("tables", self.tables)):
             if len(given) != len(names):
                 raise DataError(f"the network has {len(names)} nodes, but {what} are given for {len(given)}.")
-        force_setattr(self, "levels", tuple(map(_checked_levels, names, self.levels)))
+        for name, levels in zip(names, self.levels, strict=True):
+            if isinstance(levels, str) or not len(levels) or not all(isinstance(level, str) for level in levels):
+                raise DataError(f"the levels of node {name!r} are a list of texts, at least one, not {levels!r}.")
+            if len(set(levels)) < len(levels):
+                raise DataError(f"two levels of node {name!r} have the same name: {', '.join(map(repr, levels))}.")
+        force_setattr(self, "levels", tuple(map(tuple, self.levels)))
         tables = tuple(self._checked_table(node, table) for node, table in enumerate(self.tables))
         force_setattr(self, "tables", tables)
 
@@ -268,14 +273,6 @@ class Network(Struct, frozen=True, eq=False, dict=True):
         return codes
 
 
-def _checked_levels(name: object, levels: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(levels, str) or not len(levels) or not all(isinstance(level, str) for level in levels):
-        raise DataError(f"the levels of node {name!r} are a list of texts, at least one, not {levels!r}.")
-    if len(set(levels)) < len(levels):
-        raise DataError(f"two levels of node {name!r} have the same name: {', '.join(map(repr, levels))}.")
-    return tuple(levels)
-
-
 def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None = None, first: int = -1) -> np.ndarray:
     """Codes (rows x nodes) as an array, each from `first` on, below the number of levels of its node."""
     found = np.asarray(codes)
@@ -292,6 +289,25 @@ def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None =
             f"node {name}, row {row + 1}: the code is {found[row, node]}, but its levels are 0 to {sizes[node] - 1}."
             f"{missing}"
         )
+    return found
+
+
+def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the distinct rows, in an order that depends on their values alone; and which of them each row is.
+
+    Rows are compared by hashes, by their values only if different rows have the same hash.
+    """
+    _, first, again = np.unique(_hash_rows(matrix), return_index=True, return_inverse=True)
+    if not np.array_equal(matrix[first[again]], matrix):
+        _, first, again = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    return first, again.reshape(-1)
+
+
+def _hash_rows(matrix: np.ndarray) -> np.ndarray:
+    factors = np.random.default_rng(1).integers(0, 2**64, (matrix.shape[1],), dtype=np.uint64)
+    found = np.zeros(len(matrix), dtype=np.uint64)
+    for column, factor in zip(matrix.T, factors | np.uint64(1), strict=True):
+        found += (column.astype(np.int64) + 1).astype(np.uint64) * factor
     return found
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import ROOM, Array, Evidence, LaneInput, Scope
 from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, Side
-from softcount.networks.network import Graph
+from softcount.networks.network import Graph, distinct_rows
 
 BLOCK = 2**21
 """Cells of cliques held at once: 16 megabytes, and some arrays of that size next to them."""
@@ -36,7 +36,7 @@ class Expectation(NamedTuple):
     posteriors: list[Array]
 
 
-class LoadedTree(Struct, frozen=True, dict=True):
+class LoadedTree(Propagation, frozen=True, dict=True):
     """A junction tree and tables, one for each of its first scopes, shaped by the levels of the scope's nodes.
 
     Answers are about the product of the tables, which need not sum to one. An impossible row has log evidence minus
@@ -50,15 +50,8 @@ class LoadedTree(Struct, frozen=True, dict=True):
            [0.947, 0.053]])
     """
 
-    tree: JunctionTree
-    tables: Sequence[Array]
-
     def __post_init__(self) -> None:
         check_tables(self.tables, self.tree.scopes, self.tree.sizes)
-
-    @cached_property
-    def propagation(self) -> Propagation:
-        return Propagation(self.tree, self.tables)
 
     def log_evidence(self, evidence: Evidence) -> Array:
         return self.answer((), evidence.rows, self._batches(evidence))[1]
@@ -72,9 +65,9 @@ class LoadedTree(Struct, frozen=True, dict=True):
         asked, log_evidence = _Asked.of(self.tree, of, rows), np.zeros(rows)
         with np.errstate(under="ignore", divide="ignore"):
             for block, inputs in batches:
-                collected = self.propagation.collect(inputs)
+                collected = self.collect(inputs)
                 log_evidence[block] = collected.log_evidence
-                for clique, belief in self.propagation.distribute(collected, list(asked.by_clique)):
+                for clique, belief in self.distribute(collected, list(asked.by_clique)):
                     asked.keep(block, clique, belief)
         return asked.found, log_evidence
 
@@ -88,9 +81,9 @@ class LoadedTree(Struct, frozen=True, dict=True):
         log_evidence = np.zeros(evidence.rows)
         with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
             for block, inputs in batches or self._batches(evidence):
-                collected = self.propagation.collect(inputs)
+                collected = self.collect(inputs)
                 log_evidence[block] = collected.log_evidence
-                for clique, belief in self.propagation.distribute(collected, range(len(cliques))):
+                for clique, belief in self.distribute(collected, range(len(cliques))):
                     cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
                     asked.keep(block, clique, belief)
         possible = np.array(weights[log_evidence > -np.inf].sum())
@@ -110,10 +103,10 @@ class LoadedTree(Struct, frozen=True, dict=True):
         codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
         with np.errstate(under="ignore"):
             for block, inputs in batches or self._batches(evidence):
-                collected = self.propagation.collect(inputs, most=True)
+                collected = self.collect(inputs, most=True)
                 logs[block] = collected.log_evidence
                 lanes = np.ascontiguousarray(codes[block].T)
-                self.propagation.trace(collected, lanes)
+                self.trace(collected, lanes)
                 codes[block] = lanes.T
         codes[logs == -np.inf] = -1
         return codes, logs
@@ -495,17 +488,3 @@ def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int]
         left -= members
         parts.append((members, sorted(tables - {-1})))
     return parts
-
-
-def distinct_rows(matrix: Array) -> tuple[Array, Array]:
-    """The places of the distinct rows, and for every row which of them it equals."""
-    keys = matrix.astype(np.uint64) @ _multipliers(matrix.shape[1])
-    _, first, again = np.unique(keys, return_index=True, return_inverse=True)
-    if not np.array_equal(matrix[first[again]], matrix):
-        _, first, again = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
-    return first, again.reshape(-1)
-
-
-@cache
-def _multipliers(width: int) -> Array:
-    return np.random.default_rng(0).integers(2**63, size=width, dtype=np.uint64) * np.uint64(2) + np.uint64(1)

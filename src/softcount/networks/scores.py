@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, combinations, pairwise
-from math import log, prod
+from math import prod
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from msgspec import Struct
 from softcount.core.lazy import sparse, xlogy
 from softcount.core.special import chi_squared_tail, log_rising
 from softcount.errors import DataError, ResourceError
-from softcount.networks.network import Graph, check_codes
+from softcount.networks.network import Graph, check_codes, distinct_rows
 
 ROOM = 1 << 27
 """Cells of the largest table that is counted."""
@@ -29,22 +29,7 @@ SIDE_BY_SIDE = 32
 """Levels per node, on average, beyond which indicators cost more than counting one node after the other."""
 
 
-class Counting(Protocol):
-    """What the search for a structure needs of rows; expected or reweighted counts can stand for observed ones."""
-
-    sizes: tuple[int, ...]
-
-    def counts(self, axes: Sequence[int]) -> np.ndarray:
-        """The weight of rows by their levels of some nodes, an axis each; without nodes, the weight of all rows."""
-        ...
-
-    def with_each(self, axes: Sequence[int], others: Sequence[int]) -> np.ndarray:
-        """Counts of the axes with one other node at a time: (cells of the axes x levels of all others)."""
-        rows = prod(self.sizes[axis] for axis in axes)
-        return np.concatenate([self.counts((*axes, other)).reshape(rows, -1) for other in others], axis=1)
-
-
-class CodeCounts(Counting):
+class CodeCounts:
     """Counts over rows of codes, each with a weight; a row with a hole in the axes is left out of that count.
 
     Rows that are the same are put together once so much is asked that it pays.
@@ -77,7 +62,8 @@ class CodeCounts(Counting):
     @cached_property
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct rows, in an order that depends on their values alone, and their weights."""
-        self._take(*_distinct(self._columns.T, self._weights))
+        first, again = distinct_rows(self._columns.T)
+        self._take(self._columns.T[first], np.bincount(again, self._weights, len(first)))
         return self._columns.T, self._weights
 
     def reweighted(self, weights: np.ndarray) -> CodeCounts:
@@ -87,7 +73,10 @@ class CodeCounts(Counting):
         return found
 
     def counts(self, axes: Sequence[int]) -> np.ndarray:
-        """As in `Counting`; read-only, because it is kept."""
+        """The weight of rows by their levels of some nodes, an axis each; without nodes, the weight of all rows.
+
+        The array is read-only, because it is kept.
+        """
         key = tuple(sorted(axes))
         if key not in self._kept:
             self._tables += 1
@@ -119,10 +108,13 @@ class CodeCounts(Counting):
         return cell
 
     def with_each(self, axes: Sequence[int], others: Sequence[int]) -> np.ndarray:
-        """As in `Counting`, in one pass: indicators of the axes' cells times indicators of the levels of all nodes."""
+        """Counts of the axes with one other node at a time: (cells of the axes x levels of all others).
+
+        In one pass, if it is small enough: indicators of the axes' cells times indicators of the levels of all nodes.
+        """
         cells, levels = prod(self.sizes[axis] for axis in axes), int(self._starts[-1])
         if levels > SIDE_BY_SIDE * len(self.sizes) or cells * levels > BLOCK:
-            return super().with_each(axes, others)
+            return np.concatenate([self.counts((*axes, other)).reshape(cells, -1) for other in others], axis=1)
         self.distinct  # noqa: B018 - rows that are the same are counted once
         places = np.concatenate([self._levels[node] for node in others])
         if len(axes) == 1 and levels * levels <= BLOCK:
@@ -185,23 +177,6 @@ def check_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
     return found
 
 
-def _distinct(codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows, each with the weight of all equal ones."""
-    _, first, like = np.unique(_hash_rows(codes), return_index=True, return_inverse=True)
-    if not np.array_equal(codes[first][like], codes):  # different rows of one mark: all stay as they are
-        return codes, weights
-    return codes[first], np.bincount(like, weights, len(first))
-
-
-def _hash_rows(codes: np.ndarray) -> np.ndarray:
-    """A hash for every row: equal for equal rows, and hardly ever for different ones."""
-    factors = np.random.default_rng(1).integers(0, 2**64, (codes.shape[1],), dtype=np.uint64)
-    found = np.zeros(len(codes), dtype=np.uint64)
-    for column, factor in zip(codes.T, factors | np.uint64(1), strict=True):
-        found += (column.astype(np.int64) + 1).astype(np.uint64) * factor
-    return found
-
-
 # How much two nodes say of each other once others are known, and whether it could be chance.
 
 Node = TypeVar("Node", bound=Hashable)
@@ -239,14 +214,14 @@ class Dependence(Struct, Generic[Node], frozen=True):
         )
 
 
-def dependence(counting: Counting, a: int, b: int, given: Sequence[int] = ()) -> Dependence[int]:
+def dependence(counting: CodeCounts, a: int, b: int, given: Sequence[int] = ()) -> Dependence[int]:
     nodes = (*given, a, b)
     if len(set(nodes)) < len(nodes):
         raise DataError(f"nodes {a} and {b} given {list(given)}: a node is named twice.")
     return _with_each(counting, a, [b], tuple(given))[0]
 
 
-def dependent_pairs(counting: Counting, target: int) -> list[Dependence[int]]:
+def dependent_pairs(counting: CodeCounts, target: int) -> list[Dependence[int]]:
     """All pairs of other nodes given the target, most dependent first."""
     nodes = [node for node in range(len(counting.sizes)) if node != target]
     found: list[Dependence[int]] = []
@@ -255,7 +230,7 @@ def dependent_pairs(counting: Counting, target: int) -> list[Dependence[int]]:
     return sorted(found, key=lambda pair: (-round(pair.information, 12), pair.a, pair.b))
 
 
-def _with_each(counting: Counting, a: int, others: list[int], given: tuple[int, ...]) -> list[Dependence[int]]:
+def _with_each(counting: CodeCounts, a: int, others: list[int], given: tuple[int, ...]) -> list[Dependence[int]]:
     """Of a node with several others, each by itself."""
     sizes = [counting.sizes[other] for other in others]
     table = counting.with_each((*given, a), others).reshape(-1, counting.sizes[a], sum(sizes))
@@ -331,7 +306,8 @@ class Bic(Struct, frozen=True):
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         free = table.shape[0] * (table.shape[1] - 1) * np.array(sizes)
         rows = _by_parent(table.sum(axis=(0, 1)), sizes)
-        return np.asarray(LogLikelihood().of_tables(table, sizes) - price(rows) * free)
+        price = np.log(np.maximum(rows, 1.0)) / 2
+        return np.asarray(LogLikelihood().of_tables(table, sizes) - price * free)
 
 
 class Bdeu(Struct, frozen=True):
@@ -349,11 +325,6 @@ class Bdeu(Struct, frozen=True):
         return _by_parent(cells - _risen(share, table.sum(axis=1)), sizes)
 
 
-def price(rows: np.ndarray) -> np.ndarray:
-    """The cost of a free parameter under BIC, in nats."""
-    return np.asarray(np.log(np.maximum(rows, 1.0)) / 2)
-
-
 def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The log marginal likelihood of the counts in every column."""
     row, column = np.nonzero(counts)
@@ -364,27 +335,18 @@ def _by_parent(levels: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.asarray(np.add.reduceat(levels, _starts(sizes)))
 
 
-def family_score(counting: Counting, score: Score, node: int, parents: Sequence[int]) -> float:
+def family_score(counting: CodeCounts, score: Score, node: int, parents: Sequence[int]) -> float:
     table = counting.counts((*parents, node)).reshape(-1, counting.sizes[node], 1)
     return float(score.of_tables(table, [1])[0])
 
 
-def network_score(counting: Counting, score: Score, graph: Graph) -> float:
+def network_score(counting: CodeCounts, score: Score, graph: Graph) -> float:
     """The score of a graph; BIC and BDeu are equal for equivalent graphs."""
     weight_of_rows(counting)
     return sum(family_score(counting, score, node, own) for node, own in enumerate(graph.parents))
 
 
-def n_parameters(sizes: Sequence[int], graph: Graph) -> int:
-    return sum((sizes[node] - 1) * prod(sizes[p] for p in own) for node, own in enumerate(graph.parents))
-
-
-def description_length(counting: Counting, graph: Graph) -> float:
-    """Bits to encode the rows with a network, and the network: its BIC in bits, with the sign reversed."""
-    return -network_score(counting, Bic(), graph) / log(2)
-
-
-def weight_of_rows(counting: Counting) -> float:
+def weight_of_rows(counting: CodeCounts) -> float:
     """The weight of all rows; counts in which some node has missing values are refused.
 
     Families with different missing values are counted over different rows, and a table of fewer rows always fits
@@ -416,29 +378,28 @@ class EdgeRules(Struct, frozen=True):
     max_parents: int | None = None
     max_cells: int = 1 << 20
 
-    def check_pairs(self, count: int) -> None:
+    def required_graph(self, sizes: Sequence[int]) -> Graph:
+        """The graph of the required edges, if it keeps to all rules; names of nodes are their numbers."""
+        count = len(sizes)
         for parent, child in sorted(self.required | self.forbidden):
             if not (0 <= parent < count and 0 <= child < count and parent != child):
                 raise DataError(f"the edge from {parent} to {child} is not between two of the nodes 0 to {count - 1}.")
         for parent, child in sorted(self.required & self.forbidden):
             raise DataError(f"the edge from node {parent} to {child} is both required and forbidden.")
-
-    def check_graph(self, graph: Graph, sizes: Sequence[int]) -> None:
-        for child, own in enumerate(graph.parents):
-            for parent in own:
-                if (parent, child) in self.forbidden:
-                    raise DataError(f"the search starts with the edge from node {parent} to {child}, but forbids it.")
+        parents = [tuple(sorted(a for a, b in self.required if b == child)) for child in range(count)]
+        for child, own in enumerate(parents):
             if self.max_parents is not None and len(own) > self.max_parents:
                 raise DataError(f"node {child} starts with {len(own)} parents, but at most {self.max_parents} may be.")
             cells = prod(sizes[node] for node in (*own, child))
             if own and cells > self.max_cells:
                 raise DataError(f"the table of node {child} starts with {cells:,} cells, more than {self.max_cells:,}.")
+        return Graph(tuple(range(count)), tuple(parents))
 
 
 class FamilyScores:
     """Scores of nodes with their parents, each counted once in a search."""
 
-    def __init__(self, counting: Counting, score: Score, rules: EdgeRules) -> None:
+    def __init__(self, counting: CodeCounts, score: Score, rules: EdgeRules) -> None:
         self.counting, self.score, self.rules = counting, score, rules
         # Gains below this are rounding: equal graphs must not chase each other.
         self.tie = 1e-11 * (1 + weight_of_rows(counting))

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
@@ -15,14 +15,12 @@ from softcount.networks.network import Graph
 from softcount.networks.scores import (
     Bdeu,
     CodeCounts,
-    Counting,
     EdgeRules,
     FamilyScores,
     Pair,
     Parents,
     Score,
     informations,
-    price,
 )
 
 ADD, DROP, TURN = 0, 1, 2
@@ -151,35 +149,21 @@ class GraphClimb:
                 self.move(TURN, *pairs[rng.integers(len(pairs))])
 
 
-class Tabu(Struct):
-    """Pairs of nodes that were moved recently."""
-
-    length: int
-    recent: list[Pair] = field(default_factory=list)
-
-    def add(self, parent: int, child: int) -> None:
-        self.recent = [*self.recent, (parent, child)][-self.length :] if self.length else []
-
-    def mask(self, gains: np.ndarray, needed: float) -> None:
-        """Exclude moves of such pairs, unless they gain more than is needed for a new best."""
-        if self.recent:
-            a, b = np.array(self.recent).T
-            pairs = slice(None), np.concatenate([a, b]), np.concatenate([b, a])
-            gains[pairs] = np.where(gains[pairs] > needed, gains[pairs], -np.inf)
-
-
 def _climb(climb: GraphClimb, effort: Effort) -> tuple[Parents, float]:
     """The best graph met and its score: the best move is made, also downhill, until patience ends."""
     tie = climb.families.tie
-    best, score, since, tabu = climb.parents, climb.total, 0, Tabu(effort.tabu)
+    best, score, since, recent = climb.parents, climb.total, 0, list[Pair]()
     while since <= effort.patience:
         gains = climb.gains()
-        tabu.mask(gains, score - climb.total + tie)
+        if recent:  # these pairs are moved again only for a new best
+            a, b = np.array(recent).T
+            pairs = slice(None), np.concatenate([a, b]), np.concatenate([b, a])
+            gains[pairs] = np.where(gains[pairs] > score - climb.total + tie, gains[pairs], -np.inf)
         move = best_move(climb, gains, tie)
         if move is None:
             break
         climb.move(*move)
-        tabu.add(*move[1:])
+        recent = [*recent, move[1:]][-effort.tabu :] if effort.tabu else []
         since += 1
         if climb.total > score + tie:
             best, score, since = climb.parents, climb.total, 0
@@ -267,13 +251,12 @@ class FoundGraph(Struct, frozen=True):
 
 
 def search_graph(
-    counting: Counting,
+    counting: CodeCounts,
     score: Score,
     rules: EdgeRules | None = None,
-    start: Graph | None = None,
     effort: Effort | None = None,
 ) -> FoundGraph:
-    """The best graph found from `start` (no edges but those required); names of nodes are their numbers.
+    """The best graph found, from the required edges on; names of nodes are their numbers.
 
     Counts must be of the same rows for every node. The same counts, rules and effort give the same graph.
 
@@ -284,15 +267,7 @@ def search_graph(
     True
     """
     rules, effort = rules or EdgeRules(), effort or Effort()
-    rules.check_pairs(len(counting.sizes))
-    count = len(counting.sizes)
-    wanted = [{*own} for own in start.parents] if start else [set() for _ in range(count)]
-    if len(wanted) != count:
-        raise DataError(f"the graph to start from has {len(wanted)} nodes, but the counts are of {count}.")
-    for parent, child in rules.required:
-        wanted[child].add(parent)
-    first = Graph(tuple(range(count)), tuple(tuple(sorted(own)) for own in wanted))
-    rules.check_graph(first, counting.sizes)
+    first = rules.required_graph(counting.sizes)
     families = FamilyScores(counting, score, rules)
     exact = is_affordable(families, effort.exact)
     parents = exact_search(families) if exact else hill_climb(families, first.parents, effort)
@@ -306,51 +281,46 @@ NOTHING = 1e-12
 """Nats that rounding leaves if two nodes are independent."""
 
 
-def chow_liu(counting: Counting, root: int | None = None, penalised: bool = False) -> Graph:
+def chow_liu(counting: CodeCounts) -> Graph:
     """The tree of the highest likelihood; independent nodes are not joined.
 
-    `penalised` joins only where BIC gains. Without the given root, a tree hangs from its first node. Of equal trees,
-    the one whose pairs come first.
+    A tree hangs from its first node. Of equal trees, the one whose pairs come first.
     """
-    nodes = list(range(len(counting.sizes)))
-    _check_root(nodes, root)
-    joined = heaviest_tree(shared_information(counting, nodes, (), penalised))
-    return _hung(len(nodes), joined, [*nodes] if root is None else [root, *nodes], ())
+    return _information_tree(counting, ())
 
 
-def tree_augmented(counting: Counting, target: int, root: int | None = None, penalised: bool = False) -> Graph:
+def tree_augmented(counting: CodeCounts, target: int) -> Graph:
     """Tree-augmented naive Bayes: each attribute has one more parent, by information given the target."""
     count = len(counting.sizes)
     if target not in range(count):
         raise DataError(f"the target is a node from 0 to {count - 1}, not {target}.")
-    nodes = [node for node in range(count) if node != target]
-    _check_root(nodes, root)
-    joined = heaviest_tree(shared_information(counting, nodes, (target,), penalised))
-    named = [(nodes[a], nodes[b]) for a, b in joined]
-    return _hung(count, named, [*nodes] if root is None else [root, *nodes], (target,))
+    return _information_tree(counting, (target,))
 
 
-def _check_root(nodes: Sequence[int], root: int | None) -> None:
-    if root is not None and root not in nodes:
-        raise DataError(f"the root is one of the nodes that the tree joins, {list(nodes)}, not {root}.")
-
-
-def shared_information(counting: Counting, nodes: Sequence[int], given: tuple[int, ...], penalised: bool) -> np.ndarray:
-    """I(a; b | given) of all pairs in nats, over the rows in which they are known; less BIC's price per row, if
-    penalised.
-    """
-    found = np.zeros((len(nodes), len(nodes)))
+def _information_tree(counting: CodeCounts, given: tuple[int, ...]) -> Graph:
+    """The tree of the highest I(a; b | given) in total, directed away from its first node; all depend on `given`."""
+    nodes = [node for node in range(len(counting.sizes)) if node not in given]
+    weights = np.zeros((len(nodes), len(nodes)))
     for at, node in enumerate(nodes[:-1]):
         others = nodes[at + 1 :]
         sizes = [counting.sizes[other] for other in others]
-        own = counting.sizes[node]
-        table = counting.with_each((*given, node), others).reshape(-1, own, sum(sizes))
-        shared, weight = informations(table, sizes)
-        if penalised:
-            free = table.shape[0] * (own - 1) * (np.array(sizes) - 1)
-            shared = shared - price(weight) * free / np.where(weight > 0, weight, 1.0)
-        found[at, at + 1 :] = found[at + 1 :, at] = shared
-    return found
+        table = counting.with_each((*given, node), others).reshape(-1, counting.sizes[node], sum(sizes))
+        weights[at, at + 1 :] = weights[at + 1 :, at] = informations(table, sizes)[0]
+    near: dict[int, list[int]] = {node: [] for node in nodes}
+    for a, b in heaviest_tree(weights):
+        near[nodes[a]].append(nodes[b])
+        near[nodes[b]].append(nodes[a])
+    parents: dict[int, tuple[int, ...]] = dict.fromkeys(given, ())
+    for root in nodes:
+        ahead = [] if root in parents else [root]
+        parents.setdefault(root, given)
+        while ahead:
+            node = ahead.pop()
+            for other in near[node]:
+                if other not in parents:
+                    parents[other] = (*given, node)
+                    ahead.append(other)
+    return Graph(tuple(range(len(counting.sizes))), tuple(parents[node] for node in range(len(counting.sizes))))
 
 
 def heaviest_tree(weights: np.ndarray) -> list[tuple[int, int]]:
@@ -373,25 +343,6 @@ def heaviest_tree(weights: np.ndarray) -> list[tuple[int, int]]:
             part[part == part[other]] = part[one]
             found.append((one, other))
     return found
-
-
-def _hung(count: int, joined: Sequence[tuple[int, int]], roots: Sequence[int], first: tuple[int, ...]) -> Graph:
-    """Pairs as a directed graph, away from the first root of every part; `first` are parents of all nodes in a tree."""
-    near: list[list[int]] = [[] for _ in range(count)]
-    for a, b in joined:
-        near[a].append(b)
-        near[b].append(a)
-    parents: dict[int, tuple[int, ...]] = dict.fromkeys(first, ())
-    for root in roots:
-        ahead = [] if root in parents else [root]
-        parents.setdefault(root, first)
-        while ahead:
-            node = ahead.pop()
-            for other in near[node]:
-                if other not in parents:
-                    parents[other] = (*first, node)
-                    ahead.append(other)
-    return Graph(tuple(range(count)), tuple(parents[node] for node in range(count)))
 
 
 # How sure an edge is: over resampled rows, over graphs weighed by their evidence, and over all trees at once.
@@ -420,7 +371,7 @@ class EdgeShares(Struct, frozen=True):
 
 
 def bootstrap_edges(
-    counting: CodeCounts, learn: Callable[[Counting], Graph], replicates: int = 100, seed: int = 0
+    counting: CodeCounts, learn: Callable[[CodeCounts], Graph], replicates: int = 100, seed: int = 0
 ) -> EdgeShares:
     """How often each edge is learned again from rows drawn with replacement; only their weights are drawn."""
     if replicates < 1:
@@ -486,17 +437,13 @@ def compelled_edges(graph: Graph) -> np.ndarray:
         found = more
 
 
-def tree_edges(counting: Counting, imagined: float = 1.0, log_prior: np.ndarray | None = None) -> np.ndarray:
-    """The probability that two nodes are joined, over all spanning trees (Meila and Jaakkola).
+def tree_edges(counting: CodeCounts, imagined: float = 1.0) -> np.ndarray:
+    """The probability that two nodes are joined, over all spanning trees, all equally probable (Meila and Jaakkola).
 
-    Trees have the product of their edges' priors, equal ones unless `log_prior` (nodes x nodes) is given; tables have
-    prior rows as in BDeu, so that the marginal likelihood of a tree is a product over its edges too.
+    Tables have prior rows as in BDeu, so that the marginal likelihood of a tree is a product over its edges.
     """
     count = len(counting.sizes)
-    gains = np.zeros((count, count)) if log_prior is None else np.array(log_prior, dtype=float)
-    if gains.shape != (count, count) or not np.isfinite(gains).all() or not np.array_equal(gains, gains.T):
-        raise DataError(f"log_prior is finite and the same from both sides, {count} x {count} nodes.")
-    score = Bdeu(imagined)
+    gains, score = np.zeros((count, count)), Bdeu(imagined)
     for node in range(count - 1):
         sizes = counting.sizes[node + 1 :]
         table = counting.with_each((node,), range(node + 1, len(counting.sizes)))[None]
