@@ -27,10 +27,9 @@ from softcount.learn.settings import Plan
 from softcount.models.declare import Coded, DeclaredNet, Search, Shape
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
-from softcount.networks.expected_counts import structural_em
 from softcount.networks.network import Edge, Graph, Network, pair_of
 from softcount.networks.scores import Bdeu, Bic, CodeCounts, EdgeRules
-from softcount.networks.structure_search import chow_liu, search_graph, tree_augmented
+from softcount.networks.structure_search import chow_liu, search_graph, structural_em, tree_augmented
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.table import Chunk, Chunks, Key, Table, open_table

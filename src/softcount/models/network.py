@@ -360,7 +360,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return notes
 
     def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
-        rows = sum(part.holes.plan.large.sampled for part in ready) if self.places else 0
+        rows = sum(part.holes.large.sampled for part in ready) if self.places else 0
         if not rows:
             return []
         said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
@@ -420,10 +420,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         for part in ready:
             factors = self.factors(compiled, part)
             hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
-            row = part.holes.impossible(compiled[0], hanging) if self.places else None
-            if row is not None:
+            lost = np.flatnonzero(part.holes.row_logs(compiled[0], hanging) == -np.inf) if self.places else ()
+            if len(lost):
                 return DataError(
-                    f"row {part.start + row + 1} has probability zero under the network that EM starts from. "
+                    f"row {part.start + lost[0] + 1} has probability zero under the network that EM starts from. "
                     "Start from probabilities above zero."
                 )
         return super().impossible(params, ready)

@@ -1,28 +1,245 @@
-"""Expected counts of a network (E-step), and structural EM."""
+"""Expected counts of rows with missing values (E-step).
+
+Small components of missing nodes are enumerated; other rows go through a junction tree, or are sampled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from softcount.errors import DataError
-from softcount.networks.elimination import Evidence, Scope
-from softcount.networks.large_networks import LargeShare
-from softcount.networks.missing_values import HolePlan
+from softcount.errors import DataError, ResourceError
+from softcount.networks.elimination import FlatTables, Scope, number_alike, positions, runs
+from softcount.networks.junction_tree import JunctionTree
+from softcount.networks.large_networks import TREE_CELLS, LargeRows, LargeShare
 from softcount.networks.network import Graph, check_codes
-from softcount.networks.queries import Questions
-from softcount.networks.scores import CodeCounts, check_weights
-from softcount.networks.structure_search import chow_liu
+from softcount.networks.scores import check_weights
+
+BLOCK = 2**18
+"""Parts of rows that are compared at once."""
+
+LOOKUPS = 2**16
+"""Numbers looked up at once, or as many as there are cells: half a megabyte stays in the cache."""
+
+ROOM = 2**25
+"""Offsets of all shapes together: 128 megabytes."""
+
+FEW = 2**19
+"""Lookups of all rows that take as long as a pass through a tree, whatever the number of rows: 5 milliseconds."""
 
 SMALL = 1e-300
 """Far below what matters in plain numbers: sums that it would decide are computed again in logarithms."""
 
+TINY = 1e-200
+"""Totals below it are computed again in logarithms. Factors are at most 1, so terms lost above it do not matter."""
+
 Tables = Sequence[np.ndarray]
+
+
+class HolePatterns(Struct, frozen=True):
+    """Patterns of missing nodes, each once, with the connected sets of nodes (shapes) it falls into."""
+
+    number: np.ndarray
+    missing: np.ndarray
+    """Patterns x nodes."""
+    pattern: np.ndarray
+    """The pattern of each set, pattern by pattern."""
+    shape: np.ndarray
+    starts: np.ndarray
+    nodes: np.ndarray
+    """Shape s has the nodes `nodes[starts[s] : starts[s + 1]]`."""
+
+    @classmethod
+    def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> HolePatterns:
+        bits = np.packbits(codes < 0, axis=1)
+        number, first = number_alike(
+            np.zeros(len(codes)), np.arange(0, bits.size + 1, bits.shape[1]), bits.astype(np.int64).ravel()
+        )
+        missing = codes[first] < 0
+        pattern, node = np.nonzero(missing)
+        label = connected(missing, scopes)[pattern, node]
+        together = np.lexsort((node, label, pattern))
+        pattern, node, label = pattern[together], node[together], label[together]
+        begins = np.ones(len(pattern), bool)
+        begins[1:] = (np.diff(pattern) != 0) | (np.diff(label) != 0)
+        starts = np.concatenate([np.flatnonzero(begins), [len(pattern)]])
+        shape, one = number_alike(np.zeros(len(starts) - 1), starts, node)
+        lengths = np.diff(starts)[one]
+        return cls(number, missing, pattern[begins], shape, runs(lengths), node[positions(starts[one], lengths)[1]])
+
+    def parts_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Every part of these rows: its row and its shape."""
+        begin = np.searchsorted(self.pattern, np.arange(len(self.missing) + 1))
+        own = self.number[rows]
+        run, at = positions(begin[own], np.diff(begin)[own])
+        return rows[run], self.shape[at]
+
+
+def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
+    """A label for every missing node of every pattern, equal for nodes that a chain of scopes connects."""
+    nodes = missing.shape[1]
+    kind = np.int16 if nodes < 2**15 else np.int32  # there may be millions of patterns
+    labels = np.ascontiguousarray(np.where(missing, np.arange(nodes, dtype=kind), kind(nodes)).T)
+    there = np.ascontiguousarray(missing.T)
+    joined = [list(scope) for scope in scopes if len(scope) > 1]
+    while True:
+        before = labels.copy()
+        for scope in [*joined, *reversed(joined)]:
+            least = labels[scope].min(axis=0)
+            for node in scope:
+                np.copyto(labels[node], least, where=there[node])
+        if np.array_equal(before, labels):
+            return labels.T
+
+
+class Shapes(Struct, frozen=True):
+    """Connected sets of missing nodes: the scopes that each touches, and where its configurations lie in their tables.
+
+    The scopes of shape s are `scopes[entries[s] : entries[s + 1]]`. `offsets[s]` (scopes x configurations) is added to
+    the first cell of a row in each of them; None if the shape has too many configurations to enumerate.
+    """
+
+    entries: np.ndarray
+    scopes: np.ndarray
+    offsets: list[np.ndarray | None]
+
+    @classmethod
+    def of(cls, patterns: HolePatterns, flat: FlatTables, sizes: Sequence[int], most: int) -> Shapes:
+        """Enumerate shapes of at most `most` offsets, and those that all rows look up `FEW` times at most.
+
+        The smallest come first, up to `ROOM` offsets in total.
+        """
+        by_pattern = np.bincount(patterns.number, minlength=len(patterns.missing))
+        times = np.bincount(patterns.shape, by_pattern[patterns.pattern], len(patterns.starts) - 1)
+        touching: list[list[tuple[int, int]]] = [[] for _ in sizes]
+        for scope, (members, strides) in enumerate(zip(flat.members.tolist(), flat.strides.tolist(), strict=True)):
+            for node, stride in zip(members, strides, strict=True):
+                if stride:
+                    touching[node].append((scope, stride))
+        levels, nodes = np.asarray(sizes, float)[patterns.nodes], patterns.nodes.tolist()
+        cells = np.multiply.reduceat(levels, patterns.starts[:-1]) if len(nodes) else np.zeros(0)
+        scopes: list[list[int]] = [[] for _ in cells]
+        offsets: list[np.ndarray | None] = [None for _ in cells]
+        used = looked_up = 0
+        for shape in np.argsort(cells, kind="stable").tolist():
+            own = nodes[patterns.starts[shape] : patterns.starts[shape + 1]]
+            number = {scope: at for at, scope in enumerate(sorted({scope for x in own for scope, _ in touching[x]}))}
+            cost = cells[shape] * len(number)
+            looked_up += cost * times[shape]
+            if used + cost > ROOM or (cost > most and looked_up > FEW):
+                continue
+            used += cost
+            found = np.zeros((len(number), 1), np.int32)
+            for node in own:
+                strides = np.zeros(len(number), np.int32)
+                for scope, stride in touching[node]:
+                    strides[number[scope]] = stride
+                along = strides[:, None] * np.arange(sizes[node], dtype=np.int32)
+                found = (found[:, :, None] + along[:, None]).reshape(len(number), -1)
+            scopes[shape], offsets[shape] = list(number), found
+        entries = runs(np.array([len(own) for own in scopes], np.int64))
+        return cls(entries, np.array([scope for own in scopes for scope in own], np.int64), offsets)
+
+
+class HoleParts(Struct, frozen=True):
+    """The shape of each part of a row, the first cells of its scopes `bases[starts[p] : starts[p + 1]]`, its weight."""
+
+    shape: np.ndarray
+    starts: np.ndarray
+    bases: np.ndarray
+    weights: np.ndarray
+
+    def distinct(self) -> tuple[HoleParts, np.ndarray]:
+        """Merge equal parts and add their weights; return also the number of each among the distinct ones."""
+        number, one = number_alike(self.shape, self.starts, self.bases)
+        # Shape by shape, each in the order of rows: what belongs to one row is then read and written in order.
+        order = np.lexsort((one, self.shape[one]))
+        one, number = one[order], np.argsort(order)[number]
+        lengths = np.diff(self.starts)[one]
+        bases = self.bases[positions(self.starts[one], lengths)[1]]
+        weights = np.bincount(number, self.weights, len(one)).astype(float)
+        return HoleParts(self.shape[one], runs(lengths), bases, weights), number
+
+
+class AlikeParts(Struct, frozen=True):
+    """Parts with about as many configurations, padded: bases (scopes x parts x 1), offsets (scopes x shapes x cells).
+
+    `there` (shapes x cells) is 1 for a configuration and 0 for padding; `weights` are those of the bases.
+    """
+
+    parts: np.ndarray
+    shape: np.ndarray
+    bases: np.ndarray
+    weights: np.ndarray
+    offsets: np.ndarray
+    there: np.ndarray
+
+
+class EnumeratedParts(Struct, frozen=True, dict=True):
+    """Distinct parts, and in `expect` the sums over their configurations.
+
+    Of the `size` cells of all tables the first `shared` are counted by the parts' weights, the others as they are.
+    """
+
+    parts: HoleParts
+    shapes: Shapes
+    shared: int
+    size: int
+
+    @cached_property
+    def groups(self) -> list[AlikeParts]:
+        """Parts by the power of two that their number of configurations needs: a few array operations serve many."""
+        own, found = self.parts, []
+        used, number = np.unique(own.shape, return_inverse=True)
+        offsets = [each for each in (self.shapes.offsets[shape] for shape in used) if each is not None]
+        power = np.array([(each.shape[1] - 1).bit_length() for each in offsets], np.int64)
+        for each in np.unique(power):
+            shapes, parts = np.flatnonzero(power == each), np.flatnonzero(power[number] == each)
+            scopes, cells = np.max([offsets[shape].shape for shape in shapes], axis=0)
+            laid, there = np.zeros((scopes, len(shapes), cells), np.int32), np.zeros((len(shapes), cells))
+            for at, shape in enumerate(shapes):
+                places = offsets[shape]
+                laid[: len(places), at, : places.shape[1]] = places
+                there[at, : places.shape[1]] = 1.0
+            bases = np.full((scopes, len(parts), 1), self.size)  # the cell after the last is 1
+            run, at = positions(own.starts[parts], np.diff(own.starts)[parts])
+            bases[at - own.starts[parts][run], run, 0] = own.bases[at]
+            weights = np.where(bases < self.shared, own.weights[parts][:, None], 1.0)
+            found.append(AlikeParts(parts, np.searchsorted(shapes, number[parts]), bases, weights, laid, there))
+        return found
+
+    def expect(self, table: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Expected counts of all cells, and the log total of every part; from all cells and their logarithms."""
+        table, logs = np.append(table, 1.0), np.append(logs, 0.0)
+        counts, found = np.zeros(self.size + 1), np.zeros(len(self.parts.shape))
+        for own in self.groups:
+            step = max(1, max(LOOKUPS, self.size) // own.offsets[:, 0].size)
+            for start in range(0, len(own.parts), step):
+                block = slice(start, start + step)
+                shape = own.shape[block] if len(own.there) > 1 else slice(None)
+                places = own.bases[:, block] + own.offsets[:, shape]
+                values = table.take(places).prod(axis=0)
+                values *= own.there[shape]
+                totals = values.sum(axis=1)
+                top = np.zeros(len(totals))
+                lost = np.flatnonzero(totals < TINY)
+                if len(lost):
+                    high = np.where(own.there[own.shape[block][lost]] > 0, logs[places[:, lost]].sum(axis=0), -np.inf)
+                    top[lost] = np.maximum(high.max(axis=1), np.finfo(float).min)
+                    values[lost] = np.exp(high - top[lost, None])
+                    totals[lost] = values[lost].sum(axis=1)
+                with np.errstate(divide="ignore"):
+                    found[own.parts[block]] = np.log(totals) + top
+                values /= np.where(totals > 0, totals, 1.0)[:, None]
+                counts += np.bincount(places.ravel(), (values * own.weights[:, block]).ravel(), self.size + 1)
+        return counts[:-1], found
 
 
 class Expected(Struct, frozen=True):
@@ -36,8 +253,19 @@ class Expected(Struct, frozen=True):
     """Rows estimated by sampling, because the exact sums cost too much."""
 
 
+class FlatCells(NamedTuple):
+    """All cells of tables and factors in one array, and their logarithms; `tops` is the maximum subtracted from each
+    row's factors, which are given by distinct scope.
+    """
+
+    table: np.ndarray
+    logs: np.ndarray
+    tops: np.ndarray
+    factors: list[np.ndarray]
+
+
 class RowsWithHoles(Struct, frozen=True, dict=True):
-    """Codes of rows (-1: missing), with all that stays the same from one E-step to the next.
+    """Codes of rows (-1: missing), and what stays the same from one E-step to the next, computed when first needed.
 
     An extra scope is a tuple of nodes with log-likelihoods row by row in every E-step, such as those of numeric
     children.
@@ -78,144 +306,185 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         adds no counts.
         """
         cells = self._cells(tables, factors)
-        expected, part_logs = self.plan.parts[0].expect(cells.table, cells.logs)
-        large = self._large(tables, cells)
-        log_likelihood = self._total(cells, part_logs)
+        expected, part_logs = self.parts[0].expect(cells.table, cells.logs)
+        log_likelihood = weighted(self.parts[0].parts.weights, part_logs)
+        log_likelihood += weighted(self.seen_counts, cells.logs[: self.flat.shared])
+        if self.extras:
+            weights = np.where(self.is_large, 0.0, self.weights)
+            for rows, seen in self.seen_extras:
+                log_likelihood += weighted(weights[rows], cells.logs[seen])
+            log_likelihood += weighted(weights, cells.tops)
+        large = self._expect_large(tables, cells)
         if large is not None:
-            log_likelihood += weighted(self.plan.large.weights, large.logs)
+            log_likelihood += weighted(self.large.weights, large.logs)
         if log_likelihood == -np.inf:
             lost = self.row_logs(tables, factors) == -np.inf
-            found = RowsWithHoles.of(
-                self.graph, self.sizes, self.codes, np.where(lost, 0.0, self.weights), self.extras
-            ).expect(tables, factors)
+            found = replace(self, weights=np.where(lost, 0.0, self.weights)).expect(tables, factors)
             for posterior in found.posteriors:
                 posterior[lost] = 0.0
             return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
-        shared = expected[: self.plan.flat.shared] + self.plan.seen_counts
-        bounds = pairwise(self.plan.flat.starts[: len(self.sizes) + 1].tolist())
+        shared = expected[: self.flat.shared] + self.seen_counts
+        bounds = pairwise(self.flat.starts[: len(self.sizes) + 1].tolist())
         counts = [shared[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
-        posteriors = []
-        for number, (_, seen) in enumerate(self.plan.seen_extras, len(self.sizes)):
+        posteriors = {}
+        for number, (scope, (_, seen)) in enumerate(zip(self.own_extras, self.seen_extras, strict=True)):
             expected[seen] = 1.0
-            first, last = self.plan.flat.starts[number : number + 2]
-            posteriors.append(expected[first:last].reshape(len(self.codes), -1))
+            first, last = self.flat.starts[len(self.sizes) + number : len(self.sizes) + number + 2]
+            posteriors[scope] = expected[first:last].reshape(len(self.codes), -1)
         if large is not None:
             counts = [own + more for own, more in zip(counts, large.counts, strict=True)]
-            for own, more in zip(posteriors, large.posteriors, strict=True):
-                own[self.plan.is_large] = more
-        return Expected(counts, log_likelihood, [posteriors[at] for at in self.which_scope], self.plan.large.sampled)
+            for own, more in zip(posteriors.values(), large.posteriors, strict=True):
+                own[self.is_large] = more
+        return Expected(counts, log_likelihood, [posteriors[scope] for scope in self.extras], self.large.sampled)
 
-    def _large(self, tables: Tables, cells: FlatCells) -> LargeShare | None:
-        if not self.plan.is_large.any():
+    def _expect_large(self, tables: Tables, cells: FlatCells) -> LargeShare | None:
+        if not self.is_large.any():
             return None
-        return self.plan.large.expect(tables, [factor[self.plan.is_large] for factor in cells.factors])
+        return self.large.expect(tables, [factor[self.is_large] for factor in cells.factors])
 
     def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
+        """The log-likelihood of each row, -inf if it is impossible."""
         cells = self._cells(tables, factors)
-        part_logs = self.plan.parts[0].expect(cells.table, cells.logs)[1]
-        every = np.arange(len(self.codes))
-        found = np.zeros(len(every))
-        _, rows, numbers = self.plan.parts
-        found += np.bincount(rows, part_logs[numbers], len(every))
-        for number in range(self.plan.flat.scopes):
-            rows, shown = self.plan.shown(number)
+        parts, rows, numbers = self.parts
+        found = np.bincount(rows, parts.expect(cells.table, cells.logs)[1][numbers], len(self.codes)) + cells.tops
+        for number in range(self.flat.scopes):
+            rows, shown = self.shown(number)
             found[rows] += cells.logs[shown]
-        found += cells.tops
-        large = self._large(tables, cells)
+        large = self._expect_large(tables, cells)
         if large is not None:
-            found[self.plan.is_large] = large.logs
-        return found
-
-    def impossible(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> int | None:
-        """The first row that is impossible under these tables, if any."""
-        rows = np.flatnonzero(self.row_logs(tables, factors) == -np.inf)
-        return int(rows[0]) if len(rows) else None
-
-    def _total(self, cells: FlatCells, part_logs: np.ndarray) -> float:
-        found = weighted(self.plan.parts[0].parts.weights, part_logs)
-        found += weighted(self.plan.seen_counts, cells.logs[: self.plan.flat.shared])
-        if not self.plan.extras:
-            return found
-        weights = np.where(self.plan.is_large, 0.0, self.weights)
-        for rows, seen in self.plan.seen_extras:
-            found += weighted(weights[rows], cells.logs[seen])
-        return found + weighted(weights, cells.tops)
+            found[self.is_large] = large.logs
+        return np.asarray(found)
 
     def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
-        if [np.size(table) for table in tables] != self._table_cells:
-            for name, table, cells in zip(self.graph.names, tables, self._table_cells, strict=True):
-                if np.size(table) != cells:
-                    raise DataError(
-                        f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
-                        f"parents make {cells:,}."
-                    )
+        """Check tables and factors, and lay them out in one array."""
+        names = self.graph.names
+        for name, table, scope in zip(names, tables, self.graph.families, strict=True):
+            cells = prod(self.sizes[node] for node in scope)
+            if np.size(table) != cells:
+                raise DataError(
+                    f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
+                    f"parents make {cells:,}."
+                )
+        by_scope = {scope: np.zeros((len(self.codes), 1)) for scope in self.own_extras}
         for scope, factor in zip(self.extras, factors, strict=True):
-            names = ", ".join(str(self.graph.names[node]) for node in scope)
+            above = ", ".join(str(names[node]) for node in scope)
             shape, own = (len(self.codes), prod(self.sizes[node] for node in scope)), np.asarray(factor)
             if own.shape != shape:
-                raise DataError(f"what hangs on ({names}) is {shape[0]:,} rows x {shape[1]:,} cells, not {own.shape}.")
+                raise DataError(f"what hangs on ({above}) is {shape[0]:,} rows x {shape[1]:,} cells, not {own.shape}.")
             wrong_rows = np.flatnonzero(~(own < np.inf).all(axis=1))
             if len(wrong_rows):
                 row = int(wrong_rows[0]) + 1
-                raise DataError(f"row {row}: what hangs on ({names}) has no finite log-likelihood, nor -inf.")
-        summed = [np.zeros((len(self.codes), 1))] * len(self.plan.extras)
-        for number, factor in zip(self.which_scope, factors, strict=True):
-            summed[number] = summed[number] + factor
-        found = FlatCells.of(tables, summed)
-        shared = found.table[: self.plan.flat.shared]
-        if not ((shared >= 0) & (shared < np.inf)).all():
-            wrong = int(np.argmax(~((shared >= 0) & (shared < np.inf))))
-            node = int(np.searchsorted(self.plan.flat.starts, wrong, side="right")) - 1
-            raise DataError(
-                f"the table of node {self.graph.names[node]!r} holds what is no probability: a number from 0 to 1."
+                raise DataError(f"row {row}: what hangs on ({above}) has no finite log-likelihood, nor -inf.")
+            by_scope[scope] = by_scope[scope] + own
+        shared = np.concatenate([np.ravel(each) for each in tables])
+        sound = (shared >= 0) & (shared < np.inf)
+        if not sound.all():
+            node = int(np.searchsorted(self.flat.starts, np.argmin(sound), side="right")) - 1
+            raise DataError(f"the table of node {names[node]!r} holds what is no probability: a number from 0 to 1.")
+        highest = [factor.max(axis=1, keepdims=True) for factor in by_scope.values()]
+        tops = [np.where(np.isfinite(top), top, 0.0) for top in highest]
+        off = [np.ravel(factor - top) for factor, top in zip(by_scope.values(), tops, strict=True)]
+        # Only the exponential of -inf is 0; smaller ones are `SMALL`, so that sums they decide are seen to be small.
+        plain = [np.where(logs > -np.inf, np.maximum(np.exp(logs), SMALL), 0.0) for logs in off]
+        with np.errstate(divide="ignore"):
+            logs = np.concatenate([np.log(shared), *off])
+        total = np.zeros(len(self.codes)) + sum(top[:, 0] for top in tops)
+        return FlatCells(np.concatenate([shared, *plain]), logs, total, list(by_scope.values()))
+
+    # -- what no E-step changes
+
+    @cached_property
+    def own_extras(self) -> list[Scope]:
+        """The extra scopes, each once."""
+        return list(dict.fromkeys(self.extras))
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        return [*self.graph.families, *self.own_extras]
+
+    @cached_property
+    def flat(self) -> FlatTables:
+        return FlatTables.of(self.sizes, self.graph.families, self.own_extras, len(self.codes))
+
+    @cached_property
+    def patterns(self) -> HolePatterns:
+        return HolePatterns.of(self.codes, self.scopes)
+
+    @cached_property
+    def tree(self) -> JunctionTree | None:
+        """The junction tree of the network; None if it would be too large."""
+        try:
+            return JunctionTree.build(self.sizes, list(filter(None, self.scopes)), TREE_CELLS)
+        except ResourceError:
+            return None
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """A shape is enumerated if that needs fewer numbers than a row has in the tree."""
+        tree = self.tree if len(self.patterns.nodes) else None
+        return Shapes.of(self.patterns, self.flat, self.sizes, ROOM if tree is None else tree.cells)
+
+    @cached_property
+    def is_large(self) -> np.ndarray:
+        """Rows with a part of a shape that is not enumerated."""
+        patterns = self.patterns
+        large = np.array([each is None for each in self.shapes.offsets], bool)
+        with_large = np.bincount(patterns.pattern[large[patterns.shape]], minlength=len(patterns.missing)) > 0
+        return np.asarray(with_large[patterns.number])
+
+    @cached_property
+    def large(self) -> LargeRows:
+        rows = np.flatnonzero(self.is_large)
+        return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.own_extras, rows, self.tree)
+
+    @cached_property
+    def parts(self) -> tuple[EnumeratedParts, np.ndarray, np.ndarray]:
+        """The distinct parts of the rows that are not large; the row of every part, and its number among them.
+
+        Parts are compared in blocks: memory grows with the distinct ones.
+        """
+        row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
+        entries, blocks, numbers = self.shapes.entries, list[HoleParts](), list[np.ndarray]()
+        for start in range(0, max(len(row), 1), BLOCK):
+            own, rows = shape[start : start + BLOCK], row[start : start + BLOCK]
+            lengths = np.diff(entries)[own]
+            run, at = positions(entries[own], lengths)
+            cells = self.flat.cells_at(self.codes, rows[run], self.shapes.scopes[at])
+            parts, number = HoleParts(own, runs(lengths), cells, self.weights[rows]).distinct()
+            numbers.append(number + sum(len(block.shape) for block in blocks))
+            blocks.append(parts)
+        if len(blocks) > 1:
+            lengths = np.concatenate([np.diff(block.starts) for block in blocks])
+            shapes, bases, weights = (
+                np.concatenate([getattr(block, name) for block in blocks]) for name in ("shape", "bases", "weights")
             )
+            parts, merged = HoleParts(shapes, runs(lengths), bases, weights).distinct()
+            number = merged[np.concatenate(numbers)]
+        return EnumeratedParts(parts, self.shapes, self.flat.shared, self.flat.size), row, number
+
+    def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows, without large ones, in which all nodes of a scope are known; and their cells."""
+        holes = self.patterns.missing[:, list(self.scopes[number])].any(axis=1)
+        rows = np.flatnonzero(~np.asarray(holes)[self.patterns.number] & ~self.is_large)
+        return rows, self.flat.cells_in(self._columns, rows, number)
+
+    @cached_property
+    def _columns(self) -> np.ndarray:
+        """Codes node by node: a column of 200,000 rows is read ten times as fast."""
+        return np.ascontiguousarray(self.codes.T)
+
+    @cached_property
+    def seen_counts(self) -> np.ndarray:
+        """Counts of families whose nodes are all known."""
+        found = np.zeros(self.flat.shared)
+        for node in range(len(self.sizes)):
+            rows, cells = self.shown(node)
+            found += np.bincount(cells, self.weights[rows], self.flat.shared)
         return found
 
     @cached_property
-    def _table_cells(self) -> list[int]:
-        return [prod(self.sizes[each] for each in scope) for scope in self.graph.families]
-
-    @cached_property
-    def plan(self) -> HolePlan:
-        return HolePlan(self.graph, self.sizes, self.codes, self.weights, list(dict.fromkeys(self.extras)))
-
-    @cached_property
-    def which_scope(self) -> list[int]:
-        """The number of every extra scope among the distinct ones."""
-        return [self.plan.extras.index(scope) for scope in self.extras]
-
-
-class FlatCells(Struct, frozen=True):
-    """All cells of tables and factors in one array, and their logarithms; `tops` is the maximum subtracted from each
-    row's factors.
-    """
-
-    table: np.ndarray
-    logs: np.ndarray
-    tops: np.ndarray | float
-    factors: list[np.ndarray]
-
-    @classmethod
-    def of(cls, tables: Tables, factors: list[np.ndarray]) -> FlatCells:
-        table = np.concatenate([np.ravel(each) for each in tables])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(table)
-        highest = [factor.max(axis=1, keepdims=True) for factor in factors]
-        tops = [np.where(np.isfinite(top), top, 0.0) for top in highest]
-        off = [np.ravel(factor - top) for factor, top in zip(factors, tops, strict=True)]
-        return cls(
-            np.concatenate([table, *map(_exp, off)]),
-            np.concatenate([logs, *off]),
-            sum(top[:, 0] for top in tops),
-            factors,
-        )
-
-
-def _exp(logs: np.ndarray) -> np.ndarray:
-    """Exponentials; only that of -inf is 0, smaller ones are `SMALL`."""
-    found: np.ndarray = np.exp(logs)
-    found[(found < SMALL) & (logs > -np.inf)] = SMALL
-    return found
+    def seen_extras(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [self.shown(number) for number in range(len(self.sizes), len(self.scopes))]
 
 
 def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
@@ -226,62 +495,3 @@ def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
     """
     there = weights != 0
     return float(np.multiply(weights, logs, where=there, out=np.zeros(len(weights))).sum())
-
-
-# A structure from rows with holes: what a network says of them is drawn, a better structure looked for, and again.
-
-MOST_TURNS = 8
-EM_STEPS = 20
-DRAWN_ROWS = 4000
-"""Completed rows in all: few rows are completed several times, to reduce chance."""
-MOST_DRAWS = 5
-
-Learn = Callable[[CodeCounts], Graph]
-
-
-def structural_em(
-    codes: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray, learn: Learn, seed: int = 0
-) -> tuple[Graph, int]:
-    """The structure that `learn` finds again in rows completed by its own network, and the number of turns."""
-    rng = np.random.default_rng(seed)
-    graph = chow_liu(CodeCounts(codes, sizes, weights))
-    draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
-    for turn in range(1, MOST_TURNS + 1):
-        tables = fitted_tables(graph, sizes, codes, weights)
-        filled = np.concatenate([filled_rows(graph, sizes, tables, codes, rng) for _ in range(draws)])
-        found = learn(CodeCounts(filled, sizes, np.tile(weights, draws) / draws))
-        if found.is_equivalent(graph):
-            return found, turn
-        graph = found
-    return graph, MOST_TURNS
-
-
-def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
-    """Tables by some steps of EM, with one prior row in every configuration."""
-    rows = RowsWithHoles.of(graph, sizes, codes, weights)
-    tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
-    before = -np.inf
-    for _ in range(EM_STEPS):
-        found = rows.expect(tables)
-        raised = [own + 1.0 / own.shape[1] for own in found.counts]
-        shares = [own / own.sum(axis=1, keepdims=True) for own in raised]
-        tables = [np.asarray(own.reshape(table.shape)) for own, table in zip(shares, tables, strict=True)]
-        if found.log_likelihood - before < 1e-4 * abs(found.log_likelihood) / max(len(codes), 1):
-            break
-        before = found.log_likelihood
-    return tables
-
-
-def filled_rows(
-    graph: Graph, sizes: Sequence[int], tables: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Complete rows by drawing missing values node after node, each given the row and the values drawn before."""
-    found = np.array(codes, dtype=np.int64)
-    questions = Questions(graph, sizes, tables)
-    for node in graph.order:
-        rows = np.flatnonzero(found[:, node] < 0)
-        if len(rows):
-            shares = questions.posterior([node], Evidence(found[rows]))
-            edges = np.cumsum(shares, axis=1)
-            found[rows, node] = (rng.random(len(rows))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
-    return found

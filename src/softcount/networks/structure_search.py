@@ -11,7 +11,10 @@ from msgspec import Struct
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
+from softcount.networks.elimination import Evidence
+from softcount.networks.expected_counts import RowsWithHoles
 from softcount.networks.network import Graph
+from softcount.networks.queries import Questions
 from softcount.networks.scores import (
     Bdeu,
     CodeCounts,
@@ -492,3 +495,62 @@ def _eliminated(reduced: np.ndarray, keep: np.ndarray) -> np.ndarray:
         star = star - np.where(np.isfinite(total), total, 0.0)[:, None] / 2
         left = np.logaddexp(left[:, 1:, 1:], star[:, :, None] + star[:, None, :])
     return left
+
+
+# Structural EM: missing values are drawn from the network so far, a better structure is learned, and so on.
+
+MOST_TURNS = 8
+EM_STEPS = 20
+DRAWN_ROWS = 4000
+"""Completed rows in all: few rows are completed several times, to reduce chance."""
+MOST_DRAWS = 5
+
+Learn = Callable[[CodeCounts], Graph]
+
+
+def structural_em(
+    codes: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray, learn: Learn, seed: int = 0
+) -> tuple[Graph, int]:
+    """The structure that `learn` finds again in rows completed by its own network, and the number of turns."""
+    rng = np.random.default_rng(seed)
+    graph = chow_liu(CodeCounts(codes, sizes, weights))
+    draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
+    for turn in range(1, MOST_TURNS + 1):
+        tables = fitted_tables(graph, sizes, codes, weights)
+        filled = np.concatenate([filled_rows(graph, sizes, tables, codes, rng) for _ in range(draws)])
+        found = learn(CodeCounts(filled, sizes, np.tile(weights, draws) / draws))
+        if found.is_equivalent(graph):
+            return found, turn
+        graph = found
+    return graph, MOST_TURNS
+
+
+def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    """Tables by some steps of EM, with one prior row in every configuration."""
+    rows = RowsWithHoles.of(graph, sizes, codes, weights)
+    tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
+    before = -np.inf
+    for _ in range(EM_STEPS):
+        found = rows.expect(tables)
+        raised = [own + 1.0 / own.shape[1] for own in found.counts]
+        shares = [own / own.sum(axis=1, keepdims=True) for own in raised]
+        tables = [np.asarray(own.reshape(table.shape)) for own, table in zip(shares, tables, strict=True)]
+        if found.log_likelihood - before < 1e-4 * abs(found.log_likelihood) / max(len(codes), 1):
+            break
+        before = found.log_likelihood
+    return tables
+
+
+def filled_rows(
+    graph: Graph, sizes: Sequence[int], tables: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Complete rows by drawing missing values node after node, each given the row and the values drawn before."""
+    found = np.array(codes, dtype=np.int64)
+    questions = Questions(graph, sizes, tables)
+    for node in graph.order:
+        rows = np.flatnonzero(found[:, node] < 0)
+        if len(rows):
+            shares = questions.posterior([node], Evidence(found[rows]))
+            edges = np.cumsum(shares, axis=1)
+            found[rows, node] = (rng.random(len(rows))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
+    return found
