@@ -41,17 +41,16 @@ class GraphStarts(Struct, frozen=True):
 def fit_network(
     table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: GraphStarts, runner: Runner
 ) -> Learned:
-    return retyping(table, lambda t: _fit(t, build, priors_of, plan, starts, runner), runner, known_classes=False)
+    def fit(opened: Table) -> Learned:
+        chunks, settled = read_all(opened, plan, runner, None)
+        if not chunks.n_rows:
+            raise DataError("the table has no rows.")
+        model, notes = build(settled, chunks.here)
+        ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks.here)])
+        check_reach(opened, chunks)
+        return learned(model, ready, priors_of(model), plan, starts, runner, [*opened.told, *settled.notes, *notes])
 
-
-def _fit(table: Table, build: Build, priors_of: PriorsOf, plan: Plan, starts: GraphStarts, runner: Runner) -> Learned:
-    chunks, settled = read_all(table, plan, runner, None)
-    if not chunks.n_rows:
-        raise DataError("the table has no rows.")
-    model, notes = build(settled, chunks.here)
-    ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks.here)])
-    check_reach(table, chunks)
-    return learned(model, ready, priors_of(model), plan, starts, runner, [*table.told, *settled.notes, *notes])
+    return retyping(table, fit, runner, known_classes=False)
 
 
 def learned(
@@ -63,9 +62,11 @@ def learned(
     runner: Runner,
     notes: Sequence[str] = (),
 ) -> Learned:
-    seen = _sum_counts([model.seen(part) for part in ready])
+    if not ready:
+        raise DataError("the table has no rows.")
+    seen = reduce(add, [model.seen(part) for part in ready])
     holes = any(model.holes_in(part) for part in ready)
-    shown = _sum_counts([model.shown(part) for part in ready]) if holes else seen
+    shown = reduce(add, [model.seen(part, all_numbers=True) for part in ready]) if holes else seen
     imagined = Imagined(model.nodes.hypers(shown, priors), plug(plan.how))
     problem = Problem(model, imagined, ready, runner)
     reached, found, agreed = None, list(notes), None
@@ -92,12 +93,6 @@ def learned(
     )  # fmt: skip
 
 
-def _sum_counts(parts: Sequence[Counts]) -> Counts:
-    if not parts:
-        raise DataError("the table has no rows.")
-    return reduce(add, parts)
-
-
 def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
     """The best of all initialisations: short runs first if there are several."""
     model: Net = problem.model  # type: ignore[assignment]
@@ -105,7 +100,7 @@ def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
         makes = [partial(starts.given, model, problem.imagined)]
     else:
         rows = problem.rows.here[0]
-        seeds = np.random.SeedSequence(entropy(starts.seed)).spawn(starts.n_init if model.has_hidden else 1)
+        seeds = np.random.SeedSequence(entropy(starts.seed)).spawn(starts.n_init if model.hidden else 1)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         makes = [partial(model.drawn_start, rows, problem.imagined, rng) for rng in rngs]
     search = Search(problem, problem, plan)

@@ -48,6 +48,12 @@ class NetRows(Struct, frozen=True, dict=True):
     def n_rows(self) -> int:
         return len(self.codes)
 
+    def take(self, rows: slice) -> NetRows:
+        leaves = [rows_of(data, rows) for data in self.leaves]
+        return NetRows(
+            self.model, self.codes[rows], leaves, self.weights[rows], self.base[rows], self.start + rows.start
+        )
+
     @cached_property
     def holes(self) -> RowsWithHoles:
         """The plan for rows with missing values, which does not depend on parameters; made on first use."""
@@ -247,10 +253,17 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return found
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
-        whole = joined(ready)
+        """All rows end to end, in parts of bounded size if there are leaves."""
+        whole = ready[0]
+        if len(ready) > 1:
+            leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in ready), strict=True)]
+            arrays = {x: np.concatenate([getattr(part, x) for part in ready]) for x in ("codes", "weights", "base")}
+            whole = NetRows(self, leaves=leaves, start=whole.start, **arrays)
         widest = sum(prod(self.sizes[place] for place in scope) for scope in self.scopes)
         step = max(FEWEST_ROWS, MOST_CELLS // widest) if widest else max(whole.n_rows, 1)
-        return [some_rows(whole, slice(a, a + step)) for a in range(0, max(whole.n_rows, 1), step)]
+        if step >= whole.n_rows:
+            return [whole]
+        return [whole.take(slice(a, min(a + step, whole.n_rows))) for a in range(0, whole.n_rows, step)]
 
     def compile(self, params: Params) -> tuple[list[np.ndarray], list[Any]]:
         """The tables of the discrete nodes, and the leaves' parameters in the form of their stacks."""
@@ -288,15 +301,19 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             found.append(np.where(scored < IMPOSSIBLE, -np.inf, scored) if own.clamped else scored)
         return found
 
+    def split_factors(
+        self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The factors of leaves that depend on discrete nodes; and each row's log-density of everything else."""
+        scored = list(zip(self.factors(compiled, ready), self.parents_of_leaves, strict=True))
+        alone = ready.base + sum((factor[:, 0] for factor, scope in scored if not scope), 0.0)
+        return [factor for factor, scope in scored if scope], alone
+
     def expect(
         self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows, assign: Assign | None = None
     ) -> Counts:
-        factors = self.factors(compiled, ready)
-        hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
+        hanging, alone = self.split_factors(compiled, ready)
         found = ready.holes.expect(compiled[0], hanging) if self.places else Expected([], 0.0, [], 0)
-        alone = ready.base + sum(
-            (f[:, 0] for f, scope in zip(factors, self.parents_of_leaves, strict=True) if not scope), 0.0
-        )
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
         shares = iter(found.posteriors)
         for own, scope, params, settled in zip(
@@ -321,16 +338,11 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 arrays[bundle.name] = counts.arrays[ROOT][self._cells[bundle.name]]
         return replace(counts, arrays=arrays)
 
-    def seen(self, ready: NetRows) -> Counts:
-        """Counts by node of the cells that rows show, without any expectation."""
-        return self._count_seen(ready, {key: ready.known(scope) for key, scope in self.levels_above.items()})
+    def seen(self, ready: NetRows, all_numbers: bool = False) -> Counts:
+        """Counts by node of the rows that show it and all of its parents, without any expectation.
 
-    def shown(self, ready: NetRows) -> Counts:
-        """As `seen`, with numbers of unknown group counted in the first group, so that priors see all of them."""
-        return self._count_seen(ready, {key: np.maximum(ready.known(own), 0) for key, own in self.levels_above.items()})
-
-    def _count_seen(self, ready: NetRows, groups: Mapping[Key, np.ndarray]) -> Counts:
-        """Counts by node of rows that show a node and all of its parents; numbers by these groups, -1 being none."""
+        With `all_numbers`, numbers of unknown group are counted in the first group, so that priors see all of them.
+        """
         totals = []
         for family in self.discrete.families:
             known, weights = ready.known(family), None if ready.alike else ready.weights
@@ -340,7 +352,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(totals)}
         for own, data in zip(self.stacks, ready.leaves, strict=True):
-            labels = np.stack([groups[node.key] for node in own.nodes], axis=1).astype(np.int32)
+            groups = np.stack([ready.known(self.levels_above[node.key]) for node in own.nodes], axis=1)
+            labels = np.maximum(groups, 0 if all_numbers else -1).astype(np.int32)
             arrays[own.node.key] = own.count_shown(data, labels, ready.weights)[own.name]
         return self.nodes.unstacked(self.gathered(Counts(arrays, float(ready.weights.sum()))))
 
@@ -370,19 +383,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         """The log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
         return None if self.stacks else self.nodes.completed(counts, params)
 
-    @property
-    def has_hidden(self) -> bool:
-        return bool(self.hidden)
-
     def holes_in(self, ready: NetRows) -> bool:
-        """Whether EM has missing values to fill in these rows."""
-        guessed = (own.unsettled(data) for own, data in zip(self.stacks, ready.leaves, strict=True))
-        return self._speaks_through_holes(ready) or any(np.any(rows) for rows in guessed)
+        """Whether EM has missing values to fill in these rows.
 
-    def _speaks_through_holes(self, ready: NetRows) -> bool:
-        """Whether a missing node has a descendant that the row shows.
-
-        Without one, the node says nothing about the others, and EM would not change its shares.
+        A missing node without a descendant that the row shows says nothing about the others: EM would not change it.
         """
         silent: dict[int, np.ndarray] = {}
         above_leaves = {node for scope in self.scopes for node in scope}
@@ -394,7 +398,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             silent[node] = missing & np.logical_and.reduce(below, axis=0) if below else missing
             if node in above_leaves or (missing & ~silent[node]).any():
                 return True
-        return False
+        return any(np.any(own.unsettled(data)) for own, data in zip(self.stacks, ready.leaves, strict=True))
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
         """Parameters counted from rows with filled-in hidden nodes.
@@ -418,8 +422,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
         compiled = self.compile(params)
         for part in ready:
-            factors = self.factors(compiled, part)
-            hanging = [factor for factor, scope in zip(factors, self.parents_of_leaves, strict=True) if scope]
+            hanging, _ = self.split_factors(compiled, part)
             lost = np.flatnonzero(part.holes.row_logs(compiled[0], hanging) == -np.inf) if self.places else ()
             if len(lost):
                 return DataError(
@@ -429,20 +432,6 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return super().impossible(params, ready)
 
     # -- in a file
-
-    def _check_shown_once(self) -> None:
-        """Raise if a node is shown by both a column and the labels, or if a hidden node has the name of a column."""
-        for node in self.each:
-            own = node.setting.levels
-            if node.columns:
-                if node.key == self.target:
-                    raise ModelFileError(f"node {node.key!r} is both a column and the class.")
-            elif len(set(own)) < len(own):
-                raise ModelFileError(f"node {node.key!r} has a level twice.")
-            elif node.key == self.target and node.key in self.cuts:
-                raise ModelFileError(f"node {node.key!r} is both cut and the class.")
-            elif node.key not in {self.target, *self.cuts} and node.key in self.schema.by_key:
-                raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
 
     def document(self) -> dict[str, Any]:
         cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
@@ -470,14 +459,23 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             None if document["label"] is None else nodes[whole(document["label"], 0, last, "the class")].key,
         )  # fmt: skip
         for before, node in zip(nodes, net.each, strict=True):
+            levels = node.setting.levels
             if before.setting.groups != node.setting.groups:
                 raise ModelFileError(f"node {node.key!r} has {before.setting.groups} configurations of its parents.")
+            if node.columns:
+                if node.key == net.target:
+                    raise ModelFileError(f"node {node.key!r} is both a column and the class.")
+            elif len(set(levels)) < len(levels):
+                raise ModelFileError(f"node {node.key!r} has a level twice.")
+            elif node.key == net.target and node.key in cuts:
+                raise ModelFileError(f"node {node.key!r} is both cut and the class.")
+            elif node.key not in {net.target, *cuts} and node.key in schema.by_key:
+                raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
         for key, edges in cuts.items():
             if key not in schema.by_key or schema.places[key].store != "reals" or net.nodes[key].columns:
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
-        net._check_shown_once()
         said = document.get("within")
         if said is None:
             return net
@@ -514,23 +512,6 @@ def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
 def levels_of(node: Node) -> Sequence[object] | None:
     """The levels of a discrete node; None for a number."""
     return node.family.levels_of(node.setting, 0)
-
-
-def some_rows(ready: NetRows, rows: slice) -> NetRows:
-    """Some rows; the same object if they are all rows."""
-    if rows.start == 0 and rows.stop >= ready.n_rows:
-        return ready
-    cut = slice(rows.start, min(rows.stop, ready.n_rows))
-    leaves = [rows_of(data, cut) for data in ready.leaves]
-    return NetRows(ready.model, ready.codes[cut], leaves, ready.weights[cut], ready.base[cut], ready.start + cut.start)
-
-
-def joined(parts: Sequence[NetRows]) -> NetRows:
-    if len(parts) == 1:
-        return parts[0]
-    leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in parts), strict=True)]
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("codes", "weights", "base")}
-    return NetRows(parts[0].model, leaves=leaves, start=parts[0].start, **arrays)
 
 
 # -- initialisation of EM: rows near the same seed get the same level of a hidden node
