@@ -423,7 +423,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         compiled = self.compile(params)
         for part in ready:
             hanging, _ = self.split_factors(compiled, part)
-            lost = np.flatnonzero(part.holes.row_logs(compiled[0], hanging) == -np.inf) if self.places else ()
+            logs = part.holes.row_logs(compiled[0], hanging) if self.places else np.zeros(0)
+            lost = np.flatnonzero(logs == -np.inf)
             if len(lost):
                 return DataError(
                     f"row {part.start + lost[0] + 1} has probability zero under the network that EM starts from. "

@@ -204,10 +204,10 @@ class EnumeratedParts(Struct, frozen=True, dict=True):
             shapes, parts = np.flatnonzero(power == each), np.flatnonzero(power[number] == each)
             scopes, cells = np.max([offsets[shape].shape for shape in shapes], axis=0)
             laid, there = np.zeros((scopes, len(shapes), cells), np.int32), np.zeros((len(shapes), cells))
-            for at, shape in enumerate(shapes):
+            for number_here, shape in enumerate(shapes):
                 places = offsets[shape]
-                laid[: len(places), at, : places.shape[1]] = places
-                there[at, : places.shape[1]] = 1.0
+                laid[: len(places), number_here, : places.shape[1]] = places
+                there[number_here, : places.shape[1]] = 1.0
             bases = np.full((scopes, len(parts), 1), self.size)  # the cell after the last is 1
             run, at = positions(own.starts[parts], np.diff(own.starts)[parts])
             bases[at - own.starts[parts][run], run, 0] = own.bases[at]
