@@ -184,8 +184,8 @@ def test_words_grow_and_columns_may_be_missing():
 @pytest.mark.parametrize(
     ("settings", "how", "said"),
     [
-        ({}, {"half_life": 0}, "half_life is a number of rows above 0"),
-        ({}, {"step": 0.3}, "step is a number from 0.5 to 1"),
+        ({}, {"half_life": 0}, "half_life must be above 0"),
+        ({}, {"step": 0.3}, "step must be 0.5 or more and at most 1"),
         ({"assign": "hard"}, {}, "soft"),
     ],
 )

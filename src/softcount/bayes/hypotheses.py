@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Hashable, Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
-from softcount.bayes.evidence import RULES, By, best, checked_by, log_weights
 from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
 from softcount.errors import DataError
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
@@ -22,76 +20,87 @@ from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9
 """How far from one probabilities may sum."""
+TIE = 9
+"""Log-probabilities equal to so many decimals are a tie: sums of the same logarithms in another order are that near."""
+SHOWN = 20
+"""Hypotheses that are printed, the most probable ones."""
+ACROSS = 60
+"""Columns of a drawing in a terminal."""
+LONGEST = 20
+"""Characters of a name in a drawing in a terminal."""
+
+By = str | int
+"""`"all"`, `"map"`, `"ml"`, or how many of the most probable."""
+
+RULES: dict[str, By] = {"bayes": "all", "map": "map", "ml": "ml"}
+"""The three predictions of a history."""
+
+
+# -- likelihoods
 
 
 class Likelihood(Struct, frozen=True):
-    """The log-likelihood of observations under one hypothesis, and the values it knows by name.
+    """The likelihood of one hypothesis: a mapping of value to probability, a fitted model, or a function of a value.
 
-    >>> likelihood_of("fair", {"heads": 0.5, "tails": 0.5}).logs(["heads", "tails"]).round(4).tolist()
+    >>> Likelihood("fair", {"heads": 0.5, "tails": 0.5}).logs(["heads", "tails"]).round(4).tolist()
     [-0.6931, -0.6931]
-    >>> likelihood_of("flat", lambda x: 0.25 if 0 <= x <= 4 else 0.0).logs([1.5, 7.0]).round(4).tolist()
+    >>> Likelihood("flat", lambda x: 0.25 if 0 <= x <= 4 else 0.0).logs([1.5, 7.0]).round(4).tolist()
     [-1.3863, -inf]
     """
 
-    logs: Callable[[Any], np.ndarray]
-    known: tuple[Hashable, ...] = ()
-    takes_tables: bool = False
+    name: Hashable
+    given: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.given, Mapping):
+            for value, share in self.given.items():
+                check_share(share, f"{self.name!r} gives {value!r}")
+            check_sum(self.given.values(), f"the probabilities of the values under {self.name!r}")
+        elif not self.is_model and not callable(self.given):
+            raise DataError(
+                f"the likelihood of {self.name!r} is {self.given!r}. "
+                "Give the probability of each value, a function of a value, or a fitted model."
+            )
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is of rows of a table."""
+        return hasattr(self.given, "score_samples") or hasattr(self.given, "log_likelihood")
+
+    def logs(self, seen: Any) -> np.ndarray:
+        """The log-likelihood of every observation, or of all rows together if a model gives no more."""
+        if isinstance(self.given, Mapping):
+            return logs_of([float(self.given.get(value, 0.0)) for value in seen])
+        if not self.is_model:
+            return logs_of([checked_likelihood(self.given(value), self.name, repr(value)) for value in seen])
+        model = self.given
+        logs = np.asarray((getattr(model, "score_samples", None) or model.log_likelihood)(seen), dtype=float)
+        if logs.ndim > 1:
+            raise DataError(f"the model {self.name!r} gives scores of shape {logs.shape}. One for each row is needed.")
+        if np.isnan(logs).any() or np.isposinf(logs).any():
+            raise DataError(f"the model {self.name!r} gives a log-likelihood of {logs.max():g}. It must be below inf.")
+        return logs
 
 
-def likelihood_of(name: Hashable, said: Any) -> Likelihood:
-    """From a mapping of value to probability, a fitted model, or a function of a value."""
-    if isinstance(said, Mapping):
-        shares = {value: checked_share(share, f"{name!r} gives {value!r}") for value, share in said.items()}
-        sums_to_one(shares.values(), f"the probabilities of the values under {name!r}")
-        return Likelihood(partial(_level_logs, shares), tuple(shares))
-    if hasattr(said, "score_samples") or hasattr(said, "log_likelihood"):
-        return Likelihood(partial(_model_logs, name, said), takes_tables=True)
-    if callable(said):
-        return Likelihood(partial(_function_logs, name, said))
-    raise DataError(
-        f"the likelihood of {name!r} is {said!r}. "
-        "Give the probability of each value, a function of a value, or a fitted model."
-    )
-
-
-def _level_logs(shares: Mapping[Any, float], seen: Any) -> np.ndarray:
-    return logs_of([shares.get(value, 0.0) for value in seen])
-
-
-def _function_logs(name: Hashable, function: Callable[[Any], Any], seen: Any) -> np.ndarray:
-    return logs_of([checked_likelihood(function(value), name, repr(value)) for value in seen])
-
-
-def _model_logs(name: Hashable, model: Any, seen: Any) -> np.ndarray:
-    """The log-density of every row, or of all rows together if the model gives no more."""
-    logs = np.asarray((getattr(model, "score_samples", None) or model.log_likelihood)(seen), dtype=float)
-    if logs.ndim > 1:
-        raise DataError(f"the model {name!r} gives scores of shape {logs.shape}. One for each row is needed.")
-    if np.isnan(logs).any() or np.isposinf(logs).any():
-        raise DataError(f"the model {name!r} gives a log-likelihood of {logs.max():g}. It must be below inf.")
-    return logs
-
-
-def checked_share(share: Any, told: str) -> float:
+def check_share(share: Any, what: str) -> None:
     if not isinstance(share, Real) or not 0 <= float(share) <= 1:
-        raise DataError(f"{told} the probability {share!r}. A probability is a number from 0 to 1.")
-    return float(share)
+        raise DataError(f"{what} the probability {share!r}. A probability is a number from 0 to 1.")
 
 
-def checked_likelihood(said: Any, name: Hashable, what: str) -> float:
+def check_sum(shares: Any, what: str) -> None:
+    total = math.fsum(shares)
+    if abs(total - 1) > CLOSE:
+        raise DataError(f"{what} sum to {total:.10g}. Probabilities sum to one: divide each by their sum.")
+
+
+def checked_likelihood(given: Any, name: Hashable, what: str) -> float:
     try:
-        likelihood = float(said)
+        likelihood = float(given)
     except (TypeError, ValueError):
         likelihood = math.nan
     if not 0 <= likelihood < math.inf:
-        raise DataError(f"{name!r} gives {what} the likelihood {said!r}. A likelihood is finite and 0 or more.")
+        raise DataError(f"{name!r} gives {what} the likelihood {given!r}. A likelihood is finite and 0 or more.")
     return likelihood
-
-
-def sums_to_one(shares: Any, told: str) -> None:
-    total = math.fsum(shares)
-    if abs(total - 1) > CLOSE:
-        raise DataError(f"{told} sum to {total:.10g}. Probabilities sum to one: divide each by their sum.")
 
 
 def logs_of(likelihoods: list[float]) -> np.ndarray:
@@ -99,65 +108,51 @@ def logs_of(likelihoods: list[float]) -> np.ndarray:
         return np.asarray(np.log(np.array(likelihoods, dtype=float)))
 
 
-# Pictures of the posterior after each observation: block characters for a terminal, and SVG.
-
-ACROSS = 60
-"""Columns of a drawing in a terminal."""
-LONGEST = 20
+# -- weights of hypotheses in a prediction: their posteriors, or only the best one
 
 
-class BeliefCourse(Struct, frozen=True):
-    """Posteriors after 0, 1, 2, ... observations by hypothesis, and the predictions of the next one by rule."""
+def best(logs: np.ndarray, count: int = 1) -> np.ndarray:
+    """The places of the largest in each row, largest first and ties in their order; one alone without its axis.
 
-    posteriors: Mapping[str, np.ndarray]
-    predictions: Mapping[str, np.ndarray] = field(default_factory=dict)
-    predicted: str = ""
-
-    def text(self) -> str:
-        last = len(next(iter(self.posteriors.values()))) - 1
-        lines = [f"posterior after 0 to {last} observations (a whole block is 1)"]
-        lines += _lines(self.posteriors)
-        if self.predictions:
-            lines += [f"prediction that {printable(self.predicted)} comes next", *_lines(self.predictions)]
-        width = min(ACROSS, last + 1)
-        marks = axis(0, last, width) if last and width >= 10 else []
-        return "\n".join([*lines, *(" " * (LONGEST + 1) + mark for mark in marks)])
-
-    def svg(self) -> str:
-        charts = [_chart("Posterior of each hypothesis", "posterior", self.posteriors)]
-        if self.predictions:
-            charts.append(_chart(f"Prediction that {self.predicted} comes next", "prediction", self.predictions))
-        return stack([chart.draw() for chart in charts], charts[0].title).svg_file()
+    >>> best(np.log([[0.2, 0.4, 0.4]])), best(np.log([[0.2, 0.4, 0.4]]), 2)
+    (array([1]), array([[1, 2]]))
+    """
+    below = np.round(logs - logs.max(axis=1, keepdims=True), TIE)
+    order = np.argsort(-below, axis=1, kind="stable")
+    return np.asarray(order[:, 0] if count == 1 else order[:, :count])
 
 
-def _lines(courses: Mapping[str, np.ndarray]) -> list[str]:
-    names = [printable(name) for name in courses]
-    cut = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "…" for name in names]
-    top = max(1.0, *(float(np.nan_to_num(course).max()) for course in courses.values()))
-    return [f"{name:<{LONGEST}} {spark(_sampled(own), top)}" for name, own in zip(cut, courses.values(), strict=True)]
+def log_weights(by: By, joint: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
+    """(rows x hypotheses) logarithms of weights that sum to one, from joint log-probabilities and log-likelihoods."""
+    logs = likelihood if by == "ml" else joint
+    if by != "all":
+        chosen = best(logs, 1 if by in ("map", "ml") else int(by)).reshape(len(logs), -1)
+        kept = np.full(logs.shape, -np.inf)
+        np.put_along_axis(kept, chosen, np.take_along_axis(logs, chosen, axis=1), axis=1)
+        logs = kept
+    return np.asarray(logs - np.asarray(log_sum_exp(logs, axis=1))[:, None])
 
 
-def _sampled(course: Sequence[float] | np.ndarray) -> np.ndarray:
-    """At most ACROSS of its numbers, evenly spaced, with the first and the last."""
-    course = np.asarray(course, dtype=float)
-    if len(course) <= ACROSS:
-        return course
-    return np.asarray(course[np.round(np.linspace(0, len(course) - 1, ACROSS)).astype(int)])
+# -- pictures of courses, which are numbers after 0, 1, 2, ... observations by name
+
+
+def _sparklines(courses: Mapping[str, np.ndarray]) -> list[str]:
+    """A line of block characters for each course, of at most ACROSS of its numbers, the first and the last included."""
+    top, lines = max(1.0, *(float(np.nan_to_num(course).max()) for course in courses.values())), []
+    for name, course in zip(map(printable, courses), courses.values(), strict=True):
+        short = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+        places = np.round(np.linspace(0, len(course) - 1, min(ACROSS, len(course)))).astype(int)
+        lines.append(f"{short:<{LONGEST}} {spark(course[places], top)}")
+    return lines
 
 
 def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
     """Lines over the number of observations."""
-    known = {name: np.asarray(course, dtype=float) for name, course in courses.items() if np.isfinite(course).any()}
+    known = {name: course for name, course in courses.items() if np.isfinite(course).any()}
     highest = max(1.0, *(float(np.nanmax(course)) for course in known.values()))
     lines = class_lines(list(known), np.arange(max(map(len, known.values()))), list(known.values()))
     axes = Axis("observations"), Axis(y_name, (0.0, 1.02 * highest))
     return Chart(title, lines, *axes, list(known), title, PAGE, 300)
-
-
-# A finite set of hypotheses with a prior, and their posterior after every observation.
-
-SHOWN = 20
-"""Hypotheses that are printed, the most probable ones."""
 
 
 class Hypotheses:
@@ -182,23 +177,46 @@ class Hypotheses:
     """
 
     def __init__(self, prior: Mapping[Any, float], likelihood: Mapping[Any, Any]) -> None:
-        self._names = names = _same_names(prior, likelihood)
-        self._prior = {name: checked_share(prior[name], f"the prior gives {name!r}") for name in names}
-        sums_to_one(self._prior.values(), "the prior probabilities of the hypotheses")
-        self._judges: list[Likelihood] = [likelihood_of(name, likelihood[name]) for name in names]
-        self._logs = np.zeros((0, len(names)))
+        _check_names(prior, likelihood)
+        for name, share in prior.items():
+            check_share(share, f"the prior gives {name!r}")
+        check_sum(prior.values(), "the prior probabilities of the hypotheses")
+        self._names = list(prior)
+        self._prior = {name: float(share) for name, share in prior.items()}
+        self._likelihoods = [Likelihood(name, likelihood[name]) for name in prior]
+        self._by_models = any(own.is_model for own in self._likelihoods)
+        tables = [own.given for own in self._likelihoods if isinstance(own.given, Mapping)]
+        self._known = dict.fromkeys(value for table in tables for value in table)
+        self._logs = np.zeros((0, len(prior)))
         self._seen: tuple[str | None, ...] = ()
 
     def observe(self, seen: Any) -> Hypotheses:
-        """The hypotheses after more observations: a list of values, or the rows of a table if fitted models judge.
+        """The hypotheses after more observations: a list of values, or the rows of a table if they are fitted models.
 
         An observation without a value is given by its likelihood under each hypothesis: a mapping of hypothesis to
         likelihood, or a function of the hypothesis.
         """
-        logs, shown = self._judged(seen)
+        values: list[Any] | None = None
+        if callable(seen) or (isinstance(seen, Mapping) and all(isinstance(own, Real) for own in seen.values())):
+            seen = {name: seen(name) for name in self._prior} if callable(seen) else seen
+            _check_names(self._prior, seen, "what was seen")
+            logs = logs_of([checked_likelihood(seen[name], name, "what was seen") for name in self._prior])[None]
+        elif self._by_models:
+            logs = self._log_likelihoods(seen)
+        else:
+            values = _listed(seen)
+            logs = self._log_likelihoods(values)
         after = copy.copy(self)
+        shown = [None] * len(logs) if values is None else [str(value) for value in values]
         after._logs, after._seen = np.vstack([self._logs, logs]), (*self._seen, *shown)
-        after._refuse_the_impossible()
+        if not np.isfinite(after._joint).any():
+            place = int(np.isneginf(after._courses()[0]).all(axis=1).argmax())
+            value = after._seen[place - 1]
+            which = f"observation {place}" if value is None else f"observation {place}, {value!r},"
+            raise DataError(
+                f"{which} is impossible under every hypothesis that was still possible. "
+                "Check it, or add a hypothesis under which it can happen."
+            )
         return after
 
     # What is believed now
@@ -212,7 +230,7 @@ class Hypotheses:
     def posterior(self) -> dict[Any, float]:
         """Hypothesis -> probability given all observations."""
         shares, _ = softmax_rows(self._joint[None])
-        return self._by_name(shares[0])
+        return dict(zip(self._names, shares[0].tolist(), strict=True))
 
     @property
     def map(self) -> Any:
@@ -231,21 +249,26 @@ class Hypotheses:
 
         The shortest is the most probable hypothesis. Of densities, bits count from the unit the values are in.
         """
-        return self._by_name(0.0 - self._joint / np.log(2))
+        return dict(zip(self._names, (0.0 - self._joint / np.log(2)).tolist(), strict=True))
 
     # What comes next
 
     def predict(self, x: Any, by: By = "all") -> Number:
         """The probability (or density) of x, coming next: weighted by all hypotheses, or as `by` says.
 
-        `by="map"` asks the most probable hypothesis alone, `by="ml"` the one of maximum likelihood, and a number k the
-        k most probable, weighed among themselves. Where models judge, x is a table and each of its rows is answered.
+        `by="map"` takes the most probable hypothesis alone, `by="ml"` the one of maximum likelihood, and a number k the
+        k most probable, with their posterior weights. If hypotheses are models, x is a table and each of its rows is
+        answered.
         """
         return plain(np.exp(self.predict_log(x, by)))
 
     def predict_log(self, x: Any, by: By = "all") -> Number:
-        """The logarithm of `predict`, exact where a density is too small for a float."""
-        checked_by(by, len(self._prior))
+        """The logarithm of `predict`, exact if a density is too small for a float."""
+        count = len(self._prior)
+        if not (isinstance(by, int) and not isinstance(by, bool) and 1 <= by <= count) and by not in RULES.values():
+            raise DataError(
+                f"by is {by!r}. Predictions are by 'all', 'map', 'ml', or the best 1 to {count} hypotheses."
+            )
         if by == "ml":
             self._needs_observations()
         shares = log_weights(by, self._joint[None], self._log_likelihood[None])[0]
@@ -269,11 +292,8 @@ class Hypotheses:
         """
         import pyarrow as pa
 
-        joint, _ = self._courses()
-        posterior, _ = softmax_rows(joint)
-        theirs = labels(self._names)
-        columns: dict[str, Any] = dict(zip(theirs.values(), posterior.T, strict=True))
-        ours = {"observed": np.arange(len(joint)), "value": pa.array([None, *self._seen], pa.string())}
+        columns: dict[str, Any] = self._posteriors()
+        ours = {"observed": np.arange(len(self._logs) + 1), "value": pa.array([None, *self._seen], pa.string())}
         columns = {**{apart(name, columns): column for name, column in ours.items()}, **columns}
         for value in () if self._by_models else self._known:
             for rule, column in self._predicted(value).items():
@@ -283,7 +303,7 @@ class Hypotheses:
     def history_text(self, of: Any = None) -> str:
         """The history drawn for a terminal: how each posterior goes, and each rule's prediction of a value.
 
-        `of` is the value that is predicted: without it the last that was seen, where tables of probabilities judge.
+        `of` is the value that is predicted: without it the last that was seen, if likelihoods are tables.
 
         >>> coins = Hypotheses({"fair": 0.9, "bent": 0.1}, {"fair": {"h": 0.5, "t": 0.5}, "bent": {"h": 0.9, "t": 0.1}})
         >>> print(coins.observe(["h"] * 11).history_text())
@@ -297,22 +317,31 @@ class Hypotheses:
                              ┬────┬────┬─
                              0    5   10
         """
-        return "\n".join(line.rstrip() for line in self._course(of).text().split("\n"))
+        last, (predictions, predicted) = len(self._logs), self._drawn_predictions(of)
+        lines = [f"posterior after 0 to {last} observations (a whole block is 1)", *_sparklines(self._posteriors())]
+        if predictions:
+            lines += [f"prediction that {printable(predicted)} comes next", *_sparklines(predictions)]
+        width = min(ACROSS, last + 1)
+        if last and width >= 10:
+            lines += [" " * (LONGEST + 1) + mark for mark in axis(0, last, width)]
+        return "\n".join(line.rstrip() for line in lines)
 
     def history_svg(self, of: Any = None) -> str:
         """The history as a picture, the text of an SVG file: posteriors, and below them the predictions of a value."""
-        return self._course(of).svg()
+        predictions, predicted = self._drawn_predictions(of)
+        charts = [_chart("Posterior of each hypothesis", "posterior", self._posteriors())]
+        if predictions:
+            charts.append(_chart(f"Prediction that {predicted} comes next", "prediction", predictions))
+        return stack([chart.draw() for chart in charts], charts[0].title).svg_file()
 
-    def _course(self, of: Any) -> BeliefCourse:
-        joint, _ = self._courses()
-        shares, _ = softmax_rows(joint)
-        posteriors = dict(zip(labels(self._names).values(), shares.T, strict=True))
-        if of is None and self._known and self._seen and not self._by_models:
+    def _drawn_predictions(self, of: Any) -> tuple[dict[str, np.ndarray], str]:
+        """Each rule's predictions of a value, if there is one to draw, and the value as text."""
+        if of is None and self._seen and not self._by_models:
             of = next((value for value in self._known if str(value) == self._seen[-1]), None)
         if of is None:
-            return BeliefCourse(posteriors)
+            return {}, ""
         predicted = {rule: column.to_numpy(zero_copy_only=False) for rule, column in self._predicted(of).items()}
-        return BeliefCourse(posteriors, predicted, "the row" if self._by_models else str(of))
+        return predicted, "the row" if self._by_models else str(of)
 
     def __repr__(self) -> str:
         return f"Hypotheses({', '.join(map(repr, self._names))}; {len(self._logs)} observations)"
@@ -323,21 +352,19 @@ class Hypotheses:
         marks = {self.map: ["MAP"]}
         if n:
             marks.setdefault(self.ml, []).append("ML")
-        lines = [["", "prior", "posterior", "bits", ""]]
+        rows = [["", "prior", "posterior", "bits", ""]]
         for name in (self._names[place] for place in kept):
+            text = str(name) if str(name).isprintable() else ascii(str(name))
             numbers = (f"{self._prior[name]:.4g}", f"{posterior[name]:.6f}", f"{bits[name]:.4f}")
-            text = str(name)
-            lines.append([(text if text.isprintable() else ascii(text)), *numbers, ", ".join(marks.get(name, []))])
-        widths = [max(len(line[j]) for line in lines) for j in range(4)]
-        told = [
-            f"{line[0]:<{widths[0]}}  "
-            + "  ".join(cell.rjust(width) for cell, width in zip(line[1:4], widths[1:], strict=True))
-            + f"  {line[4]}"
-            for line in lines
-        ]
-        head = f"{len(posterior)} hypotheses after {n} observation{'' if n == 1 else 's'}"
-        more = [f"and {len(posterior) - SHOWN} less probable ones"] if len(posterior) > SHOWN else []
-        return "\n".join(line.rstrip() for line in [head, *told, *more])
+            rows.append([text, *numbers, ", ".join(marks.get(name, []))])
+        first, *widths = (max(len(row[column]) for row in rows) for column in range(4))
+        lines = [f"{len(posterior)} hypotheses after {n} observation{'' if n == 1 else 's'}"]
+        for text, *cells, mark in rows:
+            numbers_text = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+            lines.append(f"{text:<{first}}  {numbers_text}  {mark}".rstrip())
+        if len(posterior) > SHOWN:
+            lines.append(f"and {len(posterior) - SHOWN} less probable ones")
+        return "\n".join(lines)
 
     # How it is found
 
@@ -351,17 +378,15 @@ class Hypotheses:
         """log P(h) + log P(seen | h) of each hypothesis."""
         return np.asarray(logs_of(list(self._prior.values())) + self._log_likelihood)
 
-    @property
-    def _known(self) -> dict[Any, None]:
-        return dict.fromkeys(value for judge in self._judges for value in judge.known)
-
-    def _by_name(self, numbers: np.ndarray) -> dict[Any, float]:
-        return dict(zip(self._prior, numbers.tolist(), strict=True))
-
     def _courses(self) -> tuple[np.ndarray, np.ndarray]:
         """Joint log-probabilities and log-likelihoods after 0, 1, 2, ... observations, a column per hypothesis."""
         likelihood = np.vstack([np.zeros(len(self._prior)), self._logs.cumsum(axis=0)])
         return likelihood + logs_of(list(self._prior.values())), likelihood
+
+    def _posteriors(self) -> dict[str, np.ndarray]:
+        """The posterior of each hypothesis after 0, 1, 2, ... observations, by its name as text."""
+        shares, _ = softmax_rows(self._courses()[0])
+        return dict(zip(labels(self._names).values(), shares.T, strict=True))
 
     def _predicted(self, x: Any) -> dict[str, Any]:
         """Each rule's prediction of x after 0, 1, 2, ... observations, as Arrow arrays."""
@@ -383,74 +408,45 @@ class Hypotheses:
         """The log-likelihood of x under each hypothesis, on the last axis; rows of a table before it."""
         return self._log_likelihoods(x) if self._by_models else np.asarray(self._log_likelihoods([x])[0])
 
-    @property
-    def _by_models(self) -> bool:
-        return any(judge.takes_tables for judge in self._judges)
-
-    def _judged(self, seen: Any) -> tuple[np.ndarray, list[str | None]]:
-        """(observations x hypotheses) log-likelihoods, and each observation as text if it has one."""
-        if callable(seen):
-            return self._told({name: seen(name) for name in self._prior}), [None]
-        if isinstance(seen, Mapping) and all(isinstance(said, Real) for said in seen.values()):
-            return self._told(seen), [None]
-        if self._by_models:
-            logs = self._log_likelihoods(seen)
-            return logs, [None] * len(logs)
-        values = _listed(seen)
-        return self._log_likelihoods(values), [str(value) for value in values]
-
-    def _told(self, likelihoods: Mapping[Any, Any]) -> np.ndarray:
-        """One observation, given by its likelihood under each hypothesis."""
-        _same_names(self._prior, likelihoods, "what was seen")
-        return logs_of([checked_likelihood(likelihoods[h], h, "what was seen") for h in self._prior])[None]
-
     def _log_likelihoods(self, seen: Any) -> np.ndarray:
         """(rows x hypotheses); one row in all if a model gives only the log-likelihood of all rows."""
-        values = [] if all(judge.takes_tables for judge in self._judges) else _listed(seen)
-        known = self._known
-        for place, value in enumerate(values, 1):
-            if known and not _is_one_of(value, known):
-                names = ", ".join(map(repr, known))
+        values = [] if all(own.is_model for own in self._likelihoods) else _listed(seen)
+        for place, value in enumerate(values if self._known else (), 1):
+            try:
+                is_known = value in self._known
+            except TypeError:  # a list, or a tuple with one inside, cannot be a key
+                is_known = False
+            if not is_known:
+                names = ", ".join(map(repr, self._known))
                 raise DataError(f"no hypothesis knows the value {value!r} (observation {place}). Known: {names}.")
-        parts = [judge.logs(seen if judge.takes_tables else values) for judge in self._judges]
+        parts = [own.logs(seen if own.is_model else values) for own in self._likelihoods]
         if any(part.ndim == 0 for part in parts):
             parts = [part.sum().reshape(1) for part in parts]
         if len({part.shape for part in parts}) > 1:
-            told = ", ".join(f"{name!r} {len(part)}" for name, part in zip(self._prior, parts, strict=True))
-            raise DataError(f"the hypotheses see different numbers of rows ({told}). Give all of them the same rows.")
+            numbers = ", ".join(f"{name!r} {len(part)}" for name, part in zip(self._prior, parts, strict=True))
+            raise DataError(
+                f"the hypotheses see different numbers of rows ({numbers}). Give all of them the same rows."
+            )
         return np.stack(parts, axis=-1)
-
-    def _refuse_the_impossible(self) -> None:
-        if np.isfinite(self._joint).any():
-            return
-        joint, _ = self._courses()
-        place = int(np.isneginf(joint).all(axis=1).argmax())
-        what = self._seen[place - 1]
-        told = "" if what is None else f", {what!r},"
-        raise DataError(
-            f"observation {place}{told} is impossible under every hypothesis that was still possible. "
-            "Check it, or add a hypothesis under which it can happen."
-        )
 
     def _needs_observations(self) -> None:
         if not len(self._logs):
             raise DataError("nothing was observed, so no hypothesis is the likeliest: observe first, or ask for map.")
 
 
-def _same_names(prior: Any, given: Any, what: str = "likelihood") -> list[Any]:
-    """The hypotheses, which both mappings must name."""
-    for said, mapping in (("prior", prior), (what, given)):
+def _check_names(prior: Any, given: Any, what: str = "likelihood") -> None:
+    """Raise an error unless both are mappings with an entry for each hypothesis."""
+    for name, mapping in (("prior", prior), (what, given)):
         if not isinstance(mapping, Mapping):
-            raise DataError(f"{said} is {mapping!r}. Give a mapping with an entry for each hypothesis.")
+            raise DataError(f"{name} is {mapping!r}. Give a mapping with an entry for each hypothesis.")
     if not prior:
         raise DataError("there are no hypotheses: give at least one, with its prior and its likelihood.")
-    lacking = [name for name in prior if name not in given]
-    if lacking:
-        raise DataError(f"{what} says nothing of {lacking[0]!r}. Give an entry for each hypothesis.")
-    strangers = [name for name in given if name not in prior]
-    if strangers:
-        raise DataError(f"{what} names {strangers[0]!r}, which the prior does not. The prior has an entry for each.")
-    return list(prior)
+    for name in prior:
+        if name not in given:
+            raise DataError(f"{what} says nothing of {name!r}. Give an entry for each hypothesis.")
+    for name in given:
+        if name not in prior:
+            raise DataError(f"{what} names {name!r}, which the prior does not. The prior has an entry for each.")
 
 
 def _listed(seen: Any) -> list[Any]:
@@ -459,10 +455,3 @@ def _listed(seen: Any) -> list[Any]:
     if isinstance(seen, str | bytes) or tabular or not hasattr(seen, "__iter__"):
         raise DataError(f"what is observed is {seen!r}. Give a list of values, also for a single one: [value].")
     return list(seen.to_pylist() if hasattr(seen, "to_pylist") else seen)
-
-
-def _is_one_of(value: Any, known: Mapping[Any, None]) -> bool:
-    try:
-        return value in known
-    except TypeError:  # a list, or a tuple with one inside, is nobody's key
-        return False

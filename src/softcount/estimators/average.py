@@ -11,16 +11,14 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from softcount.bayes.evidence import class_evidence, penalised, stacking_weights, unnamed_orders, with_plain_parameters
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.inputs import frame_library
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.result_frames import arrow_table, as_arrow, as_frame
+from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
 from softcount.families import Categorical
 from softcount.fit.network import network_evidence
@@ -30,7 +28,6 @@ from softcount.fitted.influence import whole_table
 from softcount.fitted.network import is_sure
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import AtOnce, Threads
-from softcount.table import check_weights
 from softcount.table.chunk import Chunks, Split
 from softcount.table.schema import Key
 
@@ -51,9 +48,6 @@ class LabelledTable(Struct, frozen=True):
         values = y.to_pylist() if hasattr(y, "to_pylist") else np.asarray(y, dtype=object).tolist()
         places = {str(name): place for place, name in enumerate(classes)}
         return np.array([places.get(str(value), -1) for value in values])
-
-    def weights(self, rows: int) -> np.ndarray:
-        return np.ones(rows) if self.sample_weight is None else check_weights(self.sample_weight, rows)
 
 
 class AverageMember:
@@ -176,7 +170,7 @@ class AverageMember:
         labels, learned = rows.labels(plain.names), plain.counts.rows
         if len(labels) != len(logs):
             raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
-        weights, known = rows.weights(len(logs)), labels >= 0
+        weights, known = inputs.filled_weights(rows.sample_weight, len(logs)), labels >= 0
         if abs(weights @ known - learned) > CLOSE * max(1.0, learned):
             raise DataError(
                 f"the models were learned from {learned:,.6g} rows, and X has {weights @ known:,.6g} with a class. "
@@ -256,6 +250,8 @@ class ModelAverage:
         if not self._members:
             raise DataError("there is nothing to average: give one fitted model at least.")
         first, *others = self._members
+        self.models_ = [member.model for member in self._members]
+        self.names_ = [member.name for member in self._members]
         self.weights_, self.by = np.asarray(weights, dtype=float), by
         for other in others:
             what = _difference(first, other, columns=not self._by_class)
@@ -269,16 +265,6 @@ class ModelAverage:
     def _by_class(self) -> bool:
         """Whether members are weighed by what they say of the class, and not of whole rows."""
         return self.by == "stacking" and self._members[0].classes is not None
-
-    @property
-    def models_(self) -> list[Any]:
-        """The models, in the order they were given."""
-        return [member.model for member in self._members]
-
-    @property
-    def names_(self) -> list[str]:
-        """What each model is called."""
-        return [member.name for member in self._members]
 
     @property
     def classes_(self) -> np.ndarray:
@@ -313,9 +299,7 @@ class ModelAverage:
         """Without y the mean log-density of a row; with y the share of rows whose class is predicted."""
         if y is None:
             return float(self.score_samples(X).mean())
-        y = inputs.labels_from(X, y)
-        inputs.refuse_gaps(y)
-        inputs.refuse_other_labels(y, self.classes_)
+        y = inputs.labels_to_score(X, y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     @row_by_row
@@ -363,9 +347,7 @@ class ModelAverage:
             best = chances.argmax(axis=2)
             found["class"] = self.classes_[best.ravel()]
             found["probability"] = np.take_along_axis(chances, best[..., None], axis=2).ravel()
-        own = np.repeat(np.arange(rows), count)
-        index = X.index.take(own) if frame_library(X) == "pandas" else None
-        return as_frame(arrow_table(found), frame_library(X), index)
+        return frame_like(X, arrow_table(found), np.repeat(np.arange(rows), count))
 
     # -- what follows from what is given
 
@@ -381,21 +363,20 @@ class ModelAverage:
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows, each drawn from a member that is drawn by its weight; an array of an array."""
-        check_whole("n, the number of rows,", n, 0)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        counts = rng.multinomial(int(n), self._given_weights(given))
+        n, rng = check_whole("n, the number of rows,", n, 0), inputs.generator(random_state)
+        counts = rng.multinomial(n, self._given_weights(given))
         how = {} if given is None else {"given": given}
         drawn = [
             member.model.sample(int(count), random_state=int(rng.integers(2**31 - 1)), **how)
             for member, count in zip(self._members, counts, strict=True)
             if count or not n
         ]
-        order = rng.permutation(int(n))
+        order = rng.permutation(n)
         if isinstance(drawn[0], tuple):  # a GaussianMixture: rows as an array, and their components
             return np.concatenate([rows for rows, _ in drawn])[order]
         tables = [as_arrow(part) for part in drawn]
         rows = pa.concat_tables(tables, promote_options="permissive").combine_chunks().take(pa.array(order))
-        return as_frame(rows, frame_library(drawn[0]))
+        return frame_like(drawn[0], rows)
 
     # -- how it is found
 
@@ -462,7 +443,7 @@ def _stack(members: list[AverageMember], rows: LabelledTable | None) -> np.ndarr
     if rows is None or (classes is not None and rows.y is None):
         raise DataError("stacking holds rows out: give those the models were fitted on, sc.average(models, X=X, y=y).")
     logs = np.stack([_held_out_logs(member, rows) for member in members], axis=1)
-    weights = rows.weights(len(logs))
+    weights = inputs.filled_weights(rows.sample_weight, len(logs))
     known = ~np.isnan(logs).any(axis=1) & (weights > 0)
     return stacking_weights(logs[known], weights[known])
 
@@ -470,7 +451,7 @@ def _stack(members: list[AverageMember], rows: LabelledTable | None) -> np.ndarr
 def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     """The log-probability of each row's class, or of the row, by a model of the other folds; NaN without a class."""
     number = len(member.row_logs(rows.X))
-    weights, folds = rows.weights(number), Split(FOLDS, 0).of_first(number)
+    weights, folds = inputs.filled_weights(rows.sample_weight, number), Split(FOLDS, 0).of_first(number)
     found = np.full(number, np.nan)
     given = () if rows.y is None else (rows.y,)
     for fold in range(FOLDS):

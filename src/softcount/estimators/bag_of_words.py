@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -198,6 +198,8 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     (['call', 'free', 'now', 'you'], [[2, 0, 1, 0]])
     """
 
+    _learned: ClassVar = "_gathered"
+    _input_tags: ClassVar = {"string": True, "two_d_array": False}
     _gathered: Gathered | GatheredHashes
     _chosen: Chosen | None
     _tally: DocumentTally
@@ -231,16 +233,15 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.requires_fit = self._must_fit()
+        tags.requires_fit = self.hashing is None or self._uses_idf
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_gathered") or not self._must_fit()
+        return hasattr(self, "_gathered") or not (self.hashing is None or self._uses_idf)
 
-    def _must_fit(self) -> bool:
-        return self.hashing is None or self.weighting in ("idf", "tfidf")
+    @property
+    def _uses_idf(self) -> bool:
+        return self.weighting in ("idf", "tfidf")
 
     # Learning
 
@@ -373,9 +374,9 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def _parts(self, arrays: Arrays) -> Document:
         """All words are in it, kept or not."""
-        check_is_fitted(self, "_gathered")
+        gathered = self._fitted
         reading_document(reading_of(self))  # what would not be read back is refused here
-        known = everything(self._gathered)
+        known = everything(gathered)
         met = asdict(self._tally + DocumentTally(said=known.notes))
         return {"vocabulary": vocabulary_document(known, arrays, met)}
 
@@ -395,8 +396,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, tally))
 
     def _idf(self, chosen: Chosen) -> np.ndarray | None:
-        uses_idf = self.weighting in ("idf", "tfidf")
-        return idf_of(chosen.documents, chosen.n_documents, self.idf) if uses_idf else None
+        return idf_of(chosen.documents, chosen.n_documents, self.idf) if self._uses_idf else None
 
     def _rows(self, block: WordBlock, columns: np.ndarray, chosen: Chosen, idf: np.ndarray | None) -> sparse.csr_matrix:
         rows = matrix_of(block, columns, len(chosen.words), self._cell_type)

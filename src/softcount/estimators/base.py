@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from msgspec.structs import replace
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import softcount
-from softcount.errors import DataError, SoftcountError
-from softcount.estimators.inputs import frame_library
+from softcount.core.counts import Counts
+from softcount.errors import SoftcountError
+from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, document, missing_words
 from softcount.estimators.repr import describe
-from softcount.estimators.result_frames import as_frame, kinds_of, schema_table
+from softcount.estimators.result_frames import as_frame, frame_like, kinds_of, schema_table
 from softcount.estimators.saving import save_estimator
 from softcount.evaluate.warnings import class_notes
 from softcount.files.codec import Arrays, Document
@@ -40,13 +42,13 @@ KEPT_CELLS = 1_000_000
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator whose constructor names its parameters; `parameters.PARAMETERS` declares them.
 
-    `_varied` holds those that are something else in this estimator, `_removed` former ones and what to use in their
-    place.
+    `_varied` holds those that are something else in this estimator.
     """
 
     _varied: ClassVar[Mapping[str, Parameter]] = {}
-    _removed: ClassVar[Mapping[str, str]] = {}
     _declared: ClassVar[Mapping[str, Parameter]] = {}
+    _learned: ClassVar[str] = "fitted_"  # the attribute that a fit sets
+    _input_tags: ClassVar[Mapping[str, bool]] = {}  # scikit-learn's tags of X that differ from its defaults
     _library: str | None = None  # of the frame that was fitted
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -57,12 +59,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             cls._declared = {own.name: varied.get(own.name) or PARAMETERS[own.name] for own in given}
             cls.__doc__ = document(cls.__doc__, cls._declared, {own.name: own.default for own in given})
 
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        for name in cls._removed.keys() & named.keys():
-            raise DataError(f"{cls.__name__} has no parameter {name!r} any more. Use {cls._removed[name]}.")
-        made: Self = super().__new__(cls)
-        return made
-
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep the arguments of the constructor, its `locals()`, as attributes: all that scikit-learn wants there."""
         for name in self._declared:
@@ -72,6 +68,22 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """Raise an error at the first parameter that cannot be used, by its name."""
         for name, declared in self._declared.items():
             declared.check(name, getattr(self, name))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        for name, value in self._input_tags.items():
+            setattr(tags.input_tags, name, value)
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._learned)
+
+    @property
+    def _fitted(self) -> Any:
+        """What the fit learned; without a fit, scikit-learn's error."""
+        if self._learned not in vars(self):
+            check_is_fitted(self, self._learned)
+        return vars(self)[self._learned]
 
     def _missing(self) -> tuple[str, ...]:
         """The cells that mean missing: the usual ones, and those that `missing` adds."""
@@ -84,8 +96,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """
         if X is None:
             return as_frame(table, self._library)
-        index = getattr(X, "index", None) if frame_library(X) == "pandas" else None
-        return as_frame(table, frame_library(X), index if rows is None or index is None else index.take(rows))
+        return frame_like(X, table, slice(None) if rows is None else rows)
 
     def save(self, path: Any) -> None:
         """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""
@@ -93,8 +104,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     def _parts(self, arrays: Arrays) -> Document:
         """What a model file holds of the fitted model; arrays are put into `arrays`."""
-        check_is_fitted(self, "fitted_")
-        return document_of(self.fitted_, arrays)
+        return document_of(self._fitted, arrays)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Its parameters as scikit-learn shows them and, once fitted, a line on the model."""
@@ -151,11 +161,33 @@ class ExportableEstimator(Estimator):
         return as_onnx(self)[0]
 
 
-class TableEstimator(Estimator):
-    """An estimator with a model of the columns of a table in `fitted_`: of classes, or a network."""
+class ModelEstimator(Estimator):
+    """An estimator with a model of columns in `fitted_`."""
 
     fitted_: Any
     n_jobs: int | None
+
+    params_: dict[Key, dict[str, np.ndarray]] = attribute(
+        "params", "The parameters of every column, block or node, by its name; classes or states come first."
+    )
+    levels_: dict[Key, Sequence[object]] = attribute("levels", "The categories of every column that has some.")
+    counts_: Counts = attribute("counts", "The counts: all that the parameters come from, besides the prior.")
+    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
+    n_parameters_: int = attribute("n_parameters", "The number of free parameters.")
+
+
+class EmEstimator(ModelEstimator):
+    """An estimator whose model EM has found."""
+
+    log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of what was learned from.")
+    trace_: list[float] = attribute("trace", "The objective at the start and after every iteration of EM.")
+    converged_: bool = attribute("converged", "Whether EM went on until nothing more was to be gained.")
+    n_iter_: int = attribute("n_iter", "The number of iterations, of the best initialisation.")
+
+
+class TableEstimator(ModelEstimator):
+    """An estimator with a model of the columns of a table: of classes, or a network."""
+
     _training: tuple[Table, Request] | None = None  # what was learned from, until the record needs it
 
     def __getstate__(self) -> Any:
@@ -164,14 +196,11 @@ class TableEstimator(Estimator):
         return {key: part for key, part in state.items() if key != "_training"}
 
     def _parts(self, arrays: Arrays) -> Document:
-        check_is_fitted(self, "fitted_")
-        self._recorded()
-        return super()._parts(arrays)
+        return document_of(self._recorded(), arrays)
 
-    @property
-    def kinds_(self) -> dict[Key, Any]:
-        """What every column was taken for: given as `kinds`, it has the same model learned again."""
-        return kinds_of(self.fitted_)
+    kinds_: dict[Key, Any] = attribute(
+        kinds_of, "What every column was taken for: given as `kinds`, it has the same model learned again."
+    )
 
     @property
     def schema_(self) -> Any:
@@ -200,6 +229,7 @@ class TableEstimator(Estimator):
 
     def _recorded(self) -> Any:
         """The fitted model with its record, as far as that can be made now."""
+        check_is_fitted(self)
         self._complete()
         record = self.fitted_.record or FitRecord()
         if record.provenance is None and "_library" in self.__dict__:  # a file that was loaded has its own, or none

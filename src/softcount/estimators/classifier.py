@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec.structs import asdict, replace
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.classify.aode import AodeLayout, AodeSetting
 from softcount.classify.encode import column_keys, measured_count
 from softcount.errors import DataError
+from softcount.estimators.inputs import attribute
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
-from softcount.estimators.parameters import Parameter
+from softcount.estimators.parameters import FINITE, Parameter, varied
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.aode import AodePlan, merge_aode, with_aode
 from softcount.evaluate.warnings import strong_pairs
@@ -34,7 +34,7 @@ ENSEMBLE_NOTES = (
     "Ensemble: ", "Using standard naive Bayes alone", "The ensemble was trained on", "Cross-validation made no errors",
     "Held-out figures use the row weights",
 )  # fmt: skip
-"""How notes begin that are about what tells the classes."""
+"""How notes begin that are about the ensemble."""
 
 
 class Classifier(ClassEstimator):
@@ -88,27 +88,35 @@ class Classifier(ClassEstimator):
             self._keep(replace(self.fitted_, ensemble=None, notes=[*kept, DROPPED]))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """(coef, intercept) of naive Bayes, where it is all that tells the classes and is linear."""
+        """(coef, intercept) of naive Bayes, if it alone predicts the classes and is linear."""
         if self.ensemble_ is not None:
             names = " and ".join(self.ensemble_.names)
             raise DataError(f"to_linear needs naive Bayes, but this model predicts with {names}.")
         return super().to_linear()
 
-    @property
-    def ensemble_(self) -> Ensemble | None:
-        """What tells the classes: members and their weights. None where it is naive Bayes alone."""
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.ensemble
+    ensemble_: Ensemble | None = attribute(
+        "ensemble", "The ensemble that predicts: its members and their weights. None if it is naive Bayes alone."
+    )
 
     @property
     def selection_(self) -> Any:
-        """A frame of what was tried: log-loss and accuracy on rows held out, and weight in the end."""
+        """A frame of what was tried: log-loss and accuracy on held-out rows, and weight in the ensemble."""
         tried: Sequence[Any] = () if self.ensemble_ is None else self.ensemble_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
         return self._result(arrow_lines([{"model": line.pop("name"), **line} for line in lines]))
 
 
 # Averaged one-dependence stars as a classifier of their own.
+
+
+def check_cuts(name: str, cuts: Any) -> None:
+    """Raise an error unless a value has the bin edges of columns, each in ascending order."""
+    if not isinstance(cuts, Mapping):
+        raise DataError(f"{name} must name columns and where each is cut: {{'age': [25, 40]}}.")
+    for key, given in cuts.items():
+        edges = np.asarray(given, dtype=np.float64)
+        if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise DataError(f"{name} of {key!r} must be numbers that rise: {given!r}.")
 
 
 class AveragedStars(ClassEstimator):
@@ -127,13 +135,14 @@ class AveragedStars(ClassEstimator):
     1.0
     """
 
-    _removed: ClassVar = {"numbers": "AveragedStars(): numbers are discretised"}
+    _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
     _varied: ClassVar = {
         "prior": Parameter(
             float,
             "Prior count of every distribution, spread evenly over its cells.",
-            above=True, most=1e300,
+            above=True, most=FINITE,
         ),
+        "cuts": varied("cuts", None, checked=check_cuts),
     }  # fmt: skip
 
     def __init__(
@@ -147,27 +156,6 @@ class AveragedStars(ClassEstimator):
     ) -> None:
         self._keep_parameters(locals())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        self._edges()
-
-    def _edges(self) -> dict[Key, np.ndarray] | None:
-        """The cuts that were given, checked."""
-        if self.cuts is None:
-            return None
-        if not isinstance(self.cuts, Mapping):
-            raise DataError("cuts must name columns and where each is cut: {'age': [25, 40]}.")
-        found = {key: np.asarray(edges, dtype=np.float64) for key, edges in self.cuts.items()}
-        for key, edges in found.items():
-            if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-                raise DataError(f"cuts of {key!r} must be numbers that rise: {self.cuts[key]!r}.")
-        return found
-
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
     ) -> Fitted:
@@ -176,7 +164,9 @@ class AveragedStars(ClassEstimator):
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """Rows that add to a model are cut where its own were."""
-        edges = self.cuts_ if parts and hasattr(self, "fitted_") else self._edges()
+        edges = self.cuts_ if parts and hasattr(self, "fitted_") else self.cuts
+        if edges is not None:
+            edges = {key: np.asarray(own, dtype=np.float64) for key, own in edges.items()}
         setting = AodeSetting(float(self.prior), self.parents is not None)
         return ClassRequest(plan, classes=classes, aode=AodePlan(setting, edges))
 
@@ -195,9 +185,8 @@ class AveragedStars(ClassEstimator):
 
     @property
     def cuts_(self) -> dict[Key, np.ndarray]:
-        """Where each column of numbers is cut."""
-        check_is_fitted(self, "fitted_")
-        fitted = self.fitted_
+        """The bin edges of each column of numbers."""
+        fitted = self._fitted
         assert fitted.aode is not None
         keys = column_keys(fitted.schema)[: measured_count(fitted.schema)]
         return dict(zip(keys, fitted.aode.cuts.edges, strict=False))

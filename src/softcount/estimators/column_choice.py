@@ -171,6 +171,5 @@ def _without(model: Any, keys: list[Key], kept: list[Key], X: Any, *y: Any) -> A
 
 def _quiet(model: Any, X: Any, *y: Any) -> Any:
     """The model fitted, without what it would warn of: it is one of several."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         return model.fit(X, *y)

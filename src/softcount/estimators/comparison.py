@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +139,8 @@ class Candidate(Struct, frozen=True):
         return found
 
 
-@contextmanager
-def ignore_warnings() -> Iterator[None]:
-    """Ignore warnings: a model here is one of several, and of a part of the rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+ignore_warnings = partial(warnings.catch_warnings, action="ignore")
+"""Ignores warnings: a model here is one of several, and of a part of the rows."""
 
 
 def candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Candidate]:
@@ -169,7 +165,7 @@ def candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Cand
         Candidate("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
         Candidate("logistic regression", _logistic_regression, ours=False),
         Candidate("Classifier", lambda _: Classifier(dict(kinds))),
-        Candidate("gradient boosting", lambda train: _gradient_boosting(train, seed), ours=False),
+        Candidate("gradient boosting", partial(_gradient_boosting, seed=seed), ours=False),
     ]
 
 
@@ -253,16 +249,13 @@ class LearningCurves(Struct, frozen=True, eq=False):
     @property
     def table(self) -> Any:
         """An Arrow table with a line for every classifier and size."""
-        return arrow_lines(
-            [
-                {
-                    "model": name, "rows": int(size),
-                    "log_loss": float(self.log_loss[line, column]), "accuracy": float(self.accuracy[line, column]),
-                }
-                for line, name in enumerate(self.names)
-                for column, size in enumerate(self.sizes)
-            ]
-        )  # fmt: skip
+        columns = {
+            "model": np.repeat(self.names, len(self.sizes)),
+            "rows": np.tile(self.sizes, len(self.names)),
+            "log_loss": self.log_loss.ravel(),
+            "accuracy": self.accuracy.ravel(),
+        }
+        return pa.table(columns)
 
     @property
     def words(self) -> str:
@@ -580,9 +573,8 @@ def _constant_notes(table: ComparedTable, splits: Splits) -> list[str]:
     for key, column in zip(table.keys, table.matrix.T, strict=True):
         folds = [place for place, (train, _) in enumerate(splits, 1) if is_constant(column[train])]
         if folds and not is_constant(column):
-            notes.append(
-                f"column {key} has one value in the training rows of fold {folds[0]}, so it has no effect there."
-            )
+            where = f"in the training rows of fold {folds[0]}"
+            notes.append(f"column {key} has one value {where}, so it has no effect there.")
     return notes
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.densities.bandwidths import bandwidth_of, checked_rule
@@ -31,11 +30,7 @@ class DensityEstimator(Estimator):
     """A density of numbers: of a plain column (an array, a list, a series, an Arrow column) or of a table."""
 
     plain_column_: bool
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    _input_tags: ClassVar = {"allow_nan": True}
 
     @property
     def _density(self) -> Any:
@@ -68,10 +63,8 @@ class DensityEstimator(Estimator):
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Rows drawn from the density: a plain column where one was fitted, else (rows x columns)."""
-        check_whole("n_samples", n_samples, 1)
-        density = self._density
-        rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
-        drawn: np.ndarray = density.sample(int(n_samples), rng)
+        n_samples, density = check_whole("n_samples", n_samples, 1), self._density
+        drawn: np.ndarray = density.sample(n_samples, inputs.generator(random_state))
         return drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
 
     def _queries(self, X: Any) -> np.ndarray:
@@ -204,6 +197,7 @@ class KernelDensity(DensityEstimator):
     (array([ -0.7694, -85.8244]), array([0.1747, 0.5453]))
     """
 
+    _learned: ClassVar = "rows_"
     rows_: DensityRows
 
     def __init__(
@@ -289,7 +283,7 @@ class KernelDensity(DensityEstimator):
     @property
     def _density(self) -> ColumnDensity | ProductDensity:
         """The density of the rows so far, made when it is first needed."""
-        check_is_fitted(self, "rows_")
+        check_is_fitted(self)
         if self._density_made is None:
             kernel, ends, columns = named_kernel(self.kernel), self._ends(), self.n_features_in_
             points = [self.rows_.column(at) for at in range(columns)]
@@ -324,10 +318,9 @@ class KernelDensity(DensityEstimator):
         return float(below[1] - below[0])
 
     def _parts(self, arrays: Arrays) -> Document:
-        check_is_fitted(self, "rows_")
-        arrays["cells"] = self.rows_.cells
-        arrays["weights"] = np.empty(0) if self.rows_.weights is None else self.rows_.weights
-        return {"density": {"plain": self.plain_column_, "level": self.rows_.level}}
+        rows = self._fitted
+        arrays |= {"cells": rows.cells, "weights": np.empty(0) if rows.weights is None else rows.weights}
+        return {"density": {"plain": self.plain_column_, "level": rows.level}}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
         self.plain_column_, level = _plain_and_level(document)
@@ -355,6 +348,7 @@ class Histogram(DensityEstimator):
     (array([0., 4., 8.]), array([3., 1.]), array([0.175, 0.   ]))
     """
 
+    _learned: ClassVar = "edges_"
     edges_: np.ndarray
     counts_: np.ndarray
 
@@ -373,14 +367,12 @@ class Histogram(DensityEstimator):
 
     @property
     def _density(self) -> HistogramDensity:
-        check_is_fitted(self, "edges_")
-        return HistogramDensity(self.edges_, self.counts_)
+        return HistogramDensity(self._fitted, self.counts_)
 
     probabilities_: np.ndarray = attribute("probabilities", "The probability of each bin.", "_density")
 
     def _parts(self, arrays: Arrays) -> Document:
-        check_is_fitted(self, "edges_")
-        arrays |= {"edges": self.edges_, "counts": self.counts_}
+        arrays |= {"edges": self._fitted, "counts": self.counts_}
         return {"density": {"plain": self.plain_column_, "level": None}}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:

@@ -8,19 +8,15 @@ import pickle
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
 
 from softcount.errors import DataError, SoftcountError, warn
 from softcount.estimators.result_frames import arrow_table, as_arrow_type, as_type
-from softcount.files.checkpoint_file import checkpointed, remove_checkpoint
-from softcount.learn.settings import Plan
 from softcount.run.local import Threads, one_blas_thread
 from softcount.run.workers import WorkersEngine
 from softcount.sources.frames import engine_holding, refuse_elsewhere
@@ -71,25 +67,6 @@ def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
     return open_table(collection_source(X), missing=missing)
 
 
-def is_elsewhere(X: Any) -> bool:
-    """Whether X is a table whose rows an engine holds."""
-    return isinstance(X, Table) and isinstance(X.source, PartsSource)
-
-
-@contextmanager
-def climbs_logged(estimator: Any, plan: Plan, keep: bool = False) -> Iterator[tuple[Plan, Callable[[bool], None]]]:
-    """The plan with a checkpoint if there is a file for it, and what to call at the end: with whether all is done.
-
-    The file is removed then, unless it is to be kept until the model is saved.
-    """
-    path = path_of(estimator.checkpoint)
-    if path is None:
-        yield plan, lambda done: None
-        return
-    with checkpointed(path) as log:
-        yield replace(plan, log=log), lambda done: remove_checkpoint(path) if done and not keep else None
-
-
 def path_of(path: Any) -> str | None:
     """The path of a file or folder as text, or None."""
     return None if path is None else os.fsdecode(path)
@@ -127,7 +104,7 @@ def row_by_row(method: Method) -> Method:
                 'prior="estimate" learns from all rows at once, and an engine asks them part by part. '
                 "Give the shares that estimate_prior finds in some of them."
             )
-        question = Question(_pickle_model(self), method.__name__, args, options)
+        question = Question(_ModelPickler.to_bytes(self), method.__name__, args, options)
         return (answer_on_spark if engine == "Spark" else answer_on_dask)(question, X)
 
     call.row_by_row = True  # type: ignore[attr-defined]
@@ -217,17 +194,13 @@ class _ModelPickler(pickle.Pickler):
     """Pickles a model without the client or session that it was fitted by."""
 
     def reducer_override(self, obj: Any) -> Any:
-        return (_no_engine, ()) if library_of(obj) in ENGINE_LIBRARIES else NotImplemented
+        return (type(None), ()) if library_of(obj) in ENGINE_LIBRARIES else NotImplemented
 
-
-def _no_engine() -> None:
-    return None
-
-
-def _pickle_model(model: Any) -> bytes:
-    sink = io.BytesIO()
-    _ModelPickler(sink).dump(model)
-    return sink.getvalue()
+    @classmethod
+    def to_bytes(cls, model: Any) -> bytes:
+        sink = io.BytesIO()
+        cls(sink).dump(model)
+        return sink.getvalue()
 
 
 @lru_cache(maxsize=16)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import asdict
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
 from softcount.errors import warn
 from softcount.estimators import inputs
@@ -21,7 +19,7 @@ from softcount.estimators.base import ExportableEstimator, TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.repr import explore_model, report_model, report_network, report_rows
+from softcount.estimators.repr import explore_model, report_model, report_rows
 from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow, filled
 from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted.answers import (
@@ -42,7 +40,7 @@ from softcount.fitted.characteristic_words import (
     row_of,
     text_leaves,
 )
-from softcount.fitted.classes import Anomaly, ClassMembers, anomaly_scores, membership_entropy, relative, sort_rows
+from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import departures
@@ -54,183 +52,34 @@ from softcount.table import Key, Table, document_at, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import apart
 
-# -- results as Arrow tables
-
-
-def _names(fitted: Fitted) -> list[Any]:
-    """The classes' names, as text if they are of several types."""
-    names = fitted.names
-    return names if len({type(name) for name in names}) == 1 else [str(name) for name in names]
-
-
-def influence_table(fitted: Fitted, per_class: bool, parameters: bool) -> Any:
-    """Columns, or columns and classes, by their influence, the largest first."""
-    columns, names = labels_in(fitted), _names(fitted)
-    if per_class:
-        words = {x.key: fitted.describe(x.key, parameters) for x in fitted.model.leaves}
-        groups = range(fitted.n_groups)
-        entries = [(key, g, float(values[g])) for key, values in departures(fitted).items() for g in groups]
-        ranked = sorted(entries, key=lambda entry: -entry[2])
-    else:
-        ranked = [(key, 0, value) for key, value in fitted.influence()]
-    values = np.array([value for *_, value in ranked])
-    most = values.max(initial=0.0)
-    found: dict[str, Any] = {"column": [columns[key] for key, *_ in ranked]}
-    if per_class:
-        found["class"] = [names[g] for _, g, _ in ranked]
-    found |= {"influence": values, "relative": values / most if most > 0 else np.zeros(len(values))}
-    if per_class:
-        found["words"] = [words[key][g] for key, g, _ in ranked]
-    return arrow_table(found)
-
-
-def class_lines(fitted: Fitted, parameters: bool, members: Sequence[ClassMembers] | None) -> list[dict[str, Any]]:
-    """A line for each class; with `members`, also its surest and least sure rows."""
-    cards, names = fitted.cards(parameters), labels_in(fitted)
-    typical = {x.key: _of_one_type([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
-    lines: list[dict[str, Any]] = [
-        {
-            "class": name,
-            "share": card.share,
-            "rows": card.rows,
-            "departure": card.departure,
-            "typical": {names[key]: values[g] for key, values in typical.items()},
-            "apart": [
-                {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
-                for x in card.apart
-            ],
-        }
-        for g, (name, card) in enumerate(zip(_names(fitted), cards, strict=True))
-    ]
-    for line, own in zip(lines, members or (), strict=members is not None):
-        line |= {
-            "members": own.rows,
-            "entropy": own.entropy,
-            "relative_entropy": relative(own.entropy, fitted.n_groups),
-            "surest": [asdict(member) for member in own.most],
-            "least_sure": [asdict(member) for member in own.least],
-        }
-    return lines
-
-
-def _of_one_type(values: list[Any]) -> list[Any]:
-    """Values that can share a column: those of a block as lists, and text if categories are of several types."""
-    if values and isinstance(values[0], tuple):
-        flat = _of_one_type([cell for value in values for cell in value])
-        width = len(values[0])
-        return [flat[a : a + width] for a in range(0, len(flat), width)]
-    alike = len({type(value) for value in values if value is not None}) <= 1
-    return values if alike else [None if value is None else str(value) for value in values]
-
-
-def anomaly_table(fitted: Fitted, anomalies: Sequence[Anomaly]) -> Any:
-    """The rows that fit worst, with their reasons."""
-    names, columns = _names(fitted), {**labels_in(fitted), ROOT: name_apart(fitted, CLASS)}
-
-    def text(value: Any) -> str | None:
-        if isinstance(value, tuple):
-            return ", ".join("missing" if part is None else str(part) for part in value)
-        return None if value is None else str(value)
-
-    lines = []
-    for odd in anomalies:
-        reasons = [
-            {"column": columns[key], "value": text(odd.cells.get(key)), "surprise": part}
-            for key, part in odd.parts.items()
-        ]
-        likeliest = names[odd.group] if odd.probability > 0 else None
-        line = {"row": odd.row, "score": odd.score, "log_density": odd.log_density, "class": likeliest}
-        lines.append({**line, "reason": reasons[0]["column"], "reasons": reasons})
-    reason = pa.struct([("column", pa.string()), ("value", pa.string()), ("surprise", pa.float64())])
-    types = [
-        ("row", pa.int64()),
-        ("score", pa.float64()),
-        ("log_density", pa.float64()),
-        ("class", pa.array(names).type),
-        ("reason", pa.string()),
-        ("reasons", pa.list_(reason)),
-    ]
-    return arrow_lines(lines, types)
-
-
-def marking_words_table(fitted: Fitted, key: Key | None, most: int) -> Any:
-    """The characteristic words of every class, class by class."""
-    names = _names(fitted)
-    lines = [
-        {"class": name, "column": labels_in(fitted)[leaf.key]} | asdict(mark)
-        for leaf in text_leaves(fitted, key)
-        for name, own in zip(names, marking_words(fitted, leaf, most), strict=True)
-        for mark in own
-    ]
-    types: list[tuple[str, Any]] = [("class", pa.array(names).type), ("column", pa.string()), ("word", pa.string())]
-    types += [(figure, pa.float64()) for figure in ("log_odds", "evidence", "count", "elsewhere")]
-    return arrow_lines(lines, types)
-
-
-def explained_words_table(fitted: Fitted, table: Table, row: int, against: Any, key: Key | None) -> Any:
-    """The words of one row's documents, with their nats and places.
-
-    A long document has millions of places, so that no Python object is made for each.
-    """
-    text_leaves(fitted, key)
-    names, parts = labels_in(fitted), []
-    for found in explain_words(fitted, row_of(fitted, table, row), against, key):
-        moves, places = found.words, places_of(found, document_at(table, found.key, row))
-        own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
-        edges = np.cumsum([0, *map(len, own)])
-        starts, ends = np.concatenate([np.empty((0, 2), np.int64), *own]).T
-        spans = pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], names=["start", "end"])
-        columns = {
-            "column": pa.array([names[found.key]] * len(moves), pa.string()),
-            "word": pa.array([move.word for move in moves], pa.string()),
-            "count": pa.array([move.count for move in moves], pa.float64()),
-            "nats": pa.array([move.nats for move in moves], pa.float64()),
-            "spans": pa.ListArray.from_arrays(pa.array(edges, pa.int32()), spans),
-        }
-        parts.append(pa.table(columns))
-    return pa.concat_tables(parts).combine_chunks()
-
-
-# -- the estimator
-
 FEW_ROWS = 64
 """Rows up to which an array of numbers is scored as it is."""
 BY_ROW = (Fitted.proba, Fitted.log_proba, Fitted.score_rows, Fitted.log_joint)
 """Questions that need no more than a few rows at a time."""
 
 
-class Posteriors:
+class Posteriors(Mapping[Key, Any]):
     """The posterior of the parameters in every group, by column: `posterior_["column"]`."""
 
     def __init__(self, fitted: Fitted) -> None:
         self._fitted = fitted
+        self._keys = [leaf.key for leaf in fitted.model.leaves]
 
     def __getitem__(self, key: Key) -> Any:
         return self._fitted.posterior(key)
 
-    def keys(self) -> list[Key]:
-        """The columns and blocks that are modelled."""
-        return [leaf.key for leaf in self._fitted.model.leaves]
-
-    def __iter__(self) -> Any:
-        return iter(self.keys())
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
 
     def __len__(self) -> int:
-        return len(self.keys())
+        return len(self._keys)
 
 
 class FittedEstimator(TableEstimator, ExportableEstimator):
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
+    _input_tags: ClassVar = {"allow_nan": True, "sparse": True, "string": True, "categorical": True}
 
     def _plan(self, stop: Stop, **more: Any) -> Plan:
         return Plan(declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
@@ -245,11 +94,11 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return {key: declared.everything.reads for key in columns if key not in apart}
 
     def _closed(self, X: Any) -> tuple[Fitted, Table]:
-        check_is_fitted(self, "fitted_")
-        return self.fitted_, self.fitted_.table(self._as_fitted(inputs.checked(self, X, reset=False)))
+        fitted = self._fitted
+        return fitted, fitted.table(self._as_fitted(inputs.checked(self, X, reset=False)))
 
     def _as_fitted(self, data: Any) -> Any:
-        """Sparse where the model is of a sparse block, dense where it is not."""
+        """Sparse if the model is of a sparse block, dense otherwise."""
         if self.fitted_.bag and isinstance(data, np.ndarray):
             return sparse.csr_matrix(data)
         return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
@@ -280,6 +129,13 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         codes, wide = np.empty((len(X), 0), dtype=np.uint8), np.empty((len(X), 0), dtype=np.int32)
         return Chunks([Chunk(0, len(X), X, codes, wide)], len(X))
 
+    def _class_names(self) -> list[Any]:
+        """The names of the classes for a column: as text if they are of several types."""
+        names = self._fitted.names
+        return names if len({type(name) for name in names}) == 1 else [str(name) for name in names]
+
+    # -- rows
+
     @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
         """(rows x classes) probability of each class given the row."""
@@ -308,40 +164,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         inputs.warn_of_outside(table)
         return self._result(arrow_table(parts), X)
 
-    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
-        self._warn_of_dependence(None)
-        return self._result(arrow_table(self._drawn(sampled, n, given, random_state)))
-
-    def _drawn(self, draw: Callable[..., Answer], n: int, given: Any, random_state: Any, least: int = 0) -> Answer:
-        check_is_fitted(self, "fitted_")
-        check_whole("n, the number of rows,", n, least)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return draw(self.fitted_, int(n), given, rng)
-
-    def query(self, of: Key | None = None, given: Any = None) -> Any:
-        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
-
-        What is given of a column is its value or a condition: `between(100, 200)`, `above(5)`, `below(5)`,
-        `any_of("disc", "rim")`, `not_("disc")`; short for them a range (100, 200) or a list. Without `of` every column
-        that is not given is answered, by name.
-        """
-        check_is_fitted(self, "fitted_")
-        answer = query(self.fitted_, of, given)
-        self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
-        return answer
-
-    @property
-    def answering_model_(self) -> str:
-        """The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture."""
-        check_is_fitted(self, "fitted_")
-        return answering_model(self.fitted_)
-
-    def _warn_of_dependence(self, columns: Any) -> None:
-        said = dependence_warning(getattr(self, "fitted_", None), columns)
-        if said is not None:
-            warn(said)
-
     @row_by_row
     def impute(self, X: Any) -> Any:
         """X with its missing cells filled, in its own type: the expected number, or the most probable category."""
@@ -366,75 +188,47 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             table = table.append_column(apart(name, table.column_names), pa.array(values))
         return self._result(table, X, np.repeat(np.arange(rows), groups))
 
-    params_: dict[Key, dict[str, np.ndarray]] = attribute(
-        "params", "The parameters of every column or block, by its name, in every class."
+    # -- any column from any others
+
+    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
+        fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
+        self._warn_of_dependence(None)
+        return self._result(arrow_table(sampled(fitted, n, given, inputs.generator(random_state))))
+
+    def query(self, of: Key | None = None, given: Any = None) -> Any:
+        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
+
+        What is given of a column is its value or a condition: `between(100, 200)`, `above(5)`, `below(5)`,
+        `any_of("disc", "rim")`, `not_("disc")`; short for them a range (100, 200) or a list. Without `of` every column
+        that is not given is answered, by name.
+        """
+        answer = query(self._fitted, of, given)
+        self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
+        return answer
+
+    answering_model_: str = attribute(
+        answering_model,
+        "The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture.",
     )
-    levels_: dict[Key, Sequence[object]] = attribute("levels", "The categories of every column that has some.")
-    counts_: Counts = attribute("counts", "The counts: all that the parameters come from, besides the prior.")
 
-    @property
-    def posterior_(self) -> Posteriors:
-        """The posterior of the parameters, column by column.
+    def _warn_of_dependence(self, columns: Any) -> None:
+        message = dependence_warning(self.fitted_, columns)
+        if message is not None:
+            warn(message)
 
-        Rows without a label, and missing cells of a correlated block, count as if what EM expects of them were known:
-        intervals are then too narrow.
-        """
-        return Posteriors(self.fitted_)
+    # -- what was learned
 
-    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
-    n_parameters_: int = attribute("n_parameters", "The number of free parameters.")
-
-    @property
-    def influence_(self) -> dict[Key, float]:
-        """What each column says of the classes, in nats, the largest first: see `influence`."""
-        return dict(self.fitted_.influence())
-
-    def explore(self, X: Any = None) -> Any:
-        """The interactive explorer: any column given any others, `model.explore().save("explore.html")`.
-
-        The first rows of X, if it is given, go into the page and can be loaded there.
-        """
-        check_is_fitted(self, "fitted_")
-        return explore_model(self.fitted_, rows=None if X is None else self._closed(X)[1])
-
-    def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
-        """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
-
-        With X it shows rows, drift against the training table where that is known and, with the classes y (an array, or
-        the name of a column in X), how good the model is on these rows. Redacted, no cell is in it, and no level of
-        fewer than five rows.
-        """
-        check_is_fitted(self, "fitted_")
-        self._recorded()
-        if X is None:
-            return report_model(self.fitted_, None, redact)
-        if not isinstance(self.fitted_, Fitted):  # a network tells the classes
-            return report_network(self.fitted_, self.fitted_.table(X), redact)
-        fitted, table = self._closed(X)
-        labels = None if fitted.classes is None else self._label_places(X, y)
-        with Threads(self.n_jobs) as threads:
-            name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"
-            return report_rows(fitted, table, threads, name, labels, redact)
-
-    def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
-        """The places of rows' classes among those of the model; None where no class is known."""
-        keys = open_table(X).keys if y is None else []
-        column = self.fitted_.target if y is None and self.fitted_.target in keys else y
-        if column is None:
-            return None
-        labels = read_labels(X, column) if isinstance(column, str) else list(np.asarray(y, dtype=object))
-        return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
-
-    def _export_plan(self) -> Any:
-        from softcount.export.scoring_plan import plan_of
-
-        check_is_fitted(self, "fitted_")
-        return plan_of(self.fitted_)
-
-    def _export_rows(self) -> Any:
-        from softcount.export.scoring_plan import drawn_rows
-
-        return drawn_rows(self.fitted_)
+    posterior_: Posteriors = attribute(
+        Posteriors,
+        "The posterior of the parameters, column by column.\n\n"
+        "Rows without a label, and missing cells of a correlated block, count as if what EM expects of them were "
+        "known: intervals are then too narrow.",
+    )
+    influence_: dict[Key, float] = attribute(
+        lambda fitted: dict(fitted.influence()),
+        "What each column says of the classes, in nats, the largest first: see `influence`.",
+    )
 
     def influence(self, per_class: bool = False, parameters: bool = False) -> Any:
         """Columns by what they say of the classes, in nats: the largest first.
@@ -447,8 +241,23 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         block of columns is one entry under its joined names. Words are of the rows or, with `parameters`, of what they
         are scored with.
         """
-        check_is_fitted(self, "fitted_")
-        return self._result(influence_table(self.fitted_, per_class, parameters))
+        fitted, names = self._fitted, self._class_names()
+        columns = labels_in(fitted)
+        if per_class:
+            words = {leaf.key: fitted.describe(leaf.key, parameters) for leaf in fitted.model.leaves}
+            found = [(key, g, float(own[g])) for key, own in departures(fitted).items() for g in range(len(names))]
+            found.sort(key=lambda entry: -entry[2])
+        else:
+            found = [(key, 0, value) for key, value in fitted.influence()]
+        values = np.array([value for *_, value in found])
+        most = values.max(initial=0.0)
+        shown: dict[str, Any] = {"column": [columns[key] for key, *_ in found]}
+        if per_class:
+            shown["class"] = [names[g] for _, g, _ in found]
+        shown |= {"influence": values, "relative": values / most if most > 0 else np.zeros(len(values))}
+        if per_class:
+            shown["words"] = [words[key][g] for key, g, _ in found]
+        return self._result(arrow_table(shown))
 
     def classes(self, X: Any = None, members: int = 3, parameters: bool = False) -> Any:
         """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
@@ -458,10 +267,33 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         and deviations are those of the rows that were learned from; with `parameters` those that rows are scored with,
         in which the prior has its part.
         """
-        check_is_fitted(self, "fitted_")
-        check_whole("members", members, 0)
-        rows = None if X is None else self._answer(X, sort_rows, int(members), 0).classes
-        return self._result(arrow_lines(class_lines(self.fitted_, parameters, rows)))
+        fitted, members = self._fitted, check_whole("members", members, 0)
+        cards, names = fitted.cards(parameters), labels_in(fitted)
+        typical = {x.key: _of_one_type([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
+        lines: list[dict[str, Any]] = [
+            {
+                "class": name,
+                "share": card.share,
+                "rows": card.rows,
+                "departure": card.departure,
+                "typical": {names[key]: values[g] for key, values in typical.items()},
+                "apart": [
+                    {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+                    for x in card.apart
+                ],
+            }
+            for g, (name, card) in enumerate(zip(self._class_names(), cards, strict=True))
+        ]
+        sorted_rows = [] if X is None else self._answer(X, sort_rows, members, 0).classes
+        for line, own in zip(lines, sorted_rows, strict=X is not None):
+            line |= {
+                "members": own.rows,
+                "entropy": own.entropy,
+                "relative_entropy": relative(own.entropy, fitted.n_groups),
+                "surest": [asdict(member) for member in own.most],
+                "least_sure": [asdict(member) for member in own.least],
+            }
+        return self._result(arrow_lines(lines))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """The n rows that fit worst, worst first, with the reasons: what each column adds to the row's score.
@@ -471,9 +303,38 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         missing cell adds 0, and the units of a column do not matter. `reason` is the largest of them. A row that is
         impossible under every class has an infinite score.
         """
-        check_whole("n, the number of rows,", n, 0)
-        found = self._answer(X, sort_rows, 0, int(n)).anomalies
-        return self._result(anomaly_table(self.fitted_, found), X, [odd.row for odd in found])
+        found = self._answer(X, sort_rows, 0, check_whole("n, the number of rows,", n, 0)).anomalies
+        names, columns = self._class_names(), {**labels_in(self.fitted_), ROOT: name_apart(self.fitted_, CLASS)}
+
+        def text(value: Any) -> str | None:
+            if isinstance(value, tuple):
+                return ", ".join("missing" if part is None else str(part) for part in value)
+            return None if value is None else str(value)
+
+        lines = [
+            {
+                "row": odd.row,
+                "score": odd.score,
+                "log_density": odd.log_density,
+                "class": names[odd.group] if odd.probability > 0 else None,
+                "reason": columns[next(iter(odd.parts))],
+                "reasons": [
+                    {"column": columns[key], "value": text(odd.cells.get(key)), "surprise": part}
+                    for key, part in odd.parts.items()
+                ],
+            }
+            for odd in found
+        ]
+        reason = pa.struct([("column", pa.string()), ("value", pa.string()), ("surprise", pa.float64())])
+        types = [
+            ("row", pa.int64()),
+            ("score", pa.float64()),
+            ("log_density", pa.float64()),
+            ("class", pa.array(names).type),
+            ("reason", pa.string()),
+            ("reasons", pa.list_(reason)),
+        ]
+        return self._result(arrow_lines(lines, types), X, [odd.row for odd in found])
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
@@ -489,16 +350,16 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         members = self._answer(X, Fitted.proba)
         best, entropy = members.argmax(axis=1), membership_entropy(members)
         most = np.log(members.shape[1]) if members.shape[1] > 1 else 1.0
-        table = pa.table(
-            {
-                "row": pa.array(np.arange(len(members))),
-                "class": pa.array(_names(self.fitted_)).take(pa.array(best, pa.int64())),
-                "probability": pa.array(members[np.arange(len(best)), best]),
-                "entropy": pa.array(entropy),
-                "relative_entropy": pa.array(entropy / most),
-            }
-        )
-        return self._result(table, X)
+        shown = {
+            "row": np.arange(len(members)),
+            "class": pa.array(self._class_names()).take(pa.array(best, pa.int64())),
+            "probability": members[np.arange(len(best)), best],
+            "entropy": entropy,
+            "relative_entropy": entropy / most,
+        }
+        return self._result(pa.table(shown), X)
+
+    # -- words
 
     def marking_words(self, key: Any = None, n: int = 10) -> Any:
         """A frame of the n words that most mark each class: more likely there than in all others together.
@@ -508,9 +369,17 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         the counts are explained by a rate of the class's own: a name repeated in one document has little of it, and a
         word used everywhere next to none. `key` names a column of text; without it, all have their words listed.
         """
-        check_is_fitted(self, "fitted_")
-        check_whole("n, the number of words,", n, 0)
-        return self._result(marking_words_table(self.fitted_, key, int(n)))
+        fitted, n = self._fitted, check_whole("n, the number of words,", n, 0)
+        names, columns = self._class_names(), labels_in(fitted)
+        lines = [
+            {"class": name, "column": columns[leaf.key]} | asdict(mark)
+            for leaf in text_leaves(fitted, key)
+            for name, own in zip(names, marking_words(fitted, leaf, n), strict=True)
+            for mark in own
+        ]
+        types: list[tuple[str, Any]] = [("class", pa.array(names).type), ("column", pa.string()), ("word", pa.string())]
+        types += [(figure, pa.float64()) for figure in ("log_odds", "evidence", "count", "elsewhere")]
+        return self._result(arrow_lines(lines, types))
 
     def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
         """A frame of the words of one document and the nats by which each moved it, weightiest first.
@@ -521,5 +390,76 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         of text alone also takes the document itself, as a string.
         """
         fitted, table = self._closed([X] if isinstance(X, str) else X)
-        check_whole("row", row, 0)
-        return self._result(explained_words_table(fitted, table, int(row), against, key))
+        row = check_whole("row", row, 0)
+        text_leaves(fitted, key)
+        names, parts = labels_in(fitted), []
+        for found in explain_words(fitted, row_of(fitted, table, row), against, key):
+            moves, places = found.words, places_of(found, document_at(table, found.key, row))
+            # A long document has millions of places: no Python object is made for each.
+            own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
+            edges = np.cumsum([0, *map(len, own)])
+            starts, ends = np.concatenate([np.empty((0, 2), np.int64), *own]).T
+            spans = pa.StructArray.from_arrays([pa.array(starts), pa.array(ends)], names=["start", "end"])
+            columns = {
+                "column": pa.array([names[found.key]] * len(moves), pa.string()),
+                "word": pa.array([move.word for move in moves], pa.string()),
+                "count": pa.array([move.count for move in moves], pa.float64()),
+                "nats": pa.array([move.nats for move in moves], pa.float64()),
+                "spans": pa.ListArray.from_arrays(pa.array(edges, pa.int32()), spans),
+            }
+            parts.append(pa.table(columns))
+        return self._result(pa.concat_tables(parts).combine_chunks())
+
+    # -- pages and exports
+
+    def explore(self, X: Any = None) -> Any:
+        """The interactive explorer: any column given any others, `model.explore().save("explore.html")`.
+
+        The first rows of X, if it is given, go into the page and can be loaded there.
+        """
+        return explore_model(self._fitted, rows=None if X is None else self._closed(X)[1])
+
+    def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
+        """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
+
+        With X it shows rows, drift against the training table if that is known and, with the classes y (an array, or
+        the name of a column in X), how good the model is on these rows. Redacted, no cell is in it, and no level of
+        fewer than five rows.
+        """
+        recorded = self._recorded()
+        if X is None:
+            return report_model(recorded, None, redact)
+        fitted, table = self._closed(X)
+        labels = None if fitted.classes is None else self._label_places(X, y)
+        with Threads(self.n_jobs) as threads:
+            name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"
+            return report_rows(fitted, table, threads, name, labels, redact)
+
+    def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
+        """The places of rows' classes among those of the model; None if no class is known."""
+        keys = open_table(X).keys if y is None else []
+        column = self.fitted_.target if y is None and self.fitted_.target in keys else y
+        if column is None:
+            return None
+        labels = read_labels(X, column) if isinstance(column, str) else list(np.asarray(y, dtype=object))
+        return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
+
+    def _export_plan(self) -> Any:
+        from softcount.export.scoring_plan import plan_of
+
+        return plan_of(self._fitted)
+
+    def _export_rows(self) -> Any:
+        from softcount.export.scoring_plan import drawn_rows
+
+        return drawn_rows(self.fitted_)
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Values that can share a column: those of a block as lists, and text if categories are of several types."""
+    if values and isinstance(values[0], tuple):
+        flat = _of_one_type([cell for value in values for cell in value])
+        width = len(values[0])
+        return [flat[a : a + width] for a in range(0, len(flat), width)]
+    alike = len({type(value) for value in values if value is not None}) <= 1
+    return values if alike else [None if value is None else str(value) for value in values]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
 from scipy.linalg import solve_triangular
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
-from softcount.estimators.inputs import declared_kinds
+from softcount.estimators import inputs
+from softcount.estimators.inputs import attribute
 from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
+from softcount.estimators.parameters import check_whole
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest
@@ -52,6 +53,8 @@ class GaussianMixture(BaseMixture):
     >>> np.sort(mixture.means_.ravel())
     array([1.1, 9.1])
     """
+
+    _input_tags: ClassVar = {"allow_nan": True}
 
     def __init__(  # noqa: PLR0913
         self,
@@ -104,21 +107,14 @@ class GaussianMixture(BaseMixture):
     @property
     def _wanted(self) -> str:
         """The type of covariance before any is chosen."""
-        said: str = self.covariance_type
-        if said != AUTO:
-            return said
+        if self.covariance_type != AUTO:
+            return str(self.covariance_type)
         return self.covariance_type_ if self.warm_start and hasattr(self, "fitted_") else "full"
 
-    @property
-    def covariance_type_(self) -> str:
-        """The type of covariance that the components have: the one asked for, or the one chosen."""
-        check_is_fitted(self, "fitted_")
-        return _type_of(self.fitted_) or "full"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.string = tags.input_tags.categorical = False
-        return tags
+    covariance_type_: str = attribute(
+        lambda fitted: _type_of(fitted) or "full",
+        "The type of covariance that the components have: the given one, or the one chosen.",
+    )
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -131,7 +127,7 @@ class GaussianMixture(BaseMixture):
         """Every column is a real number, except those that a table was opened without."""
         if hasattr(data, "tocsr"):
             raise DataError("Sparse data was passed: a Gaussian mixture needs dense rows. Use X.toarray().")
-        unused = {key: kind for key, kind in declared_kinds(data).items() if kind == "ignore"}
+        unused = {key: kind for key, kind in inputs.declared_kinds(data).items() if kind == "ignore"}
         return super()._forced(declared, data, target) | unused
 
     def _keep(self, fitted: Fitted) -> None:
@@ -220,20 +216,21 @@ class GaussianMixture(BaseMixture):
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """n new rows and the component each was drawn from; cells named in `given` are held."""
-        columns, groups = self._drawn(drawn, n, given, random_state, least=1)
-        return np.column_stack([columns[spec.key] for spec in self.fitted_.schema.used]), groups
+        fitted, n = self._fitted, check_whole("n, the number of rows,", n, 1)
+        columns, groups = drawn(fitted, n, given, inputs.generator(random_state))
+        return np.column_stack([columns[spec.key] for spec in fitted.schema.used]), groups
 
     # -- what was found
 
     @property
     def means_(self) -> np.ndarray:
         """(components x columns) means."""
-        return self._learned("mean")
+        return self._stacked("mean")
 
     @property
     def covariances_(self) -> Any:
         """Covariances in scikit-learn's shape; (columns,) for "tied_diag", one number for "tied_spherical"."""
-        spread = self._learned("covariance" if self.covariance_type_ in CORRELATED else "variance")
+        spread = self._stacked("covariance" if self.covariance_type_ in CORRELATED else "variance")
         if self.covariance_type_ == "spherical":
             return spread[:, 0]
         if self.covariance_type_ == "tied_spherical":
@@ -260,13 +257,11 @@ class GaussianMixture(BaseMixture):
         factor = self.precisions_cholesky_
         return factor @ np.swapaxes(factor, -1, -2) if self.covariance_type_ in CORRELATED else factor**2
 
-    @property
-    def lower_bound_(self) -> float:
-        """The objective that EM climbed, per row."""
-        return self.trace_[-1] / self.fitted_.n_rows
+    lower_bound_: float = attribute(
+        lambda fitted: fitted.trace[-1] / fitted.n_rows, "The objective of EM at the end, per row."
+    )
 
-    def _learned(self, name: str) -> np.ndarray:
-        check_is_fitted(self, "fitted_")
+    def _stacked(self, name: str) -> np.ndarray:
         parts, together = list(self.params_.values()), self.covariance_type_ in CORRELATED
         return parts[0][name] if together else np.stack([part[name] for part in parts], axis=1)
 

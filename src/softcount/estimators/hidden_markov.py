@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator
-from softcount.estimators.engines import climbs_logged
+from softcount.estimators.base import EmEstimator
+from softcount.estimators.engines import path_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import SequencePages
-from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
+from softcount.estimators.result_frames import arrow_table, frame_like
+from softcount.files.checkpoint_file import checkpointed, remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
@@ -87,7 +86,7 @@ def check_links(states: int | None, transitions: Any, first: Any, tied: Any) -> 
             raise DataError(f"first has the numbers of states that may come first, 0{up_to}, not {first!r}.")
 
 
-class HiddenMarkov(SequencePages, Estimator):
+class HiddenMarkov(SequencePages, EmEstimator):
     """Hidden states, each with its own successors and its own distributions, found in sequences.
 
     The fullest state is reported first. Steps have columns of any kind, missing cells, and blocks such as
@@ -163,24 +162,27 @@ class HiddenMarkov(SequencePages, Estimator):
             forced = {key: declared.everything.reads for key in keys if key != target}
         kinds = {key: Kind.CATEGORICAL for key in levels} | forced
         table = sequences.table(kinds=kinds, levels=levels, missing=self._missing(), target=target, labels=codes)
+        checkpoint = path_of(self.checkpoint)
         with (
             Threads(self.n_jobs) as threads,
-            self._watched(plan) as watched,
-            climbs_logged(self, watched, self._keep_checkpoint) as (logged, end),
+            progress_on(sys.stderr) if self.verbose and self._watch is None else nullcontext() as tell,
+            nullcontext() if checkpoint is None else checkpointed(checkpoint) as log,
         ):
-            rows, wanted = read_steps(sequences, table, logged, threads), self._n_states()
+            plan = replace(plan, watch=self._watch if tell is None else starts_told(tell), log=log)
+            rows, wanted = read_steps(sequences, table, plan, threads), self._n_states()
             starts = StateStarts(wanted or 1, self._start(), self.n_init, self.random_state)
             if wanted is None:
-                found = fit_auto_states(rows, self._build, logged, starts, threads, self.criterion)
+                found = fit_auto_states(rows, self._build, plan, starts, threads, self.criterion)
             else:
-                found = fit_states(rows, self._build, logged, starts, threads)
-            end(not found.interrupted)
+                found = fit_states(rows, self._build, plan, starts, threads)
+        if checkpoint is not None and not (found.interrupted or self._keep_checkpoint):
+            remove_checkpoint(checkpoint)
         columns = [spec.key for spec in table.schema.fields]
         self.n_features_in_ = len(columns)
         if all(isinstance(key, str) for key in columns):
             self.feature_names_in_ = np.array(columns, dtype=object)
         self._keep(replace(FittedStates.of(found), target=target))
-        self._library = sequences_library(X)
+        self._library = inputs.frame_library(X[0] if isinstance(X, (list, tuple)) and X else X)
         return self
 
     def _build(self, one: ClassModel, states: int) -> HiddenChain:
@@ -211,15 +213,6 @@ class HiddenMarkov(SequencePages, Estimator):
             return GivenStart(self.init)
         raise DataError(f"init is a word, parameters by column or a fitted model, not {self.init!r:.60}.")
 
-    @contextmanager
-    def _watched(self, plan: Plan) -> Iterator[Plan]:
-        """The plan with a bar on a terminal's standard error, if `verbose` asks for one."""
-        if self._watch is not None or not self.verbose:
-            yield replace(plan, watch=self._watch)
-            return
-        with progress_on(sys.stderr) as tell:
-            yield replace(plan, watch=starts_told(tell))
-
     def _keep(self, fitted: FittedStates) -> None:
         self.fitted_ = fitted
 
@@ -244,25 +237,14 @@ class HiddenMarkov(SequencePages, Estimator):
 
     # -- what was learned
 
-    @property
-    def _fitted(self) -> FittedStates:
-        check_is_fitted(self, "fitted_")
-        return self.fitted_
-
     n_states_: int = attribute("n_states", "The number of states: the one given, or the one chosen.")
+    states_: np.ndarray = attribute(
+        lambda fitted: inputs.class_array(fitted.names), "The names of the states: those in y, the others numbered."
+    )
     first_: np.ndarray = attribute("first", "The probability of each state to come first.")
     transitions_: np.ndarray = attribute("transitions", "(states x states) probability of the next state.")
     durations_: np.ndarray = attribute("durations", "How many steps a stay in each state lasts, on average.")
-    params_: dict[Key, dict[str, np.ndarray]] = attribute("params", "What each state shows, by column, states first.")
-    levels_: dict[Key, list[object]] = attribute("levels", "The levels of every discrete column.")
-    counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
-    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
-    n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
-    log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the sequences that were learned from.")
-    trace_: list[float] = attribute("trace", "The objective at the start and after every pass of EM.")
-    converged_: bool = attribute("converged", "Whether EM came to an end by itself.")
     occupied_: np.ndarray = attribute("occupied", "How many of the steps learned from each state has.")
-    n_iter_: int = attribute("n_iter", "How many passes the best start took.")
     agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
 
     @property
@@ -326,11 +308,6 @@ class HiddenMarkov(SequencePages, Estimator):
         """Of the sequences it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
         return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
 
-    @property
-    def states_(self) -> np.ndarray:
-        """The names of the states: those in y, the others numbered."""
-        return inputs.class_array(self._fitted.names)
-
     def explain(self, X: Any, against: Any = None) -> Any:
         """A frame, a line for each step: what speaks for its likeliest state against the runner-up.
 
@@ -347,7 +324,7 @@ class HiddenMarkov(SequencePages, Estimator):
         names = self._fitted.names
         if name not in names:
             raise DataError(f"there is no state {name!r}. The states are: {', '.join(map(str, names))}.")
-        return names.index(name)
+        return int(names.index(name))
 
     def anomaly_score(self, X: Any) -> list[np.ndarray]:
         """How many nats less likely each step is, after those before it, than is usual; an array for each sequence."""
@@ -359,10 +336,10 @@ class HiddenMarkov(SequencePages, Estimator):
 
         "(state)" is what the state itself adds: large where it hardly ever follows the states before.
         """
-        check_whole("n, the number of steps,", n, 0)
+        n = check_whole("n, the number of steps,", n, 0)
         sequences, found = self._surprises(X)
         score = np.asarray(sum(found.values()))
-        worst = np.argsort(-score, kind="stable")[: int(n)]
+        worst = np.argsort(-score, kind="stable")[:n]
         names = list(labels(found).values())
         parts = np.stack([part[worst] for part in found.values()], axis=1)
         shown: dict[Any, Any] = {"score": score[worst], "reason": [names[at] for at in parts.argmax(axis=1)]}
@@ -386,42 +363,44 @@ class HiddenMarkov(SequencePages, Estimator):
         Of a number its mean, and `low` and `high` between which it lies with probability `level`; of a discrete column
         the likeliest level and `p`, its probability.
         """
-        check_whole("h, the number of steps,", h, 1)
         if not 0 < level < 1:
             raise DataError(f"level is a probability between 0 and 1, not {level!r}.")
-        sequences, found = self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, int(h)))
-        states = np.concatenate(found).reshape(-1, self.n_states_)
+        sequences, found = self._coming_states(X, h)
+        states, h = found.reshape(-1, self.n_states_), found.shape[1]
         shown: dict[str, Any] = {
-            "sequence": [name for name in sequences.names for _ in range(int(h))],
-            "ahead": np.tile(np.arange(1, int(h) + 1), len(sequences)),
+            "sequence": [name for name in sequences.names for _ in range(h)],
+            "ahead": np.tile(np.arange(1, h + 1), len(sequences)),
             "state": self.states_[states.argmax(axis=1)],
             "p(state)": states.max(axis=1),
         }
         coming = state_answers.coming_values(self._fitted, states, float(level))
         table = arrow_table(shown | {apart(name, shown): values for name, values in coming.items()})
-        return as_frame(table, sequences_library(X))
+        return frame_like(X, table)
 
     def forecast_proba(self, X: Any, h: int = 1) -> np.ndarray:
         """(sequences x h x states) probability of each state in the next h steps."""
-        check_whole("h, the number of steps,", h, 1)
-        return np.concatenate(self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, int(h)))[1])
+        return self._coming_states(X, h)[1]
+
+    def _coming_states(self, X: Any, h: int) -> tuple[Sequences, np.ndarray]:
+        h = check_whole("h, the number of steps,", h, 1)
+        sequences, found = self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, h))
+        return sequences, np.concatenate(found)
 
     def sample(self, n: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
         """A frame of n new sequences of so many steps: sequence, step, state and every column.
 
         `start` names a state that the sequences begin in.
         """
-        check_whole("n, the number of sequences,", n, 0)
-        check_whole("length", length, 1)
-        fitted, rng = self._fitted, np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        n, length = check_whole("n, the number of sequences,", n, 0), check_whole("length", length, 1)
+        fitted, rng = self._fitted, inputs.generator(random_state)
         begin = None if start is None else self._state_of(start)
-        paths = [state_answers.drawn_path(fitted, int(length), rng, begin) for _ in range(int(n))]
+        paths = [state_answers.drawn_path(fitted, length, rng, begin) for _ in range(n)]
         if begin is not None:
             paths = [np.concatenate([[begin], path[:-1]]) for path in paths]
         path = np.concatenate([*paths, np.zeros(0, dtype=int)])
         shown: dict[str, Any] = {
-            "sequence": np.repeat(np.arange(1, int(n) + 1), int(length)),
-            "step": np.tile(np.arange(1, int(length) + 1), int(n)),
+            "sequence": np.repeat(np.arange(1, n + 1), length),
+            "step": np.tile(np.arange(1, length + 1), n),
             "state": self.states_[path],
         }
         cells = state_answers.drawn_cells(fitted, path, rng)
@@ -442,7 +421,7 @@ def _step_frame(X: Any, sequences: Sequences, values: Mapping[Any, Any], rows: n
         "sequence": [sequences.names[place] for place in at.tolist()], "step": rows - sequences.starts[at] + 1,
     }  # fmt: skip
     names = labels(values)
-    return as_frame(arrow_table(own | {apart(names[key], own): values[key] for key in values}), sequences_library(X))
+    return frame_like(X, arrow_table(own | {apart(names[key], own): values[key] for key in values}))
 
 
 def _known_states(y: Any, sequences: Sequences) -> tuple[list[Any] | None, np.ndarray | None, Key | None]:

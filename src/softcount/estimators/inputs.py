@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.core.lazy import sparse
@@ -47,9 +47,16 @@ def is_table(X: Any) -> bool:
     return isinstance(X, named) or is_frame(X) or is_lazy(X)
 
 
-def attribute(name: str, meaning: str, of: str = "fitted_") -> Any:
-    """A property that shows a part of the fitted model, or of another attribute of the estimator."""
-    return property(attrgetter(f"{of}.{name}"), doc=meaning)
+def attribute(part: str | Callable[[Any], Any], meaning: str, of: str = "_fitted") -> Any:
+    """A property that shows a part of the fitted model, or a function of it; `of` names another attribute."""
+    if isinstance(part, str):
+        return property(attrgetter(f"{of}.{part}"), doc=meaning)
+    return property(lambda self: part(getattr(self, of)), doc=meaning)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator seeded by scikit-learn's `random_state`; a RandomState is advanced, as scikit-learn advances it."""
+    return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def refuse_unlike(model: Any, other: Any, kind: type) -> None:
@@ -294,14 +301,17 @@ def known_columns(X: Any) -> list[Any]:
     return list(getattr(getattr(X, "schema", None), "names", []))  # a stream of Arrow batches
 
 
-def refuse_gaps(y: Any) -> None:
-    """Raise an error if a label that is to be compared with a prediction is missing."""
+def labels_to_score(X: Any, y: Any, classes: np.ndarray) -> Any:
+    """The labels to compare with predictions; an error if one is missing, or if they cannot be these classes."""
+    y = labels_from(X, y)
     labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
-    if labels.ndim != 1 or labels.dtype.kind not in "Of":
-        return
-    gaps = [row for row, label in enumerate(labels, start=1) if is_missing(label)]
-    if gaps:
-        raise DataError(f"the label of row {gaps[0]} is unknown ({len(gaps):,} are). Score rows whose label is known.")
+    if labels.ndim == 1 and labels.dtype.kind in "Of":
+        missing = [row for row, label in enumerate(labels, start=1) if is_missing(label)]
+        if missing:
+            count = f"({len(missing):,} are)"
+            raise DataError(f"the label of row {missing[0]} is unknown {count}. Score rows whose label is known.")
+    refuse_other_labels(y, classes)
+    return y
 
 
 def refuse_other_labels(y: Any, classes: np.ndarray) -> None:

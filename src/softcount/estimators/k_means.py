@@ -17,7 +17,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator
-from softcount.estimators.engines import from_engine, is_elsewhere, path_of, row_by_row, runner_of
+from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import varied
 from softcount.estimators.repr import explore_model, report_model
@@ -30,6 +30,7 @@ from softcount.learn.kmeans.points import refuse_not_finite
 from softcount.run.local import Threads
 from softcount.run.rows import joined
 from softcount.sources.frames import engine_holding, text_column
+from softcount.sources.open_source import PartsSource
 from softcount.sources.wording import refuse_unknown
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import MISSING, Kind
@@ -58,6 +59,8 @@ class KMeans(
     """
 
     found_: Centres
+    _learned: ClassVar = "found_"
+    _input_tags: ClassVar = {"sparse": True}
     _unit = False
     _varied: ClassVar = {
         "max_iter": varied("max_iter", least=1),
@@ -85,16 +88,11 @@ class KMeans(
     ) -> None:
         self._keep_parameters(locals())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
         """Find the centres. `y` is not used."""
         self._check_settings()
         X = from_engine(X, MISSING)
-        if self.engine is not None or is_elsewhere(X):
+        if self.engine is not None or (isinstance(X, Table) and isinstance(X.source, PartsSource)):
             return self._fit_elsewhere(X, sample_weight)
         with Threads(self.n_jobs, path_of(self.spill)) as threads:
             owned = _is_foreign(X)
@@ -105,7 +103,7 @@ class KMeans(
             found, labels = fit_kmeans(kept, weights, self._wish(), threads, names, owned=owned and kept is rows)
             self.labels_ = labels if kept is rows else found.assign(rows, threads)[0]
         found.notes.extend(notes)
-        self._keep(found)
+        self.found_ = found
         return self
 
     def _fit_elsewhere(self, X: Any, sample_weight: Any) -> KMeans:
@@ -122,7 +120,7 @@ class KMeans(
         inputs.remember_columns(self, table, X)
         if hasattr(self, "labels_"):
             del self.labels_
-        self._keep(found)
+        self.found_ = found
         return self
 
     def _wish(self) -> Wish:
@@ -142,24 +140,21 @@ class KMeans(
             raise DataError("every row has weight 0, so none is there to cluster.")
         return rows[keep], weights[keep], []
 
-    def _keep(self, found: Centres) -> None:
-        self.found_ = found
-        self.cluster_centers_ = found.centres
-        self.inertia_ = found.inertia
-        self.n_iter_ = found.n_iter
-        self._n_features_out = len(found.centres)
-
-    trace_: list[float] = attribute("trace", "The cost after each pass.", "found_")
-    converged_: bool = attribute("converged", "Whether no row changed its cluster in the last pass.", "found_")
-    agreed_: tuple[int, int] = attribute("agreed", "How many starts reached the best, of how many.", "found_")
-    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.", "found_")
+    cluster_centers_: np.ndarray = attribute("centres", "(clusters x columns) centres.")
+    inertia_: float = attribute("inertia", "The cost: the sum of squared distances from the nearest centres.")
+    n_iter_: int = attribute("n_iter", "The number of passes.")
+    _n_features_out: int = attribute(lambda found: len(found.centres), "The number of columns that `transform` gives.")
+    trace_: list[float] = attribute("trace", "The cost after each pass.")
+    converged_: bool = attribute("converged", "Whether no row changed its cluster in the last pass.")
+    agreed_: tuple[int, int] = attribute("agreed", "How many starts reached the best, of how many.")
+    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
-        check_is_fitted(self, "found_")
+        found = self._fitted
         with Threads(self.n_jobs, path_of(self.spill)) as threads:
             rows = numbers_of(self, X, threads, reset=False)
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
-            return question(self.found_, rows, threads)
+            return question(found, rows, threads)
 
     @row_by_row
     def predict(self, X: Any) -> np.ndarray:
@@ -192,21 +187,19 @@ class KMeans(
         It answers as the mixture that k-means is the hard end of: clusters equally frequent, and equally wide in every
         direction. The first rows of X, where it is given, go into the page and can be loaded there.
         """
-        check_is_fitted(self, "found_")
         named = hasattr(self, "feature_names_in_")
-        classes = centre_classes(self.found_, self._export_keys() if named else list(range(self.n_features_in_)))
+        classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
         rows = None if X is None else classes.table(inputs.checked(self, X, reset=False))
         return explore_model(classes, rows=rows, note=NOTE)
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
-        check_is_fitted(self, "found_")
+        check_is_fitted(self)
         return report_model(self, X, redact)
 
     def _export_plan(self) -> Any:
         from softcount.export.scoring_plan import centres_plan
 
-        check_is_fitted(self, "found_")
         return centres_plan(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
 
     def _export_rows(self) -> Any:
@@ -220,8 +213,7 @@ class KMeans(
         return [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
     def _parts(self, arrays: Arrays) -> Document:
-        check_is_fitted(self, "found_")
-        return centres_document(self.found_, arrays)
+        return centres_document(self._fitted, arrays)
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
         found = centres_of(document, arrays)
@@ -229,7 +221,7 @@ class KMeans(
             raise ModelFileError("its estimator was fitted on other columns than its centres have.")
         if self.n_clusters != len(found.centres) or self._unit != found.frame.unit:
             raise ModelFileError("its settings are not those of its centres.")
-        self._keep(found)
+        self.found_ = found
 
 
 class SphericalKMeans(KMeans):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.chains.chain import Chain, ChainShape, Context, hitting_times, stationary
@@ -30,7 +30,7 @@ from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import SequencePages
-from softcount.estimators.result_frames import arrow_table, as_frame, sequences_library
+from softcount.estimators.result_frames import arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
 from softcount.learn.settings import retyping
 from softcount.priors import Dirichlet
@@ -161,6 +161,7 @@ class MarkovChain(SequencePages, Estimator):
     ['a', 'b']
     """
 
+    _learned: ClassVar = "counts_"
     counts_: ContextCounts
     predictions_: Predictions
     schema_: Schema
@@ -278,28 +279,29 @@ class MarkovChain(SequencePages, Estimator):
 
     @property
     def _chain(self) -> Chain:
-        check_is_fitted(self, "counts_")
-        return Chain(self.counts_, self.predictions_)
+        return Chain(self._fitted, self.predictions_)
 
     def _read(self, X: Any, weights: Any = None) -> CodedSequences:
-        check_is_fitted(self, "counts_")
+        check_is_fitted(self)
         return CodedSequences.of_alphabet(X, weights, self.schema_)
+
+    def _logs(self, X: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The log-probability of each sequence, how many of its steps are known, and its weight."""
+        found = self._read(X, weights)
+        return *self._chain.log_probabilities(found.codes, found.sequences.starts), found.sequences.weights
 
     def log_prob(self, X: Any) -> np.ndarray:
         """The log-probability of each sequence; a missing step is summed over all it may have been."""
-        found = self._read(X)
-        return self._chain.log_probabilities(found.codes, found.sequences.starts)[0]
+        return self._logs(X)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The log-probability of all sequences together."""
-        found = self._read(X, sample_weight)
-        logs, weights = self._chain.log_probabilities(found.codes, found.sequences.starts)[0], found.sequences.weights
+        logs, _, weights = self._logs(X, sample_weight)
         return float(logs.sum() if weights is None else logs @ weights)
 
     def perplexity(self, X: Any) -> float:
         """How many equally likely symbols each known step would be as hard to guess as: exp of minus their mean log."""
-        found = self._read(X)
-        logs, steps = self._chain.log_probabilities(found.codes, found.sequences.starts)
+        logs, steps, _ = self._logs(X)
         if not steps.sum():
             raise DataError("no step of these sequences is known, so there is nothing to be perplexed by.")
         return float(np.exp(-logs.sum() / steps.sum()))
@@ -345,10 +347,10 @@ class MarkovChain(SequencePages, Estimator):
                 "likeliest": [str(names[best[context]]) for context in contexts],
             }
         )
-        return as_frame(table, sequences_library(X))
+        return frame_like(X, table)
 
     def _parts(self, arrays: Arrays) -> Document:
-        check_is_fitted(self, "counts_")
+        check_is_fitted(self)
         (spec,) = self.schema_.used
         saved = SavedChain(
             self.order_, spec.key, self.schema_.missing, tuple(self.symbols_), list(self.input_notes_),
@@ -387,20 +389,13 @@ class MarkovChain(SequencePages, Estimator):
             notes.append(f"{kept:,} contexts are distinguished, of up to {self.predictions_.order} steps")
         return [*notes, f"transitions that were met: {self.shape_.described()}"]
 
-    @property
-    def symbols_(self) -> list[Any]:
-        """The alphabet, in order."""
-        return list(self.schema_.used[0].levels)
-
-    @property
-    def end_(self) -> str:
-        """What the end of a sequence is called among what may come next."""
-        return apart("(end)", self.symbols_)
-
-    @property
-    def begin_(self) -> str:
-        """What the beginning of a sequence is called among contexts."""
-        return apart("(begin)", self.symbols_)
+    symbols_: list[Any] = attribute(lambda schema: list(schema.used[0].levels), "The alphabet, in order.", "schema_")
+    end_: str = attribute(
+        partial(apart, "(end)"), "What the end of a sequence is called among what may come next.", "symbols_"
+    )
+    begin_: str = attribute(
+        partial(apart, "(begin)"), "What the beginning of a sequence is called among contexts.", "symbols_"
+    )
 
     @property
     def next_symbols_(self) -> list[Any]:
@@ -420,10 +415,11 @@ class MarkovChain(SequencePages, Estimator):
         names = tuple(before[digit] for digit in context)
         return names[0] if len(names) == 1 and self.predictions_.order == 1 else names
 
-    @property
-    def transitions_(self) -> np.ndarray:
-        """(`contexts_` x `next_symbols_`) the probability of what comes after each context."""
-        return np.array([self.predictions_.after(context) for context in self._chain.contexts()])
+    transitions_: np.ndarray = attribute(
+        lambda chain: np.array([chain.predictions.after(context) for context in chain.contexts()]),
+        "(`contexts_` x `next_symbols_`) the probability of what comes after each context.",
+        "_chain",
+    )
 
     @property
     def shares_(self) -> dict[Any, float]:
@@ -432,14 +428,12 @@ class MarkovChain(SequencePages, Estimator):
         counts = np.bincount(level.keys - 1, level.counts, minlength=self.counts_.alphabet.predicted)
         return dict(zip(self.next_symbols_, (counts / counts.sum()).tolist(), strict=True))
 
-    @property
-    def shape_(self) -> ChainShape:
-        """Whether the transitions that were met lead from every symbol to every other, and in what period.
-
-        Where ends are states, another sequence starts after an end.
-        """
-        return self._chain.shape()
-
+    shape_: ChainShape = attribute(
+        Chain.shape,
+        "Whether the transitions that were met lead from every symbol to every other, and in what period.\n\n"
+        "If ends are states, another sequence starts after an end.",
+        "_chain",
+    )
     irreducible_: bool = attribute(
         "irreducible", "Whether the transitions that were met lead from every symbol to every other.", "shape_"
     )
@@ -480,17 +474,14 @@ class MarkovChain(SequencePages, Estimator):
 
         `start` is how a sequence begins: symbols, or a string of them. Steps that were characters come as text.
         """
-        chain, symbols = self._chain, self.symbols_
-        check_whole("n", n, 1)
-        rng = np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
-        begin = []
+        chain, symbols, n, begin = self._chain, self.symbols_, check_whole("n", n, 1), []
         for step, symbol in enumerate([] if start is None else list(start), start=1):
             if symbol not in symbols:
                 raise DataError(f"start, step {step}: {symbol!r} is no symbol of the chain.")
             begin.append(symbols.index(symbol) + 1)
         drawn: list[Any] = [
             [symbols[digit - 1] for digit in digits]
-            for digits in chain.sample(begin, [LONGEST_DRAWN] * int(n) if self.ends else [int(n)], rng)
+            for digits in chain.sample(begin, [LONGEST_DRAWN] * n if self.ends else [n], inputs.generator(random_state))
         ]
         if self._is_text:
             drawn = ["".join(map(str, sequence)) for sequence in drawn]

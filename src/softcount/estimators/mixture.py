@@ -15,11 +15,12 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.base import EmEstimator
 from softcount.estimators.engines import from_engine, needs_all_rows, path_of, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import check_half_life
-from softcount.estimators.result_frames import arrow_table
+from softcount.estimators.parameters import HALF_LIFE, Parameter
+from softcount.estimators.result_frames import arrow_lines
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
@@ -52,7 +53,7 @@ class KnownLabels(Struct, frozen=True):
 
 
 # scikit-learn has no types
-class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, FittedEstimator):  # type: ignore[misc]
+class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, EmEstimator, FittedEstimator):  # type: ignore[misc]
     """A mixture in `fitted_`: components of any table, found by EM from several starts."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -174,11 +175,6 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _check_settings(self) -> None:
-        if isinstance(self.n_components, str) and self.n_components == "average":
-            raise DataError("n_components='average' is not known. Average several fitted mixtures: sc.average(models).")
-        super()._check_settings()
-
     # -- answers
 
     @row_by_row
@@ -203,10 +199,6 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def transform(self, X: Any) -> np.ndarray:
         """(rows x components) memberships, `predict_proba` as a step of a pipeline has it."""
         return self.predict_proba(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -258,7 +250,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     # -- what was found
 
     weights_: np.ndarray = attribute("shares", "The share of each component.")
-    n_components_: int = attribute("n_groups", "The number of components: the one asked for, or the one found.")
+    n_components_: int = attribute("n_groups", "The number of components: the given one, or the one found.")
+    _n_features_out: int = attribute("n_groups", "The number of columns that `transform` gives.")
 
     @property
     def classes_(self) -> np.ndarray:
@@ -270,49 +263,36 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             raise AttributeError("no labels were given, so the components have no names.")
         return inputs.class_array(self.fitted_.named)
 
-    @property
-    def posterior_given_memberships_(self) -> Posteriors:
-        """The posterior of the parameters if the memberships of the rows were known, column by column.
-
-        Memberships are estimated, so these intervals are too narrow if components overlap. With two normals and 200
-        rows, 95 % intervals contained a mean in 22 of 60 simulations if the means are 2 standard deviations apart, in
-        47 at 3, in 55 at 4 and in 59 at 6. For overlapping components, refit on bootstrap samples.
-        """
-        return Posteriors(self.fitted_)
+    posterior_given_memberships_: Posteriors = attribute(
+        Posteriors,
+        "The posterior of the parameters if the memberships of the rows were known, column by column.\n\n"
+        "Memberships are estimated, so these intervals are too narrow if components overlap. With two normals and 200 "
+        "rows, 95 % intervals contained a mean in 22 of 60 simulations if the means are 2 standard deviations apart, "
+        "in 47 at 3, in 55 at 4 and in 59 at 6. For overlapping components, refit on bootstrap samples.",
+    )
 
     @property
-    def posterior_(self) -> Posteriors:
+    def posterior_(self) -> Posteriors:  # type: ignore[override]  # a property there too
         """A mixture has none: `posterior_given_memberships_` is conditional on the memberships of the rows."""
         raise AttributeError(
             "the memberships of a mixture are estimated, so it has no posterior_. posterior_given_memberships_ treats "
             "them as known: its intervals are too narrow if components overlap."
         )
 
-    log_likelihood_: float | None = attribute("log_likelihood", "The log-likelihood of the rows that were fitted.")
-
-    @property
-    def trace_(self) -> list[float]:
-        """The objective at the start and after each iteration.
-
-        With `half_steps` each iteration adds two entries: the lower bound that the new parameters reach with the old
-        memberships, and the objective once the memberships follow. Neither is below the entry before it.
-        """
-        return self.fitted_.trace
-
+    trace_: list[float] = attribute(
+        "trace",
+        "The objective at the start and after each iteration.\n\n"
+        "With `half_steps` each iteration adds two entries: the lower bound that the new parameters reach with the old "
+        "memberships, and the objective once the memberships follow. Neither is below the entry before it.",
+    )
     objective_: str = attribute("objective", "Which objective `trace_` shows, in words.")
-    n_iter_: int = attribute("n_iter", "How many iterations the best start took.")
-    converged_: bool = attribute("converged", "Whether the best start went on until nothing more was to be gained.")
     agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
 
     @property
     def selection_(self) -> Any:
         """A frame of the numbers of components that were tried; None where the number was given."""
-        trials = self.fitted_.selection
-        if trials is None:
-            return None
-        return self._result(
-            arrow_table({name: [trial.figures[name] for trial in trials] for name in trials[0].figures})
-        )
+        trials = self._fitted.selection
+        return None if trials is None else self._result(arrow_lines([trial.figures for trial in trials]))
 
     _labels: np.ndarray | None = None
 
@@ -335,9 +315,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         missing changes nothing. A model that was saved goes on where it was. `y` is not used.
         """
         self._check_settings()
-        check_half_life("half_life", half_life)
-        if isinstance(step, bool) or not isinstance(step, (int, float, np.number)) or not 0.5 <= step <= 1:
-            raise DataError(f"step is a number from 0.5 to 1, not {step!r}.")
+        HALF_LIFE.check("half_life", half_life)
+        Parameter(float, "", least=0.5, most=1).check("step", step)
         if self.assign != "soft":
             raise DataError(f"assign={self.assign!r} is for all rows at once: learning in parts is soft.")
         if not hasattr(self, "fitted_"):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from softcount.core.counts import ROOT
@@ -21,7 +20,7 @@ from softcount.estimators.base import declared_like
 from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import check_half_life, check_whole
+from softcount.estimators.parameters import HALF_LIFE, check_whole
 from softcount.estimators.result_frames import arrow_lines, as_arrow
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.evaluate.logistic import logistic
@@ -171,7 +170,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Warnings about the model (worse than guessing, tiny classes, columns that give the class away or repeat each
         other) are computed when this is first read: rows of up to a million cells are kept until then.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         self._complete()
         return list(self.fitted_.notes)
 
@@ -182,7 +181,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows drift.
         """
-        check_half_life("half_life", half_life)
+        HALF_LIFE.check("half_life", half_life)
         if not hasattr(self, "fitted_"):
             fitted = self._learn(X, y, sample_weight, parts=True)
             if classes is not None:
@@ -243,7 +242,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows that were learned from back out of the counts."""
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         gone = self._more(X, y, sample_weight)
         refuse_unknown_words(self.fitted_.schema, gone.schema)
         self._join(gone, -1.0, growing(self.fitted_.schema))
@@ -293,7 +292,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     def _names(self) -> list[Any]:
         """The classes as Python writes them."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self)
         return list(self.classes_.tolist())
 
     # -- figures on labelled rows
@@ -303,15 +302,13 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Without `y` a folder of documents is scored by its sub-folders.
         """
-        check_is_fitted(self, "fitted_")
+        check_is_fitted(self)
         predicted = None
         if engine_holding(X) is not None:
             predicted, y = answers_and_labels(self.predict(X), X, y)
         else:
             X = inputs.opened(X, self._missing())
-        y = inputs.labels_from(X, inputs.default_target(X) if y is None else y)
-        inputs.refuse_gaps(y)
-        inputs.refuse_other_labels(y, self.classes_)
+        y = inputs.labels_to_score(X, inputs.default_target(X) if y is None else y, self.classes_)
         predicted = self.predict(X) if predicted is None else predicted
         check_consistent_length(y, predicted, sample_weight)
         return float(np.average(predicted == np.asarray(y), weights=sample_weight))
@@ -328,8 +325,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         `of` is by default the rarer of two classes.
         """
-        check_whole("parts", parts, 1)
-        held = self._scored(X, y, None, None)
+        parts, held = check_whole("parts", parts, 1), self._scored(X, y, None, None)
         if of is None and len(self.classes_) != 2:
             raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
         place = rarer(held) if of is None else place_of(self._names(), of, "of")
@@ -351,7 +347,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return chosen_threshold(held, place_of(names, of, "of"), of, rate, wanted)
 
     def _scored(self, X: Any, y: Any, sample_weight: Any, prior: Any) -> ScoredRows:
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self)
         proba = None
         if engine_holding(X) is not None:
             proba, y = answers_and_labels(self.predict_proba(X, prior), X, y)
@@ -419,15 +415,11 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         "shares", "The share of each class, as it is taken to be before a row is read."
     )
 
-    @property
-    def class_count_(self) -> np.ndarray:
-        """The weight of the rows of each class."""
-        return self.fitted_.counts[ROOT]
+    class_count_: np.ndarray = attribute(lambda fitted: fitted.counts[ROOT], "The weight of the rows of each class.")
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """(coef, intercept), where the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
-        check_is_fitted(self, "fitted_")
-        return linear_form(self.fitted_)
+        """(coef, intercept), if the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
+        return linear_form(self._fitted)
 
     def to_quadratic(self, c1: Any = None, c2: Any = None) -> Quadratic:
         """The log-odds of class c1 against c2 as a quadratic in the values, where every column is normal.
@@ -435,8 +427,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         With one column, `to_quadratic().roots` are the values where the two are equally likely. Of two classes the
         first is set against the second unless you say so.
         """
-        check_is_fitted(self, "fitted_")
-        if self.fitted_.learned_weights is not None:
+        if self._fitted.learned_weights is not None:
             raise DataError("to_quadratic is of naive Bayes as it is: fit with weights=None, and without to_logistic.")
         if (c1 is None or c2 is None) and len(self.classes_) != 2:
             raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
@@ -475,8 +466,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> partner.predict(X[:4])
         array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
         """
-        check_is_fitted(self, "fitted_")
-        if self.fitted_.weights is not None or self.fitted_.ensemble is not None:
+        if self._fitted.weights is not None or self.fitted_.ensemble is not None:
             raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights=.")
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
@@ -516,8 +506,6 @@ class NaiveBayes(ClassEstimator):
     >>> mail.predict(["money, money!"])
     array(['spam'], dtype='<U4')
     """
-
-    _removed: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
 
     def __init__(  # noqa: PLR0913
         self,
@@ -573,13 +561,12 @@ def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestE
     model that does much worse on new rows is wrong about them. For a `Classifier` it is that of the naive Bayes from
     which it draws rows.
     """
-    check_is_fitted(model, "fitted_")
-    check_whole("n, the number of rows,", n, 2)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    check_is_fitted(model)
+    n = check_whole("n, the number of rows,", n, 2)
     if isinstance(model.fitted_, Fitted):
-        return best_error(model.fitted_, int(n), rng)
+        return best_error(model.fitted_, n, inputs.generator(random_state))
     if model.fitted_.net.cuts:
         raise DataError("rows drawn from a network hold bins of discretised numbers, which it cannot classify again.")
-    drawn = as_arrow(model.sample(int(n), random_state=random_state))
+    drawn = as_arrow(model.sample(n, random_state=random_state))
     rows = drawn.drop_columns([str(model.fitted_.target)])
     return BestError.of(iter([model.predict_proba(rows)]))

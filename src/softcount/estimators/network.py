@@ -10,14 +10,13 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from msgspec.structs import replace
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import TableEstimator
+from softcount.estimators.base import EmEstimator, TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_files import fitted_from
@@ -65,7 +64,7 @@ CLASS = "(class)"
 STRENGTHS = ("joined", "directed", "compelled")
 
 
-class BayesNet(TableEstimator):
+class BayesNet(EmEstimator, TableEstimator):
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
     Numbers that categories depend on are discretised; other numbers follow categories by the family of their kind, and
@@ -78,6 +77,7 @@ class BayesNet(TableEstimator):
     """
 
     fitted_: FittedNet
+    _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
     _varied: ClassVar = {
         "criterion": varied("criterion", "bic", "bdeu", help="Score of the edges that edges='search' looks for."),
         "init": varied("init", type="dict, BayesNet or None", help="Tables, or a fitted network, that EM starts from."),
@@ -234,11 +234,6 @@ class BayesNet(TableEstimator):
                 "prior, or for a search by criterion='bdeu'. Leave it out, or set one of those."
             )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
-
     # -- learning more, and less
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -391,7 +386,7 @@ class BayesNet(TableEstimator):
             raise AttributeError("nodes: the edges are not known before the fit.")
         return list(graph_of(self.edges).names)
 
-    edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Pairs (parent, child).", "_fitted")
+    edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Pairs (parent, child).")
 
     def table(self, node: Key) -> NodeTable:
         """The probabilities of a node's levels in every configuration of its parents."""
@@ -402,16 +397,6 @@ class BayesNet(TableEstimator):
         known = self._fitted.levels
         parents = {net.graph.names[parent]: known[net.graph.names[parent]] for parent in net.graph.parents[place]}
         return NodeTable(node, parents, known[node], self._fitted.compiled[0][net.places.index(place)])
-
-    params_: dict[Key, dict[str, np.ndarray]] = attribute("params", "The parameters of every node, by its name.")
-    levels_: dict[Key, list[object]] = attribute("levels", "The levels of every node that has some.")
-    counts_: Counts = attribute("counts", "What was counted: all that the parameters come from, besides the prior.")
-    notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
-    n_parameters_: int = attribute("n_parameters", "How many parameters may vary freely.")
-    log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of the rows that were learned from.")
-    trace_: list[float] = attribute("trace", "The objective after every pass of EM.")
-    converged_: bool = attribute("converged", "Whether EM came to an end by itself.")
-    n_iter_: int = attribute("n_iter", "How many passes EM made.")
 
     @property
     def log_evidence_(self) -> float:
@@ -578,9 +563,7 @@ class BayesNet(TableEstimator):
         """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
         if y is None or self._fitted.target is None:
             return float(self.score_samples(X).mean())
-        y = inputs.labels_from(X, y)
-        inputs.refuse_gaps(y)
-        inputs.refuse_other_labels(y, self.classes_)
+        y = inputs.labels_to_score(X, y, self.classes_)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     @row_by_row
@@ -625,9 +608,7 @@ class BayesNet(TableEstimator):
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows; nodes named in `given` are held, and the others follow from them."""
-        check_whole("n, the number of rows,", n, 0)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        drawn = self._fitted.drawn(int(n), given, rng)
+        drawn = self._fitted.drawn(check_whole("n, the number of rows,", n, 0), given, inputs.generator(random_state))
         return self._result(arrow_table({name: drawn[key] for key, name in labels(drawn).items()}))
 
     def explore(self, X: Any = None) -> Any:

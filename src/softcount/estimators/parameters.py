@@ -20,6 +20,8 @@ from softcount.errors import DataError
 
 AUTO = "auto"
 PATH = "path"
+FINITE = 1e300
+"""The upper limit of numbers that only have to be finite."""
 
 
 class Parameter(Struct, frozen=True):
@@ -60,7 +62,7 @@ class Parameter(Struct, frozen=True):
 
     def described(self) -> str:
         """What it may be, in words."""
-        most = "" if self.most == inf else f" and at most {self.most:g}"
+        most = "" if self.most >= FINITE else f" and at most {self.most:g}"
         kinds = {
             int: f"a whole number of at least {self.least:g}{most}",
             float: f"above {self.least:g}{most}" if self.above else f"{self.least:g} or more{most}",
@@ -89,9 +91,10 @@ def either(parts: Any, last: bool = False) -> str:
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Raise an error unless a value is a whole number of at least `least`."""
+def check_whole(name: str, value: Any, least: int) -> int:
+    """A value as an int; an error unless it is a whole number of at least `least`."""
     Parameter(int, "", least=least).check(name, value)
+    return int(value)
 
 
 def check_jobs(name: str, value: Any) -> None:
@@ -101,11 +104,7 @@ def check_jobs(name: str, value: Any) -> None:
         raise DataError(f"{name} must be None, a number of threads, or -1 for all cores, not {value!r}.")
 
 
-def check_half_life(name: str, value: Any) -> None:
-    """Raise an error unless a value is a number of rows."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if value is not None and not (number and 0 < value < inf):
-        raise DataError(f"{name} is a number of rows above 0, or None for no fading, not {value!r}.")
+HALF_LIFE = Parameter(float, "Rows after which a row counts half.", (None,), above=True, most=FINITE)
 
 
 def missing_words(given: Any) -> tuple[str, ...]:
@@ -159,7 +158,7 @@ PARAMETERS: dict[str, Parameter] = {
         float,
         "Weight of a row without a label. EM learns from such rows if it is above 0. By default it is 1 in tables of "
         "text and 0 in others.",
-        (None,), most=1e300,
+        (None,), most=FINITE,
     ),
     # -- EM and its initialisations
     "max_iter": Parameter(int, "Maximum number of iterations."),

@@ -35,9 +35,15 @@ def arrow_lines(lines: list[dict[str, Any]], types: Any = None) -> Any:
     return pa.Table.from_pylist(lines, schema=None if types is None else pa.schema(types))
 
 
-def sequences_library(X: Any) -> str | None:
-    """The library of the frame X, or of the frames in a list."""
-    return frame_library(X[0] if isinstance(X, (list, tuple)) and X else X)
+def frame_like(X: Any, table: Any, rows: Any = None) -> Any:
+    """An Arrow table as a frame of X's library, or of that of the frames in a list X.
+
+    With `rows`, the places of rows in X or a slice, a pandas DataFrame gets their index.
+    """
+    X = X[0] if isinstance(X, (list, tuple)) and X else X
+    if rows is None or frame_library(X) != "pandas":
+        return as_frame(table, frame_library(X))
+    return as_frame(table, "pandas", X.index[rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)])
 
 
 def as_frame(table: Any, library: str | None, index: Any = None) -> Any:
