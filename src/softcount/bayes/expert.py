@@ -1,4 +1,4 @@
-"""What an expert believes of single cells, n of m imagined rows: as a prior, and beside what the data say."""
+"""What an expert believes of single cells, n of m prior rows: as a prior, and compared with the data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELDS = ("column", "level", "class", "n", "m")
 
 
 class ExpertBelief(Struct, frozen=True):
-    """n of m imagined rows of one class, or of each, have this level; `where` is for errors."""
+    """n of m prior rows of one class, or of each, have this level; `where` is for errors."""
 
     where: str
     column: Any
@@ -34,21 +34,21 @@ class ExpertBelief(Struct, frozen=True):
 class BelievedCells(Struct, frozen=True):
     """One column of a fitted model: its levels, those of the expert among them, and what is counted and believed.
 
-    `said` is (classes x levels) of imagined counts, NaN where the expert was silent, and `rows` the imagined rows.
+    `believed` is (classes x levels) of prior counts, NaN without a belief, and `rows` are the prior rows.
     """
 
     levels: list[Any]
     counts: np.ndarray
-    said: np.ndarray
+    believed: np.ndarray
     rows: np.ndarray
 
     @property
     def alpha(self) -> np.ndarray:
-        """Imagined counts: rows nobody gave a level are shared by the other levels; without any belief, 1 each."""
-        silent = np.isnan(self.said)
-        rest = self.rows - np.where(silent, 0.0, self.said).sum(axis=1)
+        """Prior counts: rows without a level are shared by the other levels; without any belief, 1 each."""
+        silent = np.isnan(self.believed)
+        rest = self.rows - np.where(silent, 0.0, self.believed).sum(axis=1)
         share = np.maximum(rest, 0.0) / np.maximum(silent.sum(axis=1), 1)
-        filled = np.where(silent, share[:, None], self.said)
+        filled = np.where(silent, share[:, None], self.believed)
         return np.where(silent.all(axis=1, keepdims=True), 1.0, filled)
 
 
@@ -74,16 +74,16 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
     """An Arrow table: for each cell the expert's share, the data's alone, both together, and the data's surprise.
 
     `surprise_bits` is of the whole column in that class: how many bits more its rows take under the expert's prior than
-    under 1 imagined row of each level. Below 0 the expert knew something; above, the data would rather not have asked.
-    The data's share is null where the class has no rows.
+    under 1 prior row of each level. Below 0 the expert's prior is the better one. The data's share is null if the class
+    has no rows.
     """
     import pyarrow as pa
 
     names, lines = _fitted(model).names, []
     for key, cells in _cells(beliefs, model).items():
-        for group, place in np.argwhere(~np.isnan(cells.said)).tolist():
+        for group, place in np.argwhere(~np.isnan(cells.believed)).tolist():
             counts, alpha, rows = cells.counts[group], cells.alpha[group], float(cells.counts[group].sum())
-            n, m = float(cells.said[group, place]), float(cells.rows[group])
+            n, m = float(cells.believed[group, place]), float(cells.rows[group])
             surprise = _log_evidence(np.ones(len(counts)), counts) - _log_evidence(alpha, counts)
             lines.append(
                 {
@@ -103,7 +103,7 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
 
 
 def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
-    """Of rows in the order they came; -inf where a level that cannot be was seen."""
+    """The log marginal likelihood of rows in their order; -inf if an impossible level was seen."""
     return float(np.sum(log_rising(alpha, counts)) - log_rising(alpha.sum(), counts.sum()))
 
 
@@ -126,31 +126,15 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
         for leaf in fitted.model.leaves
         if (levels := leaf.family.levels_of(leaf.setting)) is not None and not isinstance(leaf.key, tuple)
     }
-    if isinstance(beliefs, str | Path):
-        found = list(_of_file(Path(beliefs)))
-    elif isinstance(beliefs, Mapping) and set(FIELDS) - {"class"} <= set(beliefs):
-        found = list(_of_columns(beliefs))
-    elif isinstance(beliefs, Mapping):
-        found = []
-        for cell, said in beliefs.items():
-            if (
-                not isinstance(cell, tuple)
-                or len(cell) not in (2, 3)
-                or not isinstance(said, Expert)
-                or np.ndim(said.n)
-            ):
-                raise DataError(f"{cell!r}: {said!r} is no belief. Give (column, level, class): Expert(n, m).")
-            found.append(_belief(str(cell), cell[0], cell[1], cell[2] if len(cell) == 3 else None, said.n, said.m))
-    else:
-        raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")
+    found = [_checked(*parts) for parts in _read(beliefs)]
     if not found:
-        raise DataError("the expert says nothing: give at least one belief of column, level, class, n, m.")
+        raise DataError("there is no belief: give at least one of column, level, class, n, m.")
     for belief in found:
         key = _among(belief.column, known, f"{belief.where}: the model has no column {belief.column!r} with levels")
         by_column.setdefault(key, []).append(belief)
     return {
-        key: _filled(said, known[key], fitted.names, np.maximum(fitted.counts.arrays[key].value, 0.0))
-        for key, said in by_column.items()
+        key: _filled(own, known[key], fitted.names, np.maximum(fitted.counts.arrays[key].value, 0.0))
+        for key, own in by_column.items()
     }
 
 
@@ -158,29 +142,29 @@ def _filled(beliefs: list[ExpertBelief], known: list[Any], names: list[Any], cou
     """The cells of one column; beliefs of every class are for those that have none of their own."""
     placed = [(belief, _level(belief, known), _group(belief, names)) for belief in beliefs]
     levels = [*known, *dict.fromkeys(level for _, level, _ in placed if level not in known)]
-    said, rows = np.full((len(names), len(levels)), np.nan), np.zeros(len(names))
+    believed, rows = np.full((len(names), len(levels)), np.nan), np.zeros(len(names))
     for group in range(len(names)):
         own = [part for part in placed if part[2] == group] or [part for part in placed if part[2] is None]
         for belief, level, _ in own:
             place = levels.index(level)
-            if not np.isnan(said[group, place]):
+            if not np.isnan(believed[group, place]):
                 raise DataError(f"{belief.where}: this column, level and class have a belief already. Give one.")
-            said[group, place] = belief.n
+            believed[group, place] = belief.n
         for (first, *_), (belief, *_) in pairwise(own):
             if belief.m != first.m:
                 raise DataError(
-                    f"{belief.where}: m is {belief.m:g}, but {first.where} imagines {first.m:g} rows of the same "
+                    f"{belief.where}: m is {belief.m:g}, but {first.where} has {first.m:g} prior rows of the same "
                     f"class. Give every level of column {belief.column!r} in a class the same m."
                 )
         rows[group] = own[0][0].m if own else 0.0
     padded = np.concatenate([counts, np.zeros((len(names), len(levels) - len(known)))], axis=1)
-    total, full = np.nansum(said, axis=1), ~np.isnan(said).any(axis=1)
+    total, full = np.nansum(believed, axis=1), ~np.isnan(believed).any(axis=1)
     for group in np.flatnonzero((total > rows * (1 + 1e-9)) | (full & (total < rows * (1 - 1e-9)))).tolist():
         raise DataError(
             f"column {beliefs[0].column!r}, class {names[group]!r}: the levels' n sum to {total[group]:g}, "
             f"and m is {rows[group]:g}. They sum to m, or to less where some levels are not named."
         )
-    return BelievedCells(levels, padded, said, rows)
+    return BelievedCells(levels, padded, believed, rows)
 
 
 def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
@@ -197,8 +181,8 @@ def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
             return kind(number)
     except (TypeError, ValueError, OverflowError):
         pass
-    told = ", ".join(map(str, known))
-    raise DataError(f"{belief.where}: {belief.level!r} is no level of column {belief.column!r}, which has {told}.")
+    levels = ", ".join(map(str, known))
+    raise DataError(f"{belief.where}: {belief.level!r} is no level of column {belief.column!r}, which has {levels}.")
 
 
 def _group(belief: ExpertBelief, names: list[Any]) -> int | None:
@@ -208,48 +192,56 @@ def _group(belief: ExpertBelief, names: list[Any]) -> int | None:
     return names.index(_among(belief.group, names, f"{belief.where}: the model has no class {belief.group!r}"))
 
 
-def _among(name: Any, known: Iterable[Any], told: str) -> Any:
+def _among(name: Any, known: Iterable[Any], problem: str) -> Any:
     """The one of these that is meant, itself or by its text."""
     for one in known:
         if one == name or str(one) == str(name):
             return one
-    raise DataError(f"{told}. There are: {', '.join(map(str, known)) or 'none'}.")
+    raise DataError(f"{problem}. There are: {', '.join(map(str, known)) or 'none'}.")
 
 
 # Reading
 
 
-def _of_file(path: Path) -> Iterator[ExpertBelief]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.DictReader(file)
-            lacking = [name for name in FIELDS if name != "class" and name not in (lines.fieldnames or ())]
-            if lacking:
-                raise DataError(f"{path}: there is no column {lacking[0]!r}. Beliefs have: {', '.join(FIELDS)}.")
-            for line in lines:
-                column, level, group, n, m = (line.get(name) for name in FIELDS)
-                yield _belief(f"{path}, line {lines.line_num}", column, level, group or None, n, m)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: the beliefs cannot be read: {error}.") from None
+def _read(beliefs: Any) -> Iterator[tuple[Any, ...]]:
+    """For each belief: where it stands, column, level, class, n and m."""
+    if isinstance(beliefs, str | Path):
+        path = Path(beliefs)
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                lines = csv.DictReader(file)
+                missing = [name for name in FIELDS if name != "class" and name not in (lines.fieldnames or ())]
+                if missing:
+                    raise DataError(f"{path}: there is no column {missing[0]!r}. Beliefs have: {', '.join(FIELDS)}.")
+                for line in lines:
+                    column, level, group, n, m = (line.get(name) for name in FIELDS)
+                    yield f"{path}, line {lines.line_num}", column, level, group or None, n, m
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: the beliefs cannot be read: {error}.") from None
+    elif isinstance(beliefs, Mapping) and set(FIELDS) - {"class"} <= set(beliefs):
+        lists = [list(beliefs.get(name, [None] * len(beliefs["n"]))) for name in FIELDS]
+        if len(set(map(len, lists))) > 1:
+            raise DataError(f"the columns {', '.join(FIELDS)} of the beliefs have different lengths.")
+        for number, cells in enumerate(zip(*lists, strict=True), 1):
+            yield f"belief {number}", *cells
+    elif isinstance(beliefs, Mapping):
+        for cell, own in beliefs.items():
+            if not isinstance(cell, tuple) or len(cell) not in (2, 3) or not isinstance(own, Expert) or np.ndim(own.n):
+                raise DataError(f"{cell!r}: {own!r} is no belief. Give (column, level, class): Expert(n, m).")
+            yield str(cell), cell[0], cell[1], cell[2] if len(cell) == 3 else None, own.n, own.m
+    else:
+        raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")
 
 
-def _of_columns(columns: Mapping[str, Any]) -> Iterator[ExpertBelief]:
-    lists = [list(columns.get(name, [None] * len(columns["n"]))) for name in FIELDS]
-    if len(set(map(len, lists))) > 1:
-        raise DataError(f"the columns {', '.join(FIELDS)} of the beliefs have different lengths.")
-    for number, cells in enumerate(zip(*lists, strict=True), 1):
-        yield _belief(f"belief {number}", *cells)
-
-
-def _belief(where: str, column: Hashable, level: Hashable, group: Hashable, n: Any, m: Any) -> ExpertBelief:
+def _checked(where: str, column: Hashable, level: Hashable, group: Hashable, n: Any, m: Any) -> ExpertBelief:
     try:
         n, m = float(n), float(m)
     except (TypeError, ValueError):
-        raise DataError(f"{where}: n is {n!r} and m is {m!r}. Both are numbers: n of m imagined rows.") from None
+        raise DataError(f"{where}: n is {n!r} and m is {m!r}. Both are numbers: n of m prior rows.") from None
     try:
         Expert(n, m)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
     if m == 0:
-        raise DataError(f"{where}: m is 0. Of no imagined rows nothing is believed: leave the belief out.")
+        raise DataError(f"{where}: m is 0. Nothing is believed with no prior rows: leave the belief out.")
     return ExpertBelief(where, column, level, group, n, m)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,9 +31,6 @@ from softcount.pictures.inline_html import boxed
 from softcount.run.local import Threads
 from softcount.table import Contradiction, Table
 from softcount.table.schema import Key
-
-if TYPE_CHECKING:
-    from softcount.export.scoring_plan import DrawnRows, ScoringPlan
 
 KEPT_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept, until notes, a report or a file need them again."""
@@ -89,6 +86,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """The cells that mean missing: the usual ones, and those that `missing` adds."""
         return missing_words(getattr(self, "missing", None))
 
+    def _like_this(self, *attributes: str) -> Self:
+        """An estimator with the same parameters and columns, without a model; further `attributes` are copied too."""
+        found = type(self)(**self.get_params(deep=False))
+        for name in ("n_features_in_", "feature_names_in_", "_library", *attributes):
+            if name in vars(self):
+                setattr(found, name, getattr(self, name))
+        return found
+
     def _result(self, table: Any, X: Any = None, rows: Any = None) -> Any:
         """A result of the rows of X, or of some of them, as X is; a result of the model, as what it was learned from.
 
@@ -129,16 +134,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 class ExportableEstimator(Estimator):
     """An estimator whose scores are sums over columns, so that other programs can compute them.
 
-    The export is checked on 1,000 rows drawn from the model, and refused if it gives other answers.
+    `_export_plan()` is how rows are scored. The export is checked on `_export_rows()`, 1,000 rows drawn from the model
+    with its answers, and refused if it gives other answers.
     """
-
-    def _export_plan(self) -> ScoringPlan:
-        """How rows are scored."""
-        raise NotImplementedError
-
-    def _export_rows(self) -> DrawnRows:
-        """Rows to check by, and what the model says of them."""
-        raise NotImplementedError
 
     def to_sql(self, dialect: str = "duckdb", table: str = "rows", keep: Sequence[str] = ()) -> str:
         """A query that scores the rows of a table: the predicted class, and the probability of each.
@@ -174,6 +172,11 @@ class ModelEstimator(Estimator):
     counts_: Counts = attribute("counts", "The counts: all that the parameters come from, besides the prior.")
     notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
     n_parameters_: int = attribute("n_parameters", "The number of free parameters.")
+    _training: tuple[Table, Request] | None = None  # what was learned from, until the record needs it
+
+    def _keep(self, fitted: Any) -> None:
+        """Take a fitted model, of a fit or from a file."""
+        self.fitted_, self._training = fitted, None
 
 
 class EmEstimator(ModelEstimator):
@@ -187,8 +190,6 @@ class EmEstimator(ModelEstimator):
 
 class TableEstimator(ModelEstimator):
     """An estimator with a model of the columns of a table: of classes, or a network."""
-
-    _training: tuple[Table, Request] | None = None  # what was learned from, until the record needs it
 
     def __getstate__(self) -> Any:
         """What is pickled, without the rows."""

@@ -233,10 +233,7 @@ class KernelDensity(DensityEstimator):
         mine, theirs = (getattr(model, "feature_names_in_", None) for model in (self, other))
         if mine is not None and theirs is not None and list(mine) != list(theirs):
             raise DataError(f"densities of the columns {list(mine)} and {list(theirs)} cannot be merged.")
-        merged = type(self)(**self.get_params())
-        for name in ("n_features_in_", "feature_names_in_", "plain_column_"):
-            if hasattr(self, name):
-                setattr(merged, name, getattr(self, name))
+        merged = self._like_this("plain_column_")
         merged._take(self.rows_.plus(other.rows_, self._needs_every_row()))
         return merged
 

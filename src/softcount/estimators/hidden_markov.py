@@ -213,9 +213,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
             return GivenStart(self.init)
         raise DataError(f"init is a word, parameters by column or a fitted model, not {self.init!r:.60}.")
 
-    def _keep(self, fitted: FittedStates) -> None:
-        self.fitted_ = fitted
-
     def _check_settings(self) -> None:
         super()._check_settings()
         check_links(self._n_states(), self.transitions, self.first, self.tied)

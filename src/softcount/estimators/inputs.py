@@ -137,10 +137,16 @@ def rows_in(X: Any) -> int | None:
     return getattr(X, "n_rows", None)
 
 
-def codes_among(X: Any, y: Any, names: Sequence[Any]) -> np.ndarray:
-    """The index among these classes of each row's label, -1 if it has none; `y` may be a column of X."""
+def codes_among(X: Any, y: Any, names: Sequence[Any], every: bool = False) -> np.ndarray:
+    """The index among these classes of each row's label, -1 if it has none; `y` may be a column of X.
+
+    With `every`, a label that is none of the classes raises an error.
+    """
     classes, codes = labels_of(labels_from(X, y), X, decimals=True)
     places = {name: place for place, name in enumerate(names)}
+    strange = [name for name in np.asarray(classes).tolist() if name not in places]
+    if every and strange:
+        raise DataError(f"there is no class {strange[0]!r}. The classes are: {', '.join(map(str, names))}.")
     order = np.array([places.get(name, -1) for name in np.asarray(classes).tolist()], dtype=np.int32)
     return np.where(codes >= 0, order[np.maximum(codes, 0)], -1) if len(order) else codes
 
@@ -209,7 +215,9 @@ def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) 
     if hasattr(X, "filter") and hasattr(X, "schema") and hasattr(X, "num_rows"):
         X = X.filter(pa.array(keep))
     elif isinstance(X, DocumentTable):
-        X = X.kept(keep)
+        # By way of Python: Arrow cannot take from the views that polars keeps text in.
+        kept = {key: np.array(column.to_pylist(), dtype=object)[keep] for key, column in X.items()}
+        X = DocumentTable({key: pa.array(cells, pa.large_string()) for key, cells in kept.items()})
     elif isinstance(X, Mapping):
         X = {key: np.asarray(values, dtype=object)[keep].tolist() for key, values in X.items()}
     elif not isinstance(X, (str, os.PathLike, Table)):
@@ -360,12 +368,6 @@ def labels_from(X: Any, y: Any) -> Any:
 
 class DocumentTable(dict[Key, Any]):
     """A table of one column of Arrow text, made of documents that came in a row."""
-
-    def kept(self, keep: np.ndarray) -> DocumentTable:
-        """The documents where `keep` is true."""
-        # By way of Python: Arrow cannot take from the views that polars keeps text in.
-        kept = {key: np.array(column.to_pylist(), dtype=object)[keep] for key, column in self.items()}
-        return DocumentTable({key: pa.array(cells, pa.large_string()) for key, cells in kept.items()})
 
 
 def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:

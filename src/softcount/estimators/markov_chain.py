@@ -217,9 +217,7 @@ class MarkovChain(SequencePages, Estimator):
         for name, mine, theirs in (("order", self.order_, other.order_), ("ends", self.ends, other.ends)):
             if mine != theirs:
                 raise DataError(f"the chains differ in {name}: {mine!r} and {theirs!r}. Fit both with the same.")
-        merged = type(self)(**self.get_params(deep=False))
-        for name in ("order_", "evidence_", "input_notes_", "schema_", "counts_"):
-            setattr(merged, name, getattr(self, name))
+        merged = self._like_this("order_", "evidence_", "input_notes_", "schema_", "counts_")
         return merged._add(other.schema_, other.counts_)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:

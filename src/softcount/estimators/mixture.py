@@ -114,10 +114,6 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             raise AttributeError("labels_ is of a fit with the labels of some rows in y. Otherwise: predict(X).")
         return self._labels
 
-    def _keep(self, fitted: Fitted) -> None:
-        self.fitted_ = fitted
-        self._training = None
-
     def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
         groups = self._groups(start)
         least = len(known.names or [])

@@ -155,14 +155,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         self.fitted_ = fitted
         self.classes_ = inputs.class_array(fitted.classes or [])
 
-    def _like_this(self) -> Self:
-        """An estimator with the same settings and columns, without a model."""
-        found = type(self)(**self.get_params(deep=False))
-        for name in ("n_features_in_", "feature_names_in_", "_library"):
-            if name in vars(self):
-                setattr(found, name, getattr(self, name))
-        return found
-
     @property
     def notes_(self) -> list[str]:  # type: ignore[override]  # declared as what it shows, though a property there too
         """Warnings and remarks from the fit.
@@ -473,22 +465,13 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         X = inputs.opened(X, self._missing())
         data, weights = inputs.checked(self, X, reset=False), inputs.weights_of(sample_weight, X)
         plain = replace(self.fitted_, linear=None)
-        table = plain.table(data, labels=self._label_codes(X, y), weights=weights)
+        codes = inputs.codes_among(X, y, self._names(), every=True)
+        table = plain.table(data, labels=codes, weights=weights)
         with Threads(self.n_jobs) as threads:
             found = logistic(plain, table, threads, float(penalty))
         model = self._like_this()
         model._keep(found)
         return model
-
-    def _label_codes(self, X: Any, y: Any) -> np.ndarray:
-        """The place among the classes of each row's label, -1 where it has none."""
-        classes, codes = inputs.labels_of(inputs.labels_from(X, y), X)
-        known = self._names()
-        for name in np.asarray(classes).tolist():
-            if name not in known:
-                raise DataError(f"there is no class {name!r}. The classes are: {', '.join(map(str, known))}.")
-        places = np.array([known.index(name) for name in np.asarray(classes).tolist()], dtype=np.int32)
-        return np.where(codes >= 0, places[np.maximum(codes, 0)] if len(places) else -1, -1).astype(np.int32)
 
 
 class NaiveBayes(ClassEstimator):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -248,9 +248,11 @@ class ClassRequest(Struct, frozen=True):
     def learn(self, table: Table, runner: Runner) -> Fitted:
         """The model, with the ensemble that predicts its classes if one is asked for."""
         if self.search is not None:
+            from softcount.files.checkpoint_file import checkpointed
+
             traces = StartTraces(self.plan.watch or (lambda *seen: None))
-            with self._logged(replace(self.plan, watch=traces)) as plan:
-                found = learn_model(table, plan, runner, self.search)
+            with nullcontext() if self.checkpoint is None else checkpointed(self.checkpoint) as log:
+                found = learn_model(table, replace(self.plan, watch=traces, log=log), runner, self.search)
             chosen_by = None if found.selection is None else self.search.criterion
             starts = traces.nearest(found.trace[-1]) if found.trace else ()
             return replace(found, record=FitRecord(criterion=chosen_by, starts=starts))
@@ -266,17 +268,6 @@ class ClassRequest(Struct, frozen=True):
 
             return fit_aode(fitted, reread(table, fitted.schema), runner, self.aode, self.classes)
         return self._with_ensemble(fitted, table, runner) if self.ensemble else fitted
-
-    @contextmanager
-    def _logged(self, plan: Plan) -> Iterator[Plan]:
-        """The plan with the checkpoint that EM runs are written to, if there is one."""
-        if self.checkpoint is None:
-            yield plan
-            return
-        from softcount.files.checkpoint_file import checkpointed
-
-        with checkpointed(self.checkpoint) as log:
-            yield replace(plan, log=log)
 
     def _with_ensemble(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """Have the classes predicted by the ensemble, unless naive Bayes alone is better; with how that did."""
