@@ -17,7 +17,7 @@ from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.parameters import check_whole
+from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
 from softcount.families import Categorical
@@ -222,7 +222,6 @@ def _refuse_other_units(first: AverageMember, other: AverageMember) -> None:
             )
 
 
-BY = ("evidence", "bic", "stacking")
 FOLDS = 5
 """Parts that rows are held out in, to learn weights by stacking."""
 
@@ -243,8 +242,7 @@ class ModelAverage:
     """
 
     def __init__(self, models: Any, weights: Any, by: str) -> None:
-        if by not in BY:
-            raise DataError(f"by={by!r} is not known. Models are averaged by {', '.join(map(repr, BY))}.")
+        Parameter(None, "", ("evidence", "bic", "stacking")).check("by", by)
         named = models.items() if isinstance(models, Mapping) else [(f"model {i}", m) for i, m in enumerate(models, 1)]
         self._members = [AverageMember(str(name), model) for name, model in named]
         if not self._members:
@@ -430,22 +428,16 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
     if not found._by_class:
         for other in members[1:]:
             _refuse_other_units(members[0], other)
-    if by == "stacking":
-        found.weights_ = _stack(members, rows)
-    else:
+    if by != "stacking":
         found.weights_ = evidence_weights([member.log_merit(by, rows) for member in members])
-    return found
-
-
-def _stack(members: list[AverageMember], rows: LabelledTable | None) -> np.ndarray:
-    """Weights under which held-out rows are most likely: of their classes, if classes are known."""
-    classes = members[0].classes
-    if rows is None or (classes is not None and rows.y is None):
+        return found
+    if rows is None or (members[0].classes is not None and y is None):
         raise DataError("stacking holds rows out: give those the models were fitted on, sc.average(models, X=X, y=y).")
     logs = np.stack([_held_out_logs(member, rows) for member in members], axis=1)
-    weights = inputs.filled_weights(rows.sample_weight, len(logs))
+    weights = inputs.filled_weights(sample_weight, len(logs))
     known = ~np.isnan(logs).any(axis=1) & (weights > 0)
-    return stacking_weights(logs[known], weights[known])
+    found.weights_ = stacking_weights(logs[known], weights[known])
+    return found
 
 
 def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:

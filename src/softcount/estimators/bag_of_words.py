@@ -29,19 +29,8 @@ from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import is_missing
 from softcount.table import Table
-from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of
+from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of, vocabulary
 from softcount.text.count_words import cut
-from softcount.text.vocabulary import (
-    GatheredHashes,
-    Hashed,
-    continued,
-    emptied,
-    everything,
-    idf_of,
-    stacked,
-    take,
-    weighted,
-)
 
 
 class DocumentTally(Struct):
@@ -200,7 +189,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     _learned: ClassVar = "_gathered"
     _input_tags: ClassVar = {"string": True, "two_d_array": False}
-    _gathered: Gathered | GatheredHashes
+    _gathered: Gathered | vocabulary.GatheredHashes
     _chosen: Chosen | None
     _tally: DocumentTally
     _vocabulary: dict[str, int] | None
@@ -260,8 +249,10 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             kept = deque((replace(b, words=Words.of(())), gathered.add(b)) for b in self._blocks(X, tally, threads))
             chosen = not_empty(gathered.chosen(), self)
             idf = self._idf(chosen)
-            parts = threads.map(lambda pair: self._rows(pair[0], chosen.columns[pair[1]], chosen, idf), emptied(kept))
-            rows = stacked(parts, len(chosen.words), self._cell_type)
+            parts = threads.map(
+                lambda pair: self._rows(pair[0], chosen.columns[pair[1]], chosen, idf), vocabulary.emptied(kept)
+            )
+            rows = vocabulary.stacked(parts, len(chosen.words), self._cell_type)
         self._keep(gathered, chosen, tally)
         return self._shown(rows, X)
 
@@ -271,7 +262,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         with Threads(self.n_jobs) as threads:
             blocks = list(self._blocks(X, tally, threads))  # all are read before any is learned
         if hasattr(self, "_gathered"):
-            gathered = continued(self._gathered, gathered)
+            gathered = vocabulary.continued(self._gathered, gathered)
             tally += self._tally
         for block in blocks:
             gathered.add(block)
@@ -288,15 +279,19 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         gathered, tally = self._nothing_gathered(), DocumentTally()
         for part in (self, other):
             check_is_fitted(part, "_gathered")
-            known = everything(part._gathered)
-            take(gathered, known)
+            known = vocabulary.everything(part._gathered)
+            vocabulary.take(gathered, known)
             tally += part._tally + DocumentTally(said=known.notes)
         whole: BagOfWords = clone(self)
         return whole._keep(gathered, None, tally)
 
-    def _nothing_gathered(self) -> Gathered | GatheredHashes:
+    def _nothing_gathered(self) -> Gathered | vocabulary.GatheredHashes:
         self._check_settings()
-        return Gathered(reading_of(self)) if self.hashing is None else GatheredHashes(reading_of(self), self.hashing)
+        return (
+            Gathered(reading_of(self))
+            if self.hashing is None
+            else vocabulary.GatheredHashes(reading_of(self), self.hashing)
+        )
 
     def _keep(self, gathered: Any, chosen: Chosen | None, tally: DocumentTally) -> BagOfWords:
         self._gathered, self._chosen, self._tally, self._vocabulary = gathered, chosen, tally, None
@@ -308,7 +303,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         if not hasattr(self, "_gathered"):
             check_is_fitted(self)
             self._check_settings()
-            return Chosen(Hashed(self.hashing or 0), NOTHING, NOTHING, NOTHING, 0)  # type: ignore[arg-type]
+            return Chosen(vocabulary.Hashed(self.hashing or 0), NOTHING, NOTHING, NOTHING, 0)  # type: ignore[arg-type]
         if self._chosen is None:
             self._chosen = not_empty(self._gathered.chosen(), self)
         return self._chosen
@@ -326,7 +321,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             return self._rows(block, chosen.words.columns(block.words), chosen, idf)
 
         with Threads(self.n_jobs) as threads:
-            rows = stacked(threads.map(rows_of, pieces_of(X, tally)), len(chosen.words), self._cell_type)
+            rows = vocabulary.stacked(threads.map(rows_of, pieces_of(X, tally)), len(chosen.words), self._cell_type)
         return self._shown(rows, X)
 
     def inverse_transform(self, X: Any) -> list[np.ndarray]:
@@ -365,7 +360,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     @property
     def idf_(self) -> np.ndarray:
         """How rare each word is, by the rule that `idf` names."""
-        return idf_of(self._known.documents, self._known.n_documents, self.idf)
+        return vocabulary.idf_of(self._known.documents, self._known.n_documents, self.idf)
 
     @property
     def notes_(self) -> list[str]:
@@ -376,7 +371,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         """All words are in it, kept or not."""
         gathered = self._fitted
         reading_document(reading_of(self))  # what would not be read back is refused here
-        known = everything(gathered)
+        known = vocabulary.everything(gathered)
         met = asdict(self._tally + DocumentTally(said=known.notes))
         return {"vocabulary": vocabulary_document(known, arrays, met)}
 
@@ -386,7 +381,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             raise ModelFileError("its settings are not those of its words.")
         gathered = self._nothing_gathered()
         reading_document(gathered.reading)
-        take(gathered, known)
+        vocabulary.take(gathered, known)
         self._keep(gathered, None, msgspec.convert(document["vocabulary"]["met"], DocumentTally))
         _ = self._known  # which refuses words of which none is left
 
@@ -396,11 +391,11 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, tally))
 
     def _idf(self, chosen: Chosen) -> np.ndarray | None:
-        return idf_of(chosen.documents, chosen.n_documents, self.idf) if self._uses_idf else None
+        return vocabulary.idf_of(chosen.documents, chosen.n_documents, self.idf) if self._uses_idf else None
 
     def _rows(self, block: WordBlock, columns: np.ndarray, chosen: Chosen, idf: np.ndarray | None) -> sparse.csr_matrix:
         rows = matrix_of(block, columns, len(chosen.words), self._cell_type)
-        return weighted(rows, self.weighting, idf, self._has_unit_rows)
+        return vocabulary.weighted(rows, self.weighting, idf, self._has_unit_rows)
 
     @property
     def _has_unit_rows(self) -> bool:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import softcount
 from softcount.core.counts import Counts
+from softcount.core.lazy import LazyModule
 from softcount.errors import SoftcountError
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, document, missing_words
@@ -129,6 +130,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
             return str(estimator_html_repr(self))
         return boxed(type(self).__name__, next(found), found)
+
+
+scoring_plan: Any = LazyModule("softcount.export.scoring_plan")
 
 
 class ExportableEstimator(Estimator):

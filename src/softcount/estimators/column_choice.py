@@ -15,7 +15,7 @@ from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
 from softcount.estimators.base import declared_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
-from softcount.estimators.parameters import check_whole
+from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import ColumnScores, column_scores, forward
 from softcount.fitted.explain import column_evidence, evidence_under
@@ -26,7 +26,6 @@ from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
 CHOICE_FOLDS = 5
-CRITERIA = ("evidence", "log-loss")
 COUNTING = (
     "kinds", "prior", "estimate", "class_prior", "unlabelled_weight", "max_iter", "tol", "missing", "n_jobs",
 )  # fmt: skip
@@ -62,8 +61,7 @@ def select_columns(
     by one as long as the log-loss of held-out rows falls by more than a standard error, so that of two columns with the
     same information one is selected. `model` says how to fit, and is not changed; `max_columns` limits the number.
     """
-    if criterion not in CRITERIA:
-        raise DataError(f"criterion={criterion!r} is not known. Use {' or '.join(map(repr, CRITERIA))}.")
+    Parameter(None, "", ("evidence", "log-loss")).check("criterion", criterion)
     if max_columns is not None:
         check_whole("max_columns", max_columns, 1)
     if not isinstance(model, ClassEstimator):

@@ -15,38 +15,20 @@ from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
 from softcount.errors import warn
 from softcount.estimators import inputs
-from softcount.estimators.base import ExportableEstimator, TableEstimator
+from softcount.estimators.base import ExportableEstimator, TableEstimator, scoring_plan
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.repr import explore_model, report_model, report_rows
+from softcount.estimators.repr import explore, report
 from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow, filled
 from softcount.evaluate.scores import as_named, label_places
-from softcount.fitted.answers import (
-    CLASS,
-    COUNT,
-    answering_model,
-    dependence_warning,
-    fills,
-    labels_in,
-    name_apart,
-    query,
-    sampled,
-)
-from softcount.fitted.characteristic_words import (
-    explain_words,
-    marking_words,
-    places_of,
-    row_of,
-    text_leaves,
-)
+from softcount.fitted import answers
+from softcount.fitted.characteristic_words import explain_words, marking_words, places_of, row_of, text_leaves
 from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import departures
-from softcount.learn.em import Stop
-from softcount.learn.settings import Plan
-from softcount.models.declare import Declared, read_kinds
+from softcount.models.declare import Declared
 from softcount.run.local import AtOnce, Threads
 from softcount.table import Key, Table, document_at, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
@@ -80,9 +62,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     fitted_: Fitted
     _input_tags: ClassVar = {"allow_nan": True, "sparse": True, "string": True, "categorical": True}
-
-    def _plan(self, stop: Stop, **more: Any) -> Plan:
-        return Plan(declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
 
     def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
         """Kinds that the user's families force on columns; one family for all forces it on every column."""
@@ -170,7 +149,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         fitted, table = self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # a missing document cannot be filled
-        found = fills(fitted, table)
+        found = answers.fills(fitted, table)
         if found:
             self._warn_of_dependence(None)
         inputs.warn_of_kept(table)
@@ -184,7 +163,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
         table = as_arrow(X).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
-        for name, values in ((CLASS, names), (COUNT, proba.ravel())):
+        for name, values in ((answers.CLASS, names), (answers.COUNT, proba.ravel())):
             table = table.append_column(apart(name, table.column_names), pa.array(values))
         return self._result(table, X, np.repeat(np.arange(rows), groups))
 
@@ -194,7 +173,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
         fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
         self._warn_of_dependence(None)
-        return self._result(arrow_table(sampled(fitted, n, given, inputs.generator(random_state))))
+        return self._result(arrow_table(answers.sampled(fitted, n, given, inputs.generator(random_state))))
 
     def query(self, of: Key | None = None, given: Any = None) -> Any:
         """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
@@ -203,17 +182,17 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         `any_of("disc", "rim")`, `not_("disc")`; short for them a range (100, 200) or a list. Without `of` every column
         that is not given is answered, by name.
         """
-        answer = query(self._fitted, of, given)
+        answer = answers.query(self._fitted, of, given)
         self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
         return answer
 
     answering_model_: str = attribute(
-        answering_model,
+        answers.answering_model,
         "The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture.",
     )
 
     def _warn_of_dependence(self, columns: Any) -> None:
-        message = dependence_warning(self.fitted_, columns)
+        message = answers.dependence_warning(self.fitted_, columns)
         if message is not None:
             warn(message)
 
@@ -242,7 +221,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         are scored with.
         """
         fitted, names = self._fitted, self._class_names()
-        columns = labels_in(fitted)
+        columns = answers.labels_in(fitted)
         if per_class:
             words = {leaf.key: fitted.describe(leaf.key, parameters) for leaf in fitted.model.leaves}
             found = [(key, g, float(own[g])) for key, own in departures(fitted).items() for g in range(len(names))]
@@ -268,7 +247,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         in which the prior has its part.
         """
         fitted, members = self._fitted, check_whole("members", members, 0)
-        cards, names = fitted.cards(parameters), labels_in(fitted)
+        cards, names = fitted.cards(parameters), answers.labels_in(fitted)
         typical = {x.key: _of_one_type([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
         lines: list[dict[str, Any]] = [
             {
@@ -304,7 +283,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         impossible under every class has an infinite score.
         """
         found = self._answer(X, sort_rows, 0, check_whole("n, the number of rows,", n, 0)).anomalies
-        names, columns = self._class_names(), {**labels_in(self.fitted_), ROOT: name_apart(self.fitted_, CLASS)}
+        names, columns = self._class_names(), answers.labels_in(self.fitted_)
+        columns[ROOT] = answers.name_apart(self.fitted_, answers.CLASS)
 
         def text(value: Any) -> str | None:
             if isinstance(value, tuple):
@@ -370,7 +350,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         word used everywhere next to none. `key` names a column of text; without it, all have their words listed.
         """
         fitted, n = self._fitted, check_whole("n, the number of words,", n, 0)
-        names, columns = self._class_names(), labels_in(fitted)
+        names, columns = self._class_names(), answers.labels_in(fitted)
         lines = [
             {"class": name, "column": columns[leaf.key]} | asdict(mark)
             for leaf in text_leaves(fitted, key)
@@ -392,7 +372,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         fitted, table = self._closed([X] if isinstance(X, str) else X)
         row = check_whole("row", row, 0)
         text_leaves(fitted, key)
-        names, parts = labels_in(fitted), []
+        names, parts = answers.labels_in(fitted), []
         for found in explain_words(fitted, row_of(fitted, table, row), against, key):
             moves, places = found.words, places_of(found, document_at(table, found.key, row))
             # A long document has millions of places: no Python object is made for each.
@@ -417,7 +397,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         The first rows of X, if it is given, go into the page and can be loaded there.
         """
-        return explore_model(self._fitted, rows=None if X is None else self._closed(X)[1])
+        return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X)[1])
 
     def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
         """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
@@ -428,12 +408,13 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """
         recorded = self._recorded()
         if X is None:
-            return report_model(recorded, None, redact)
+            return report.make_report(recorded, None, redact)
         fitted, table = self._closed(X)
         labels = None if fitted.classes is None else self._label_places(X, y)
         with Threads(self.n_jobs) as threads:
             name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"
-            return report_rows(fitted, table, threads, name, labels, redact)
+            rows = report.find_rows(fitted, table, threads, name, labels)
+            return report.make_report(fitted, rows, redact)
 
     def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
         """The places of rows' classes among those of the model; None if no class is known."""
@@ -445,14 +426,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
 
     def _export_plan(self) -> Any:
-        from softcount.export.scoring_plan import plan_of
-
-        return plan_of(self._fitted)
+        return scoring_plan.plan_of(self._fitted)
 
     def _export_rows(self) -> Any:
-        from softcount.export.scoring_plan import drawn_rows
-
-        return drawn_rows(self.fitted_)
+        return scoring_plan.drawn_rows(self.fitted_)
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

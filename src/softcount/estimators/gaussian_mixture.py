@@ -147,22 +147,19 @@ class GaussianMixture(BaseMixture):
 
     # -- where to start, and what is held
 
-    def _start(self) -> Any:
+    def _start(self, table: Table) -> Any:
         if self.warm_start and hasattr(self, "fitted_"):
             return self.fitted_
-        return super()._start()
-
-    def _given(self, start: Any, table: Table) -> Any:
-        if self.means_init is None or start is getattr(self, "fitted_", None):
-            return start
+        if self.means_init is None:
+            return super()._start(table)
         columns = [spec.key for spec in table.schema.used]
         means = self._means("means_init", self.means_init, len(columns))
         k = len(means)
-        said: dict[str, Any] = {"mean": means}
+        given: dict[str, Any] = {"mean": means}
         if self.precisions_init is not None:
-            said |= self._spreads("precisions_init", self.precisions_init, k, len(columns), inverse=True)
+            given |= self._spreads("precisions_init", self.precisions_init, k, len(columns), inverse=True)
         shares = np.full(k, 1.0 / k) if self.weights_init is None else self.weights_init
-        return around({ROOT: shares} | self._by_column(said, columns))
+        return around({ROOT: shares} | self._by_column(given, columns))
 
     def _groups(self, start: Any) -> int | None:
         return len(self.means_init) if callable(start) else super()._groups(start)
@@ -171,22 +168,22 @@ class GaussianMixture(BaseMixture):
         plan = super()._with_fixed(plan, table, groups)
         if self.fixed is None:
             return plan
-        columns, said = [spec.key for spec in table.schema.used], dict[str, np.ndarray]()
+        columns, given = [spec.key for spec in table.schema.used], dict[str, np.ndarray]()
         if "means" in self.fixed:
-            said["mean"] = self._means("fixed: means", self.fixed["means"], len(columns))
+            given["mean"] = self._means("fixed: means", self.fixed["means"], len(columns))
         if "covariances" in self.fixed:
-            said |= self._spreads("fixed: covariances", self.fixed["covariances"], groups or 1, len(columns))
+            given |= self._spreads("fixed: covariances", self.fixed["covariances"], groups or 1, len(columns))
         if groups is None:  # what is held is the same for any number of them
-            said = {name: value[0] for name, value in said.items()}
-        held = self._by_column(said, columns) if said else {}
+            given = {name: value[0] for name, value in given.items()}
+        held = self._by_column(given, columns) if given else {}
         shares = {ROOT: self.fixed["weights"]} if "weights" in self.fixed else {}
         return replace(plan, fixed=shares | held)
 
-    def _by_column(self, said: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:
+    def _by_column(self, given: Mapping[str, np.ndarray], columns: list[Key]) -> dict[Key, dict[str, np.ndarray]]:
         """Parameters in the shape of `params_`: under the block, or under each column."""
         if self._wanted in CORRELATED:
-            return {tuple(columns): dict(said)}
-        return {key: {name: value[..., j] for name, value in said.items()} for j, key in enumerate(columns)}
+            return {tuple(columns): dict(given)}
+        return {key: {name: value[..., j] for name, value in given.items()} for j, key in enumerate(columns)}
 
     def _means(self, name: str, value: Any, d: int) -> np.ndarray:
         means = numbers(name, value)

@@ -44,27 +44,18 @@ LEFT_RIGHT = "left-right"
 STARTS = ("k-means++", "k-means", "random")
 
 
-def links_of(states: int, transitions: Any, first: Any, tied: Any) -> Links:
-    """Which states may come first, which may follow which, and which share their distributions."""
-    free = Links.free(states)
+def read_links(states: int | None, transitions: Any, first: Any, tied: Any) -> Links:
+    """Which states may come first, which may follow which, and which share their distributions.
+
+    Parameters that cannot be meant so raise an error. If the number of states is to be chosen, only that check counts.
+    """
+    free = Links.free(states or 1)
     nexts, firsts, shown = free.nexts, free.firsts, free.shown
     if isinstance(transitions, str):
-        nexts, firsts = tuple(tuple(range(i, states)) for i in range(states)), (0,)
+        if transitions != LEFT_RIGHT:
+            raise DataError(f"transitions={transitions!r} is not known. Use {LEFT_RIGHT!r} or a matrix.")
+        nexts, firsts = tuple(tuple(range(state, len(nexts))) for state in range(len(nexts))), (0,)
     elif transitions is not None:
-        nexts = tuple(tuple(np.flatnonzero(row).tolist()) for row in np.asarray(transitions, dtype=float))
-    if first is not None:
-        firsts = tuple(sorted({int(state) for state in np.atleast_1d(first)}))
-    if tied is not None:
-        number: dict[Any, int] = {}
-        shown = tuple(number.setdefault(word, len(number)) for word in tied)
-    return Links(firsts, nexts, shown)
-
-
-def check_links(states: int | None, transitions: Any, first: Any, tied: Any) -> None:
-    """Raise an error if these cannot be links of this number of states."""
-    if isinstance(transitions, str) and transitions != LEFT_RIGHT:
-        raise DataError(f"transitions={transitions!r} is not known. Use {LEFT_RIGHT!r} or a matrix.")
-    if transitions is not None and not isinstance(transitions, str):
         try:
             matrix = np.asarray(transitions, dtype=float)
         except (TypeError, ValueError):
@@ -77,13 +68,21 @@ def check_links(states: int | None, transitions: Any, first: Any, tied: Any) -> 
         if not matrix.any(axis=1).all():
             stuck = int(np.argmin(matrix.any(axis=1)))
             raise DataError(f"transitions: nothing may follow state {stuck}. Let it stay where it is, at least.")
-    if tied is not None and (isinstance(tied, str) or len(list(tied)) != states):
-        raise DataError(f"tied has a word or number for each of {states} states: those with the same show the same.")
+        nexts = tuple(tuple(np.flatnonzero(row).tolist()) for row in matrix)
     if first is not None:
         given, most = np.atleast_1d(np.asarray(first)), np.inf if states is None else states - 1
         if not given.size or given.dtype.kind not in "iu" or given.min() < 0 or given.max() > most:
             up_to = "" if states is None else f" to {states - 1}"
             raise DataError(f"first has the numbers of states that may come first, 0{up_to}, not {first!r}.")
+        firsts = tuple(sorted(set(given.tolist())))
+    if tied is not None:
+        if isinstance(tied, str) or len(list(tied)) != states:
+            raise DataError(
+                f"tied has a word or number for each of {states} states: those with the same share distributions."
+            )
+        number: dict[Any, int] = {}
+        shown = tuple(number.setdefault(word, len(number)) for word in tied)
+    return Links(firsts, nexts, shown)
 
 
 class HiddenMarkov(SequencePages, EmEstimator):
@@ -186,7 +185,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return self
 
     def _build(self, one: ClassModel, states: int) -> HiddenChain:
-        links = links_of(states, self.transitions, self.first, self.tied)
+        links = read_links(states, self.transitions, self.first, self.tied)
         return HiddenChain(one.schema, one.leaves, links, one.kernels)
 
     def _n_states(self) -> int | None:
@@ -215,7 +214,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_links(self._n_states(), self.transitions, self.first, self.tied)
+        read_links(self._n_states(), self.transitions, self.first, self.tied)
 
     # -- learning more
 

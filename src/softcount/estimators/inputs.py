@@ -409,18 +409,18 @@ def _schema(estimator: Any) -> Schema | None:
 
 def _unexpected(estimator: Any, rows: int, reset: bool) -> DataError:
     """What to do with texts that are no table to this model."""
-    said = f"Expected 2D array, got 1D array instead: {rows:,} texts in a row."
+    problem = f"Expected 2D array, got 1D array instead: {rows:,} texts in a row."
     if not reset:
         schema = _schema(estimator)
         columns = ", ".join(repr(spec.key) for spec in (schema.used if schema else ())[:5])
         reads = f"It has the columns {columns}." if columns else "It has a block of counts."
-        return DataError(f"{said} The model was not fitted on documents alone. {reads} Give a table of them.")
+        return DataError(f"{problem} The model was not fitted on documents alone. {reads} Give a table of them.")
     if "kinds" in estimator.get_params(deep=False):
         return DataError(
-            f'{said} To learn from documents, give kinds="text". Reshape your data with array.reshape(-1, 1) if they '
-            "are one column of categories."
+            f'{problem} To learn from documents, give kinds="text". Reshape your data with array.reshape(-1, 1) if '
+            "they are one column of categories."
         )
-    return DataError(f"{said} Give rows of numbers; BagOfWords turns documents into some.")
+    return DataError(f"{problem} Give rows of numbers; BagOfWords turns documents into some.")
 
 
 def _odd_row(X: Any, wanted: Key) -> DocumentTable | None:

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
-from softcount.estimators.base import ExportableEstimator
+from softcount.estimators.base import ExportableEstimator, scoring_plan
 from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import varied
-from softcount.estimators.repr import explore_model, report_model
+from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import centres_document, centres_of
 from softcount.fitted.compare import NOTE, centre_classes
@@ -190,24 +190,20 @@ class KMeans(
         named = hasattr(self, "feature_names_in_")
         classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
         rows = None if X is None else classes.table(inputs.checked(self, X, reset=False))
-        return explore_model(classes, rows=rows, note=NOTE)
+        return explore.make_explorer(classes, rows=rows, note=NOTE)
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
         check_is_fitted(self)
-        return report_model(self, X, redact)
+        return report.make_report(self, X, redact)
 
     def _export_plan(self) -> Any:
-        from softcount.export.scoring_plan import centres_plan
-
-        return centres_plan(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
+        return scoring_plan.centres_plan(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
 
     def _export_rows(self) -> Any:
-        from softcount.export.scoring_plan import DrawnRows, rows_around
-
-        cells = rows_around(self.cluster_centers_, self._export_keys())
+        cells = scoring_plan.rows_around(self.cluster_centers_, self._export_keys())
         rows = pa.table(dict(cells)) if hasattr(self, "feature_names_in_") else np.array(list(cells.values())).T
-        return DrawnRows(cells, None, self.predict(rows))
+        return scoring_plan.DrawnRows(cells, None, self.predict(rows))
 
     def _export_keys(self) -> list[str]:
         return [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]

@@ -32,6 +32,7 @@ from softcount.learn.prepare import NOT_USED, check_reach
 from softcount.learn.record import description_length
 from softcount.learn.settings import Plan, shares_name, start_levels
 from softcount.models.align import growing, read_in_parts, united_schema
+from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.run.progress import progress_on, starts_told
 from softcount.run.rows import HeldRows
@@ -44,7 +45,7 @@ STARTS = ("k-means++", "k-means", "random", "agglomerative")
 
 
 class KnownLabels(Struct, frozen=True):
-    """What y tells: the known classes and each row's code (-1 unknown), or the column they are in; else a note."""
+    """The known classes and the code of each row (-1 unknown), or the column that holds them; else a note."""
 
     names: list[Any] | None = None
     codes: np.ndarray | None = None
@@ -71,13 +72,9 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
                 f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
             )
         known = given = _known(y, X, data, before)
-        start = self._start()
-        data, weights, _ = inputs.without_zeros(data, before, None)
-        if before is not None and weights is not before:
-            if isinstance(start, np.ndarray) and start.shape[:1] == before.shape:
-                start = start[before > 0]
-            known = replace(known, codes=None if known.codes is None else known.codes[before > 0])
-        plan = self._plan(self._stop(), target=known.target, named=known.names)
+        data, weights, codes = inputs.without_zeros(data, before, known.codes)
+        known = replace(known, codes=codes)
+        plan = self._plan(target=known.target, named=known.names)
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
         table = self._open(
@@ -85,9 +82,12 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             weights=weights,
         )  # fmt: skip
         inputs.remember_columns(self, table, data)
+        start = self._start(table)
+        if isinstance(start, np.ndarray) and weights is not before and start.shape[:1] == np.shape(before):
+            start = start[np.asarray(before) > 0]
         with progress_on(sys.stderr) if self.verbose else nullcontext() as tell, runner_of(self, table) as runner:
             plan = plan if tell is None else replace(plan, watch=starts_told(tell))
-            request = self._request(table, plan, self._given(start, table), known)
+            request = self._request(table, plan, start, known)
             table, request = request.settle(table, runner)
             found = request.learn(table, runner)
             kept = runner.keeps_rows and not found.interrupted
@@ -125,7 +125,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return ClassRequest(plan, search, checkpoint=path_of(self.checkpoint))
 
     def _groups(self, start: Any) -> int | None:
-        """How many components: as asked for, as many as the start has, or None where that is to be found."""
+        """How many components: the given number, that of the initialisation, or None if it is to be found."""
         if self.n_components != AUTO:
             return int(self.n_components)
         if isinstance(start, Fitted):
@@ -139,8 +139,9 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             return len(start[name])
         return None
 
-    def _stop(self) -> Stop:
-        return Stop(self.max_iter, self.tol, self.accelerate, self.assign, self.finish, self.half_steps)
+    def _plan(self, **more: Any) -> Plan:
+        stop = Stop(self.max_iter, self.tol, self.accelerate, self.assign, self.finish, self.half_steps)
+        return Plan(declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, stop=stop, **more)
 
     def _with_fixed(self, plan: Plan, table: Table | Fitted, groups: int | None) -> Plan:
         """The plan with the parameters that are held, under the names of the columns."""
@@ -149,12 +150,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
                 raise DataError(f"fixed: {name} are of a given number of components, so give n_components too.")
         return replace(plan, fixed=self.fixed)
 
-    def _given(self, start: Any, table: Table) -> Any:
-        """The start, once the columns are known."""
-        return start
-
-    def _start(self) -> Any:
-        """Where to start from: a word, parameters, a fitted model, or memberships or labels as an array."""
+    def _start(self, table: Table) -> Any:
+        """The initialisation: a word, parameters, a fitted model, or memberships or labels as an array."""
         init = getattr(self.init, "fitted_", self.init)
         if (isinstance(init, str) and init in STARTS) or isinstance(init, (Mapping, Fitted)):
             return init
@@ -167,7 +164,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn asks whatever has predict_proba whether it tells several y apart; these classes are our own.
+        # scikit-learn needs this tag of whatever has predict_proba; the classes here are the components.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
@@ -232,8 +229,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         surprise at each row's likeliest component, as mclust has it (whose sign is the other): Old Faithful in three
         tied components has 2,399.8 and 2,358.4, where mclust, whose EM stops earlier, has 2,357.8.
         """
-        if assign not in ("soft", "hard"):
-            raise DataError(f"assign={assign!r} is not known. Use 'soft' or 'hard'.")
+        Parameter(None, "", ("soft", "hard")).check("assign", assign)
         log_members = self.predict_log_proba(X)
         if assign == "hard":
             unsure = -log_members.max(axis=1)
@@ -253,7 +249,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def classes_(self) -> np.ndarray:
         """The classes that y named, in the order of the first components; there are none without such a y.
 
-        `predict` answers with them, and with numbers for components that nobody named.
+        `predict` answers with them, and with numbers for components without a name.
         """
         if self.fitted_.named is None:
             raise AttributeError("no labels were given, so the components have no names.")
@@ -324,7 +320,7 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             batch = self._batch(data, weights, threads)
             if batch.empty:
                 return self
-            plan = self._with_fixed(self._plan(self._stop()), self.fitted_, self.fitted_.n_groups)
+            plan = self._with_fixed(self._plan(), self.fitted_, self.fitted_.n_groups)
             if finish:
                 self.fitted_ = finish_batch(self.fitted_, batch, plan, threads)  # type: ignore[assignment]
             else:

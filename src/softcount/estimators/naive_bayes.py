@@ -28,15 +28,7 @@ from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshol
 from softcount.evaluate.scores import Evaluation, judged, label_places, lift_of, rarer, scored_rows
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
-from softcount.fitted.decisions import (
-    BestError,
-    Decision,
-    Threshold,
-    best_error,
-    estimated_shares,
-    place_of,
-    with_prior,
-)
+from softcount.fitted import decisions
 from softcount.fitted.explain import Quadratic, linear_form, quadratic_form
 from softcount.fitted.fitted import Calibration, Fitted
 from softcount.learn.em import Stop
@@ -259,7 +251,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         by one class from a probability on, {"ill": 0.2} or what `choose_threshold` gave, else by the likeliest other.
         """
         plain = costs is None and threshold is None  # and then nothing to check: one row takes less time than checks do
-        decide = Decision() if plain else Decision.of(self._names(), costs, threshold)
+        decide = decisions.Decision() if plain else decisions.Decision.of(self._names(), costs, threshold)
         chosen = decide(self.predict_proba(X, prior))
         return np.asarray(self.classes_[chosen])
 
@@ -272,14 +264,14 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def predict_log_proba(self, X: Any, prior: Any = None) -> np.ndarray:
         """The logarithm of `predict_proba`, exact if a probability is too small for a float."""
         logs = self._answer(X, Fitted.log_proba)
-        return logs if prior is None else with_prior(logs, prior, self._names(), self.class_prior_)
+        return logs if prior is None else decisions.with_prior(logs, prior, self._names(), self.class_prior_)
 
     def estimate_prior(self, X: Any) -> dict[Any, float]:
         """How frequent each class is among rows without a label, by EM, if only that has changed since training.
 
         It takes the probabilities at their word: if a model is overconfident, calibrate it first.
         """
-        shares = estimated_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
+        shares = decisions.estimated_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
         return dict(zip(self._names(), shares.tolist(), strict=True))
 
     def _names(self) -> list[Any]:
@@ -320,14 +312,14 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         parts, held = check_whole("parts", parts, 1), self._scored(X, y, None, None)
         if of is None and len(self.classes_) != 2:
             raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
-        place = rarer(held) if of is None else place_of(self._names(), of, "of")
+        place = rarer(held) if of is None else decisions.place_of(self._names(), of, "of")
         return self._result(arrow_lines([asdict(line) for line in lift_of(held, self._names(), place, parts)]))
 
     @needs_all_rows
     def choose_threshold(
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
         sample_weight: Any = None,
-    ) -> Threshold:  # fmt: skip
+    ) -> decisions.Threshold:  # fmt: skip
         """The probability from which on to call a row `of`, for a wanted precision or recall, and what that costs.
 
         Every fold is predicted by a model of the others with these settings, so give the rows to learn from; the model
@@ -336,7 +328,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         rate, wanted = wanted_rate(precision, recall)
         check_whole("folds", folds, 2)
         held, names = self._held_out(X, y, folds, sample_weight)
-        return chosen_threshold(held, place_of(names, of, "of"), of, rate, wanted)
+        return chosen_threshold(held, decisions.place_of(names, of, "of"), of, rate, wanted)
 
     def _scored(self, X: Any, y: Any, sample_weight: Any, prior: Any) -> ScoredRows:
         check_is_fitted(self)
@@ -537,7 +529,7 @@ def plain_class(name: Any) -> Any:
     return name.item() if isinstance(name, np.generic) else name
 
 
-def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestError:
+def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> decisions.BestError:
     """The error rate of the best rule if the model were the truth, estimated on n rows drawn from the model.
 
     It comes with its standard error. If the assumptions of a model hold, its own error tends to this as rows grow; a
@@ -547,9 +539,9 @@ def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> BestE
     check_is_fitted(model)
     n = check_whole("n, the number of rows,", n, 2)
     if isinstance(model.fitted_, Fitted):
-        return best_error(model.fitted_, n, inputs.generator(random_state))
+        return decisions.best_error(model.fitted_, n, inputs.generator(random_state))
     if model.fitted_.net.cuts:
         raise DataError("rows drawn from a network hold bins of discretised numbers, which it cannot classify again.")
     drawn = as_arrow(model.sample(n, random_state=random_state))
     rows = drawn.drop_columns([str(model.fitted_.target)])
-    return BestError.of(iter([model.predict_proba(rows)]))
+    return decisions.BestError.of(iter([model.predict_proba(rows)]))

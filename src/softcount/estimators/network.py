@@ -21,7 +21,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.net_files import fitted_from
 from softcount.estimators.parameters import check_whole, varied
-from softcount.estimators.repr import explore_model, report_network
+from softcount.estimators.repr import explore, report
 from softcount.estimators.result_frames import arrow_table, families_of, filled
 from softcount.files.bif import read_network, write_network
 from softcount.fit.network import (
@@ -57,6 +57,7 @@ from softcount.networks.structure_search import bootstrap_edges, tree_edges
 from softcount.run.local import Threads
 from softcount.sources.frames import is_missing
 from softcount.table import Table, open_table, refuse_many_numbers
+from softcount.table.column_summary import summarise
 from softcount.table.schema import Key, Kind, apart, labels
 
 CLASS = "(class)"
@@ -616,9 +617,13 @@ class BayesNet(EmEstimator, TableEstimator):
 
         The first rows of X, where it is given, go into the page and can be loaded there.
         """
-        return explore_model(self._fitted, rows=None if X is None else self._closed(X))
+        return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X))
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
-        fitted = self._recorded() if hasattr(self, "fitted_") else self._fitted
-        return report_network(fitted, None if X is None else self._closed(X), redact)
+        fitted = self._recorded()
+        if X is None:
+            return report.make_report(fitted, None, redact)
+        before = None if fitted.record is None else fitted.record.table
+        summary = summarise(self._closed(X).chunks(), fitted.schema, before)
+        return report.make_report(fitted, (summary, "the table given"), redact)

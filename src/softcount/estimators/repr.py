@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
@@ -136,38 +137,10 @@ def _density_bars(density: Any) -> str:
     return upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}")
 
 
-# -- pages, whose packages are loaded when they are needed
+# -- pages
 
-
-def explore_model(model: Any, **options: Any) -> Any:
-    """The interactive explorer of a fitted model."""
-    from softcount.explore import make_explorer
-
-    return make_explorer(model, **options)
-
-
-def report_model(model: Any, rows: Any = None, redact: bool = False) -> Any:
-    """The report on a fitted model."""
-    from softcount.report.report import make_report
-
-    return make_report(model, rows, redact)
-
-
-def report_rows(fitted: Any, table: Any, threads: Any, name: str, labels: Any, redact: bool) -> Any:
-    """The report on a fitted model of classes and a table."""
-    from softcount.report.report import find_rows
-
-    return report_model(fitted, find_rows(fitted, table, threads, name, labels), redact)
-
-
-def report_network(fitted: Any, table: Any, redact: bool) -> Any:
-    """The report on a network, and on a table if one is given."""
-    from softcount.table.column_summary import summarise
-
-    if table is None:
-        return report_model(fitted, None, redact)
-    before = None if fitted.record is None else fitted.record.table
-    return report_model(fitted, (summarise(table.chunks(), fitted.schema, before), "the table given"), redact)
+explore: Any = LazyModule("softcount.explore")
+report: Any = LazyModule("softcount.report.report")
 
 
 class SequencePages:
@@ -175,8 +148,8 @@ class SequencePages:
 
     def explore(self) -> Any:
         """An interactive page for any step of a sequence given any others: `model.explore().save("explore.html")`."""
-        return explore_model(self)
+        return explore.make_explorer(self)
 
     def report(self, redact: bool = False) -> Any:
         """A page on the model with pictures: `model.report().save("report.html")`; also .json and .txt."""
-        return report_model(self, None, redact)
+        return report.make_report(self, None, redact)
