@@ -71,9 +71,9 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             raise DataError(
                 f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
             )
-        known = given = _known(y, X, data, before)
-        data, weights, codes = inputs.without_zeros(data, before, known.codes)
-        known = replace(known, codes=codes)
+        given = _known(y, X, data, before)
+        data, weights, codes = inputs.without_zeros(data, before, given.codes)
+        known = replace(given, codes=codes)
         plan = self._plan(target=known.target, named=known.names)
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
@@ -83,8 +83,8 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         )  # fmt: skip
         inputs.remember_columns(self, table, data)
         start = self._start(table)
-        if isinstance(start, np.ndarray) and weights is not before and start.shape[:1] == np.shape(before):
-            start = start[np.asarray(before) > 0]
+        if before is not None and weights is not before and isinstance(start, np.ndarray) and len(start) == len(before):
+            start = start[before > 0]
         with progress_on(sys.stderr) if self.verbose else nullcontext() as tell, runner_of(self, table) as runner:
             plan = plan if tell is None else replace(plan, watch=starts_told(tell))
             request = self._request(table, plan, start, known)
