@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.core.lazy import sparse
@@ -154,19 +153,15 @@ def codes_among(X: Any, y: Any, names: Sequence[Any], every: bool = False) -> np
 def labels_of(y: Any, X: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Sorted classes and a code per row, after scikit-learn's checks; numbers with decimals only if allowed."""
     rows = rows_in(X)
-    if not any(hasattr(y, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")):
-        y = y if isinstance(y, list) else np.asarray(y)
-    shape = np.shape(y)
-    if len(shape) == 2 and shape[1] == 1:
-        message = (
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)."
-        )
-        warn(message, DataConversionWarning)
-        y = np.asarray(y).ravel()
-    elif len(shape) > 1:
-        raise DataError(f"y should be a 1d array, got an array of shape {shape} instead.")
     if sparse.issparse(y):
         raise DataError("y is sparse; give one label per row.")
+    if not any(hasattr(y, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")):
+        y = y if isinstance(y, list) else np.asarray(y)
+    if np.ndim(y) > 1:
+        try:
+            y = column_or_1d(np.asarray(y), warn=True)
+        except ValueError as error:
+            raise DataError(str(error)) from None
     classes, codes = code_labels(y, decimals)
     if rows is not None and len(codes) != rows:
         raise DataError(f"Found input variables with inconsistent numbers of samples: [{rows}, {len(codes)}]")

@@ -385,16 +385,14 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     @property
     def column_weights_(self) -> dict[Key, float]:
         """The weight of every column in predicting the class; 1 if none was learned."""
-        leaves, found = self.fitted_.model.leaves, self.fitted_.weights
+        leaves, found = self._fitted.model.leaves, self._fitted.weights
         weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
         return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
 
-    @property
-    def n_iter_(self) -> int:
-        """Passes of EM over unlabelled rows; one where every label is known. Of `to_logistic`, its iterations."""
-        linear = self.fitted_.linear
-        return max(self.fitted_.n_iter if linear is None else linear.n_iter, 1)
-
+    n_iter_: int = attribute(
+        lambda fitted: max((fitted.linear or fitted).n_iter, 1),
+        "Passes of EM over unlabelled rows; one if every label is known. Of `to_logistic`, its iterations.",
+    )
     class_prior_: np.ndarray = attribute(
         "shares", "The share of each class, as it is taken to be before a row is read."
     )
