@@ -168,6 +168,11 @@ class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
+    def _check_settings(self) -> None:
+        if isinstance(self.n_components, str) and self.n_components == "average":
+            raise DataError("n_components='average' is not known. Average several fitted mixtures: sc.average(models).")
+        super()._check_settings()
+
     # -- answers
 
     @row_by_row
