@@ -13,7 +13,7 @@ from softcount.classify.encode import column_keys, measured_count
 from softcount.errors import DataError
 from softcount.estimators.inputs import attribute
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
-from softcount.estimators.parameters import FINITE, Parameter, varied
+from softcount.estimators.parameters import Parameter, varied
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.aode import AodePlan, merge_aode, with_aode
 from softcount.evaluate.warnings import strong_pairs
@@ -140,7 +140,7 @@ class AveragedStars(ClassEstimator):
         "prior": Parameter(
             float,
             "Prior count of every distribution, spread evenly over its cells.",
-            above=True, most=FINITE,
+            above=True, most=1e300,
         ),
         "cuts": varied("cuts", None, checked=check_cuts),
     }  # fmt: skip

@@ -20,8 +20,6 @@ from softcount.errors import DataError
 
 AUTO = "auto"
 PATH = "path"
-FINITE = 1e300
-"""The upper limit of numbers that only have to be finite."""
 
 
 class Parameter(Struct, frozen=True):
@@ -61,8 +59,8 @@ class Parameter(Struct, frozen=True):
             raise DataError(f"{name} must be {self.described()}, not {value!r}.")
 
     def described(self) -> str:
-        """What it may be, in words."""
-        most = "" if self.most >= FINITE else f" and at most {self.most:g}"
+        """What it may be, in words; a limit of 1e300 only means that it is finite."""
+        most = "" if self.most >= 1e300 else f" and at most {self.most:g}"
         kinds = {
             int: f"a whole number of at least {self.least:g}{most}",
             float: f"above {self.least:g}{most}" if self.above else f"{self.least:g} or more{most}",
@@ -104,7 +102,7 @@ def check_jobs(name: str, value: Any) -> None:
         raise DataError(f"{name} must be None, a number of threads, or -1 for all cores, not {value!r}.")
 
 
-HALF_LIFE = Parameter(float, "Rows after which a row counts half.", (None,), above=True, most=FINITE)
+HALF_LIFE = Parameter(float, "Rows after which a row counts half.", (None,), above=True, most=1e300)
 
 
 def missing_words(given: Any) -> tuple[str, ...]:
@@ -158,7 +156,7 @@ PARAMETERS: dict[str, Parameter] = {
         float,
         "Weight of a row without a label. EM learns from such rows if it is above 0. By default it is 1 in tables of "
         "text and 0 in others.",
-        (None,), most=FINITE,
+        (None,), most=1e300,
     ),
     # -- EM and its initialisations
     "max_iter": Parameter(int, "Maximum number of iterations."),
