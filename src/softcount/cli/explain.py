@@ -25,18 +25,18 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
-from softcount.fitted.explain import Explanation, explained
+from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import explained_rows, shown_cells
 from softcount.report import answers
-from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, number_rows, reasons_table
+from softcount.report.answers import ExplainedRow, add_reasons, find_cells, reasons_table
 from softcount.report.classes import class_names
 from softcount.report.page import Page, format_cell
 from softcount.report.words import add_moved_words, begin_document, find_moved_words
 from softcount.run.local import Threads
 from softcount.sources.frames import ArrowSource
 from softcount.table import Chunks, Table, document_at
-from softcount.table.schema import apart, labels
+from softcount.table.schema import labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
@@ -73,8 +73,9 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
             reasons, few = explain_few(fitted, table, request.row or (1,), other, title)
         else:
             kept: Any = chunks_with(fitted, table, ())
-            rows = number_rows(kept.chunks)
-            reasons = _with_files(fitted, table, reasons_table(fitted, explained(fitted, kept, other), rows), rows)
+            rows = [row for x in kept.chunks for row in range(x.start + 1, x.start + x.n_rows + 1)]
+            found = explained(fitted, kept, other)
+            reasons = reasons_table(found, labels_in(fitted), fitted.names, rows, table.source.files)
     if few and request.output is None:
         write_answer(request.json, few_record, few_page, fitted, few)
     else:
@@ -129,12 +130,16 @@ def explain_few(
     kept: Any = chunks_with(fitted, table, rows)
     single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
     why = explained(fitted, single, other)
-    if other is not None:
-        _refuse_own_class(rows, why, other, title)
-    reasons = _with_files(fitted, table, reasons_table(fitted, why, rows), rows)
+    for row in (row for row, same in zip(rows, why.chosen == why.against, strict=True) if same and other is not None):
+        raise DataError(
+            f"{title or f'row {row}'} is in class {str(other)!r} itself. "
+            "Name another class with --against, or leave that out for the runner-up."
+        )
+    names = labels_in(fitted)
+    reasons = reasons_table(why, names, fitted.names, rows, table.source.files)
     with Threads() as threads:
         likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
-    found, ours, names = [], answers.name_ours(fitted), labels_in(fitted)
+    found, ours = [], answers.name_ours(names)
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         parts = explain_words(fitted, chunk, other) if fitted.schema.texts else []
         words = [(part, document_at(table, part.key, chunk.start)) for part in parts]
@@ -145,42 +150,15 @@ def explain_few(
     return reasons, found
 
 
-def _refuse_own_class(rows: Sequence[int], why: Explanation, other: Any, title: str | None) -> None:
-    """Raise an error if a row is in the class that it is to be compared with."""
-    for row, same in zip(rows, why.chosen == why.against, strict=True):
-        if same:
-            raise DataError(
-                f"{title or f'row {row}'} is in class {str(other)!r} itself. "
-                "Name another class with --against, or leave that out for the runner-up."
-            )
-
-
-def _with_files(fitted: Fitted, table: Table, reasons: pa.Table, rows: Sequence[int]) -> pa.Table:
-    """The lines with the file of each row, if each row is a file."""
-    files = table.source.files
-    if not files:
-        return reasons
-    return reasons.add_column(1, answers.name_ours(fitted)[answers.FILE], [[files[row - 1] for row in rows]])
-
-
 def explain_network(fitted: FittedNet, request: Request) -> None:
     """The contribution of every node to the log-odds of one node: of all rows a table, of a few a page."""
     node = find_node(fitted, request.of, "explain")
     _, rows = open_rows(fitted, request.data, request.form, node)
     found = explained_rows(fitted, rows, node, request.against)
-    count, levels = len(found.chosen), make_array(fitted.levels[node])
+    count = len(found.chosen)
     _refuse_beyond(request.row, count)
     names = labels(key for key in found.parts if key is not ROOT)
-    ours = {name: apart(name, names.values()) for name in answers.OURS}
-    table = pa.table(
-        {
-            ours[answers.ROW]: pa.array(range(1, count + 1)),
-            ours[answers.CLASS]: levels.take(pa.array(found.chosen)),
-            ours[answers.AGAINST]: levels.take(pa.array(found.against)),
-            **{ours[answers.PRIOR] if key is ROOT else names[key]: own for key, own in found.parts.items()},
-            ours[answers.TOTAL]: sum(found.parts.values(), np.zeros(count)),
-        }
-    )
+    table, ours = reasons_table(found, names, fitted.levels[node], range(1, count + 1)), answers.name_ours(names)
     places = [row - 1 for row in request.row]
     table = table.take(places) if places else table
     if not places or request.output is not None or request.json:

@@ -46,10 +46,6 @@ class PageServer(ThreadingHTTPServer):
         """What to open in a browser."""
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
 
-    @property
-    def hosts(self) -> tuple[str, str]:
-        return f"127.0.0.1:{self.server_port}", f"localhost:{self.server_port}"
-
 
 class PageHandler(BaseHTTPRequestHandler):
     """One request. Whatever is not exactly what the page asks for is refused."""
@@ -97,8 +93,9 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _known(self, token: str) -> bool:
         """Whether the request has the token and is for this host; refused if not."""
-        own = f"http://{self.headers.get('Host', '')}"
-        here = self.headers.get("Host") in self.server.hosts and self.headers.get("Origin") in (None, own)
+        host = self.headers.get("Host", "")
+        hosts = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
+        here = host in hosts and self.headers.get("Origin") in (None, f"http://{host}")
         if here and compare_digest(token.encode(), self.server.token.encode()):
             return True
         self._refuse(HTTPStatus.FORBIDDEN, "open the address that was printed")

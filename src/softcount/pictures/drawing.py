@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError, ResourceError
-from softcount.pictures.text import cell_width, printable
+from softcount.pictures.text import cell_width, clip, printable
 
 # The eight class colours can be told apart by colour-blind readers; `plus` and `minus` are blue and orange, never
 # green and red. Text has a contrast of at least 4.5 to 1 with the paper in both sets.
@@ -79,12 +79,7 @@ def fit_text(text: str, width: float, size: float = NORMAL) -> str:
     >>> fit_text("a long name", 40)
     'a lo…'
     """
-    room = max(int(width / (size * LETTER)), 1)
-    if cell_width(text) <= room:
-        return text
-    while text and cell_width(text) > room - 1:
-        text = text[:-1]
-    return text + "…"
+    return clip(text, max(int(width / (size * LETTER)), 1))
 
 
 class Label(Struct, frozen=True):

@@ -8,25 +8,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import exp
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from softcount.fitted.answers import labels_in, name_apart
+from softcount.core.counts import ROOT
+from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.conditions import given_data, spoken_given
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import format_bar, format_signed
 from softcount.table.cell_forms import is_plain, write_cell
-from softcount.table.schema import labels
+from softcount.table.schema import apart, labels
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from softcount.fitted.characteristic_words import DocumentWords
     from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import LikeliestLevels
+    from softcount.fitted.network_rows import ExplainedLevels
     from softcount.table import Chunk, Key
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -203,22 +204,29 @@ OURS = (ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL, PROBABILITY, WORDS)
 """The entries of a line of reasons that are no columns."""
 
 
-def name_ours(fitted: Fitted) -> dict[str, str]:
-    return {name: name_apart(fitted, name) for name in OURS}
+def name_ours(names: Mapping[Key, str]) -> dict[str, str]:
+    """Return our entries under names that no column has."""
+    taken = set(names.values())
+    return {name: apart(name, taken) for name in OURS}
 
 
-def reasons_table(fitted: Fitted, explanation: Explanation, rows: Sequence[int]) -> pa.Table:
-    """Make a line for each row: its number, its class, the class it is compared with, every log-odds, and their sum."""
-    names, ours = make_array(fitted.names), name_ours(fitted)
+def reasons_table(
+    found: Explanation | ExplainedLevels, names: Mapping[Key, str], levels: Sequence[Any], rows: Sequence[int],
+    files: Sequence[str] = (),
+) -> pa.Table:  # fmt: skip
+    """Make a line for each row: its number, its class, the class it is compared with, every log-odds, and their sum.
+
+    `rows` are counted from 1; `files` has the file of each row of the table, if each row is a file.
+    """
+    classes, ours = make_array(levels), name_ours(names)
     lines: dict[str, Any] = {ours[ROW]: pa.array(rows, pa.int64())}
-    lines[ours[CLASS]] = names.take(pa.array(explanation.chosen, pa.int64()))
-    lines[ours[AGAINST]] = names.take(pa.array(explanation.against, pa.int64()))
-    odds = {name: pa.array(part) for name, part in explanation.named(fitted).items()}
-    return pa.table({**lines, **odds, ours[TOTAL]: pa.array(explanation.total)})
-
-
-def number_rows(chunks: Iterable[Chunk]) -> list[int]:
-    return [row for chunk in chunks for row in range(chunk.start + 1, chunk.start + chunk.n_rows + 1)]
+    if files:
+        lines[ours[FILE]] = [files[row - 1] for row in rows]
+    lines[ours[CLASS]] = classes.take(pa.array(found.chosen, pa.int64()))
+    lines[ours[AGAINST]] = classes.take(pa.array(found.against, pa.int64()))
+    odds = {ours[PRIOR] if key is ROOT else names[key]: pa.array(part) for key, part in found.parts.items()}
+    total = np.sum(list(found.parts.values()), axis=0) if found.parts else np.zeros(len(rows))
+    return pa.table({**lines, **odds, ours[TOTAL]: pa.array(total)})
 
 
 def find_cells(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> dict[str, str]:

@@ -72,7 +72,10 @@ def density_page(report: DensityReport, plot: str | None = None) -> Page:
     if report.compare:
         _add_ranking(page, ranking)
     else:
-        page.line(*_list_ranking(ranking))
+        first = f"{ranking.best.name} {_format_nats(ranking.best.log_likelihood)}"
+        rest = [f"{density.name} {_format_nats(density.behind)}" for density in ranking.densities[1:]]
+        page.line(*wrap_list(f"{first}; behind it: " if rest else first, rest, WIDTH))
+        page.line("every density and its parameters: --compare")
     for name, why in ranking.failed.items():
         page.line(f"not tried: {name} ({why.splitlines()[0]})")
     if plot is not None:
@@ -129,13 +132,6 @@ def _add_ranking(page: Page, ranking: DensityRanking) -> None:
 
 def _format_nats(value: float) -> str:
     return "-" if not np.isfinite(value) else f"{value:,.4f}" if abs(value) < 1000 else format_number(value)
-
-
-def _list_ranking(ranking: DensityRanking) -> list[str]:
-    first = f"{ranking.best.name} {_format_nats(ranking.best.log_likelihood)}"
-    rest = [f"{density.name} {_format_nats(density.behind)}" for density in ranking.densities[1:]]
-    lines = wrap_list(f"{first}; behind it: " if rest else first, rest, WIDTH)
-    return [*lines, "every density and its parameters: --compare"]
 
 
 # -- as data and as a picture

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from softcount.evaluate.ranking import LiftLine
     from softcount.evaluate.scores import Evaluation
     from softcount.fitted.fitted import Fitted
-    from softcount.learn.record import Trial
 
 REMEDY = " (--calibrate temperature, or isotonic)"
 CONFUSION_LINES, CONFUSION_PICTURE = 12, 16
@@ -279,8 +278,12 @@ def add_selection(page: Page, fitted: Fitted, criterion: str | None = None, pict
     else:
         page.line(f"number of classes chosen by {meaning}:" if meaning else "numbers of classes that were tried:")
         page.blocks.append(_selection_grid(fitted))
-    chosen = [x for x in trials if x.classes == fitted.n_groups]
-    if any(x.reached < x.classes and _looks_better(x, best) for x in trials for best in chosen):
+    chosen = next((x for x in trials if x.classes == fitted.n_groups), None)
+    if chosen is not None and any(
+        x.bic < chosen.bic or x.icl < chosen.icl or x.evidence > chosen.evidence
+        or (x.cv is not None and chosen.cv is not None and x.cv > chosen.cv)
+        for x in trials if x.reached < x.classes
+    ):  # fmt: skip
         page.line("a number is not chosen if fewer classes than that hold rows, whatever its figures")
 
 
@@ -291,20 +294,13 @@ def _selection_grid(fitted: Fitted) -> Grid:
     for trial in trials:
         note = "1 holds rows" if trial.reached == 1 else f"{trial.reached} hold rows"
         note = "chosen" if trial.classes == fitted.n_groups else note if trial.reached < trial.classes else ""
-        rows.append((str(trial.classes), *(_trial_figure(getattr(trial, name), name) for name in shown), note))
+        figures = []
+        for name in shown:
+            value, digits = getattr(trial, name), {"n_parameters": 0, "cv": 4}.get(name, 1)
+            figures.append("-" if value is None or value != value else f"{value:,.{digits}f}")
+        rows.append((str(trial.classes), *figures, note))
     headings = ("classes", *(TRIAL_FIGURES[name] for name in shown), "")
     return make_grid(headings, rows, right=headings[:-1])
-
-
-def _looks_better(trial: Trial, best: Trial) -> bool:
-    held_out = trial.cv is not None and best.cv is not None and trial.cv > best.cv
-    return trial.bic < best.bic or trial.icl < best.icl or trial.evidence > best.evidence or held_out
-
-
-def _trial_figure(value: float | None, name: str) -> str:
-    if value is None or value != value:
-        return "-"
-    return f"{value:,.0f}" if name == "n_parameters" else f"{value:,.4f}" if name == "cv" else f"{value:,.1f}"
 
 
 def selection_record(fitted: Fitted) -> list[dict[str, Any]] | None:

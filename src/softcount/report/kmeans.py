@@ -51,7 +51,8 @@ def centres_page(
     _add_centres(page, found, names, [redaction.number if there else lambda x: RARE for there in shown], full)
     if full:
         _add_plane(page, centres, names, rows, found.frame.unit, redaction if all(shown) else None)
-        for counts, what in ((found.sizes, "rows it was learned from"), (_count(centres, rows), "rows given")):
+        given = None if rows is None else np.bincount(_nearest(centres, rows), minlength=len(centres))
+        for counts, what in ((found.sizes, "rows it was learned from"), (given, "rows given")):
             if counts is not None:
                 parts = zip(counts.astype(float).tolist(), (counts / counts.sum()).tolist(), strict=True)
                 lines = [(f"cluster {k}", format_number(n), format_share(part)) for k, (n, part) in enumerate(parts)]
@@ -125,10 +126,6 @@ def _add_plane(
     lines = [(name, *map(redaction.number, line)) for name, line in zip(called, places.tolist(), strict=True)]
     reading = "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone."
     page.picture("Who is nearest where", chart, make_grid(("cluster", *two), lines, None), reading, small=True)
-
-
-def _count(centres: np.ndarray, rows: np.ndarray | None) -> np.ndarray | None:
-    return None if rows is None else np.bincount(_nearest(centres, rows), minlength=len(centres))
 
 
 def _nearest(centres: np.ndarray, rows: np.ndarray) -> np.ndarray:

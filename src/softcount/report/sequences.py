@@ -99,7 +99,8 @@ def sequence_page(model: Any, full: bool = False, redact: bool = False) -> Page:
 
 
 def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> None:
-    fitted, names = model.fitted_, _state_names(model, redaction)
+    fitted, rows = model.fitted_, model.occupied_.tolist()
+    names = [str(name) if redaction.allows(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
     page.heading(f"A hidden Markov model: {format_count(model.n_states_, 'state')}")
     parameters = format_count(model.n_parameters_, "free parameter")
     page.line(f"from {format_count(model.counts_.rows, 'step')}, {parameters}")
@@ -203,11 +204,6 @@ def _symbol_namer(chain: Any, redaction: Redaction) -> Callable[[Any], str]:
         return format_context(key) if redaction.allows(float(level.counts[level.keys == place].sum())) else RARE
 
     return name
-
-
-def _state_names(model: Any, redaction: Redaction) -> list[str]:
-    rows = model.occupied_.tolist()
-    return [str(name) if redaction.allows(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
 
 
 def add_odd_steps(page: Page, odd: pa.Table) -> None:

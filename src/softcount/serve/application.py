@@ -10,9 +10,8 @@ import time
 import traceback
 from asyncio import FIRST_COMPLETED
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -27,7 +26,7 @@ from softcount import __version__
 from softcount.errors import SoftcountError
 from softcount.run.local import AtOnce, workers
 from softcount.serve.models import ServedModel
-from softcount.serve.protocol import InferRequest, InferResponse, Refused, read_request, write_response
+from softcount.serve.protocol import Refused, read_request, write_response
 from softcount.sources import wording
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -129,10 +128,8 @@ class Patience(AtOnce):
 class Guard:
     """Middleware around the application: checks host and origin, limits the time, counts requests."""
 
-    def __init__(
-        self, app: Any, hosts: Collection[str], limits: Limits, metrics: ServerMetrics, room: Room | None = None
-    ) -> None:
-        self.app, self.metrics, self.room = app, metrics, room or Room(HELD * limits.body)
+    def __init__(self, app: Any, hosts: Collection[str], served: Served) -> None:
+        self.app, self.metrics, self.room, limits = app, served.metrics, served.room, served.limits
         self.hosts = {host.lower() for host in hosts}
         self.longest = limits.sending + limits.working + limits.reading
 
@@ -151,8 +148,8 @@ class Guard:
             async with asyncio.timeout(self.longest):
                 refused = self._check_origin(scope)
                 await (self.app if refused is None else refusal(refused))(scope, receive, send_and_note)
-        except TimeoutError:
-            pass  # the client does not read the answer: uvicorn ends the connection
+        except Exception:
+            pass  # `refuse_error` has answered, or the client does not read: uvicorn ends the connection
         finally:
             self.metrics.under_way -= 1
             self.room.leave(scope)
@@ -226,7 +223,6 @@ QUICK = 64 << 10
 MOST_LONG = 4
 """Long requests that are worked on at a time: each takes up to some hundreds of MB."""
 
-Ask = Callable[[ServedModel, InferRequest, Patience], InferResponse]
 Answer = tuple[int, bytes]
 """The number of rows, and the body of the response."""
 
@@ -251,7 +247,8 @@ class Served(Struct, dict=True):
         request.scope["model"] = name
         return self.models[name]
 
-    async def answer(self, request: Request, ask: Ask) -> Response:
+    async def answer(self, request: Request, method: str) -> Response:
+        """The response of a method of the model to the rows in the body."""
         model = self.model(request)
         body = await whole_body(request, self.limits, self.room)
         lane = self.quick if len(body) <= QUICK else self.long
@@ -260,7 +257,7 @@ class Served(Struct, dict=True):
         def work() -> Answer:
             rows = read_request(body)
             model.refuse_large(rows)
-            return rows.n_rows, write_response(request.scope["model"], rows, ask(model, rows, patience))
+            return rows.n_rows, write_response(request.scope["model"], rows, getattr(model, method)(rows, patience))
 
         rows, found = await self._wait_for(request, asyncio.get_running_loop().run_in_executor(lane, work), patience)
         self.metrics.rows[(("model", request.scope["model"]),)] += rows
@@ -290,43 +287,29 @@ class Served(Struct, dict=True):
             lane.shutdown(wait=False, cancel_futures=True)
 
 
-def application(served: Served, hosts: Collection[str]) -> Guard:
-    """The application for uvicorn or a test; `hosts` are the allowed host names."""
-
-    async def refuse(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+async def refuse_error(request: Request, error: Exception) -> Response:
+    """Answer an error as a response of the protocol; errors of ours are also logged."""
+    if isinstance(error, Refused):
+        return refusal(error)
+    if isinstance(error, SoftcountError):
+        return refusal(Refused(400, str(error)))
+    if isinstance(error, HTTPException):
         reasons = {404: "there is nothing at this address.", 405: "wrong method: use GET, or POST to infer."}
         return refusal(Refused(error.status_code, reasons.get(error.status_code, str(error.detail))))
+    traceback.print_exception(error, file=sys.stderr)
+    return refusal(Refused(500, "internal error: a bug in softcount; see its log."))
 
-    routes = [Route(path, answer_errors(handler), methods=[method]) for method, path, handler in _handlers(served)]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+
+def application(served: Served, hosts: Collection[str]) -> Guard:
+    """The application for uvicorn or a test; `hosts` are the allowed host names."""
+    handlers = dict.fromkeys((Refused, SoftcountError, HTTPException, Exception), refuse_error)
+    app = Starlette(routes=_routes(served), exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return Guard(app, hosts, served.limits, served.metrics, served.room)
+    return Guard(app, hosts, served)
 
 
-Handler = Callable[[Request], Awaitable[Response]]
-
-
-def answer_errors(handler: Handler) -> Handler:
-    """The handler with errors as responses of the protocol."""
-
-    @wraps(handler)
-    async def handle(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except Refused as refused:
-            return refusal(refused)
-        except SoftcountError as error:
-            return refusal(Refused(400, str(error)))
-        except Exception as error:
-            traceback.print_exception(error, file=sys.stderr)
-            return refusal(Refused(500, "internal error: a bug in softcount; see its log."))
-
-    return handle
-
-
-def _handlers(served: Served) -> list[tuple[str, str, Handler]]:
-    """Method, path and handler of every route; metrics count requests by the handlers' names."""
+def _routes(served: Served) -> list[Route]:
+    """All routes; metrics count requests by the names of their functions."""
 
     async def live(request: Request) -> Response:
         return JSONResponse({"live": True})
@@ -348,18 +331,18 @@ def _handlers(served: Served) -> list[tuple[str, str, Handler]]:
         return PlainTextResponse(served.metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def infer(request: Request) -> Response:
-        return await served.answer(request, lambda model, rows, runner: model.infer(rows, runner))
+        return await served.answer(request, "infer")
 
     async def explain(request: Request) -> Response:
-        return await served.answer(request, lambda model, rows, runner: model.explain(rows, runner))
+        return await served.answer(request, "explain")
 
     return [
-        ("GET", "/v2/health/live", live),
-        ("GET", "/v2/health/ready", ready),
-        ("GET", "/v2", server_metadata),
-        ("GET", "/v2/models/{model}", model_metadata),
-        ("GET", "/v2/models/{model}/ready", model_ready),
-        ("GET", "/metrics", metrics),
-        ("POST", "/v2/models/{model}/infer", infer),
-        ("POST", "/v2/models/{model}/explain", explain),
+        Route("/v2/health/live", live),
+        Route("/v2/health/ready", ready),
+        Route("/v2", server_metadata),
+        Route("/v2/models/{model}", model_metadata),
+        Route("/v2/models/{model}/ready", model_ready),
+        Route("/metrics", metrics),
+        Route("/v2/models/{model}/infer", infer, methods=["POST"]),
+        Route("/v2/models/{model}/explain", explain, methods=["POST"]),
     ]
