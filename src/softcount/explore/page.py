@@ -26,17 +26,8 @@ from softcount.report.html import STYLE, content_policy, html_document
 from softcount.table import Table, document_at
 from softcount.table.schema import labels
 
-SCRIPTS = (
-    "numbers.js",
-    "calibration.js",
-    "words.js",
-    "formula.js",
-    "star.js",
-    "network.js",
-    "evidence.js",
-    "page.js",
-    "begin.js",
-)
+SCRIPTS = ("numbers", "calibration", "words", "formula", "star", "network", "evidence", "page", "begin")
+"""Names of the files of the page's code, in the order in which they need each other."""
 LARGEST = 3_000_000
 """Bytes of a page: a larger one takes a browser seconds to read, and is hard to mail."""
 
@@ -128,8 +119,9 @@ def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
     # Nothing in the JSON can end the element it stands in, or begin another.
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     notes = "".join(f'<p class="quiet">{markup(note)}</p>' for note in page.document["notes"])
-    rows = "" if page.rows is None else ROWS.format(count=len(page.rows["cells"]))
-    body = BODY.format(title=markup(page.title), lead=markup(page.document["lead"]), notes=notes, rows=rows)
+    rows = "" if page.rows is None else _asset("rows.html").format(count=len(page.rows["cells"]))
+    title, lead = markup(page.title), markup(page.document["lead"])
+    body = _asset("body.html").format(title=title, lead=lead, notes=notes, rows=rows)
     body += f'<script type="application/json" id="model">{text}</script>'
     policy = page_policy(reach=asking is not None)
     return html_document(page.title, body, _styles(), [script()], policy)
@@ -152,46 +144,7 @@ def _asset(name: str) -> str:
 @cache
 def script() -> str:
     """Return all code of the page, in its own scope."""
-    return '"use strict";\n{\n' + "\n".join(map(_asset, SCRIPTS)) + "}\n"
-
-
-ROWS = """<section aria-labelledby="row-title"><h2 id="row-title">A row of the data</h2>
-<div class="row-of"><label>row <input id="row" type="number" min="1" max="{count}" value="1"></label>
-<button type="button" class="button" id="load">Load</button><span class="quiet">of {count:,}</span></div>
-<p class="quiet" id="row-note" role="status"></p></section>"""
-BODY = """<main class="explore"><header><h1>{title}</h1><p class="lead">{lead}</p>{notes}
-<noscript><p class="problem">This page computes its answers itself, which needs JavaScript to be allowed.</p></noscript>
-</header>
-<div class="tools"><fieldset><legend>A click says</legend>
-<label><input type="radio" name="mode" value="one" checked>it is this</label>
-<label><input type="radio" name="mode" value="several">one of several <span class="quiet">(Shift)</span></label>
-<label><input type="radio" name="mode" value="not">not this <span class="quiet">(Alt)</span></label></fieldset>
-<span class="quiet">Click again to take it back; drag over a number's bars for a range. Thin marks: with nothing given.
-</span></div>
-<p class="problem" id="problem" role="alert" hidden></p>
-<div class="both"><div class="side" role="region" aria-label="What follows" tabindex="0">
-<section id="asked" aria-label="The answer"></section>
-<section id="predicted" aria-labelledby="predict-title" hidden><h2 id="predict-title">As predict tells it</h2>
-<ul class="bits" id="predict" aria-live="polite"></ul></section>
-<section aria-labelledby="given-title"><h2 id="given-title">Given</h2><ul class="chips" id="chips"></ul>
-<p class="quiet" id="nothing">Nothing yet: click a bar.</p><p class="quiet" id="evidence" role="status"></p>
-<div class="row-of"><button type="button" class="button" id="undo">Undo</button>
-<button type="button" class="button" id="clear">Take all back</button></div></section>
-{rows}<section class="after" aria-labelledby="why-title"><h2 id="why-title">Why</h2><div id="reasons"></div></section>
-<section class="after" aria-labelledby="telling-title"><h2 id="telling-title">What would tell most</h2>
-<ul class="bits" id="telling"></ul></section>
-<section class="after" aria-labelledby="likeliest-title"><h2 id="likeliest-title">The likeliest row</h2><details>
-<summary>All columns together</summary><table><tbody id="likeliest"></tbody></table></details></section>
-<section class="after ask-section" id="elsewhere" aria-labelledby="ask-title">
-<h2 id="ask-title">The same question elsewhere</h2>
-<details><summary>Command and Python</summary><code class="ask" id="shell"></code><code class="ask" id="python"></code>
-<p class="quiet" id="left"></p></details><div class="row-of">
-<button type="button" class="button" id="copy-shell">Copy command</button>
-<button type="button" class="button" id="copy-python">Copy Python</button>
-<button type="button" class="button" id="copy-link">Copy link</button>
-<span class="quiet" id="copied" role="status"></span></div></section>
-</div><div id="cards"></div></div></main>
-"""
+    return '"use strict";\n{\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "}\n"
 
 
 FIRST_ROWS = 200

@@ -9,58 +9,18 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
 from itertools import groupby
 
 from softcount.pictures.drawing import DARK, FONT, LIGHT, PICTURE_RULES, color_variables, markup
 from softcount.report.page import Grid, Heading, MarkedText, Page, PageBlock, Passage, Picture
-
-LAYOUT = """
-*{box-sizing:border-box}
-html{color-scheme:light dark;-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 FONT}
-main{max-width:62rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
-h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 .75rem;letter-spacing:-.01em}
-h2{font-size:1.25rem;line-height:1.3;margin:2.75rem 0 .6rem;padding-top:.9rem;border-top:1px solid var(--line)}
-h3{font-size:1.02rem;margin:1.8rem 0 .4rem}
-p{margin:.45rem 0;max-width:46rem}
-h1,h2,h3,p,figcaption,summary{overflow-wrap:anywhere}td,th{overflow-wrap:break-word;max-width:26rem}
-a{color:var(--accent)}
-nav{margin:.9rem 0 0;padding:.55rem .8rem;background:var(--soft);border-radius:6px;font-size:.92rem}
-nav a{margin-right:1.1rem;text-decoration:none;white-space:nowrap;display:inline-block}
-nav a:hover{text-decoration:underline}
-.scroll{overflow-x:auto;margin:.6rem 0;max-width:100%}
-table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-th,td{padding:.26rem .75rem .26rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
-th{font-weight:600;color:var(--muted);border-bottom-color:var(--muted);vertical-align:bottom}
-td{min-width:3.2rem}td:last-child,th:last-child{padding-right:0}
-.r{text-align:right}
-figure{margin:1.1rem 0 1.3rem;min-width:0}
-figure .scroll{margin:.35rem 0}
-.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(21.5rem,100%),1fr));gap:.4rem 1.5rem}
-.panels figure{margin:.5rem 0}
-figcaption{font-weight:600;font-size:.98rem}
-figure p,details{font-size:.88rem;color:var(--muted)}
-details{margin:.15rem 0}
-summary{cursor:pointer;width:fit-content}
-details table{color:var(--ink);font-size:.86rem}
-svg{display:block;overflow:visible}
-svg{font-family:FONT;font-size:12px;fill:var(--ink)}
-:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-.passage{white-space:pre-wrap;background:var(--soft);padding:.7rem .9rem;border-radius:6px;max-width:none}
-mark{background:none;color:inherit;border-radius:2px}
-mark.for{box-shadow:inset 0 -.16em var(--plus)}mark.against{box-shadow:inset 0 -.16em var(--minus)}
-mark.strong{font-weight:700}
-@media screen and (max-width:40rem){.scroll>table{width:max-content}td{max-width:13rem}th{max-width:6.5rem}}
-@media print{main{max-width:none;padding:0}nav,summary{display:none}.scroll{overflow:visible}
-figure,tr{break-inside:avoid}h2,h3{break-after:avoid}svg{max-width:100%;height:auto}body{font-size:11pt}}
-""".replace("FONT", FONT)
 
 STYLE = "".join(
     (
         f":root{{{color_variables(LIGHT)}}}",
         f"@media screen and (prefers-color-scheme:dark){{:root{{{color_variables(DARK)}}}}}",
         PICTURE_RULES,
-        LAYOUT.replace("\n", ""),
+        files("softcount.report").joinpath("page.css").read_text("utf-8").replace("FONT", FONT).replace("\n", ""),
     )
 )
 """How pages look, light, dark and printed; its variables are the tones of `pictures.drawing`."""
