@@ -48,7 +48,6 @@ from softcount.files.archive import data_digest
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.files.model_file import save_model
 from softcount.fit.classes import ClassRequest, ClassSearch
-from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
 from softcount.learn.record import Provenance
 from softcount.learn.settings import Plan
@@ -327,7 +326,13 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
             fitted = front_door.complete(first, table, wanted, runner, origin)
         else:
             if first is not None:
-                table, wanted = add_expert(request, wanted, table, kinds, first)
+                # The table again, with the categories that the expert names, and the beliefs as the prior.
+                prior, notes = expert.expert_prior(request.expert, first), table.notes
+                levels = {key: list(belief.levels) for key, belief in prior.items() if belief.levels is not None}
+                sides = {"target": request.target, "weight": request.weight, "levels": levels}
+                table = table_of(table.source, kinds, request.form, **sides)
+                table.notes = notes
+                wanted = replace(wanted, plan=replace(wanted.plan, prior=prior))
                 beliefs = expert.expert_beside_data(request.expert, first)
             fitted = front_door.fit(table, wanted, runner, origin)
     notes = [*fitted.notes]
@@ -413,17 +418,6 @@ def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest
     averaged = aode.AodePlan() if request.model == "averaged" else None
     ensemble = naive_bayes_option(request) is None if request.model is None else request.model == "auto"
     return ClassRequest(plan, calibration=request.calibrate, aode=averaged, ensemble=ensemble, **tried)
-
-
-def add_expert(
-    request: Request, wanted: ClassRequest, table: Table, kinds: Declared, first: Fitted
-) -> tuple[Table, ClassRequest]:
-    """The table with the categories that an expert's beliefs name, and the request with the beliefs as its prior."""
-    prior = expert.expert_prior(request.expert, first)
-    levels = {key: list(belief.levels) for key, belief in prior.items() if belief.levels is not None}
-    again = table_of(table.source, kinds, request.form, target=request.target, weight=request.weight, levels=levels)
-    again.notes = table.notes
-    return again, replace(wanted, plan=replace(wanted.plan, prior=prior))
 
 
 # -- networks

@@ -233,7 +233,8 @@ def table_width(lines: list[str]) -> int:
         for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
             rows = _rows(lines, delimiter, quoting)
             width = len(rows[0]) if len(rows) >= FEW_LINES else 0
-            if width >= 2 and all(len(row) == width for row in rows) and (width > 2 or _tight(rows, delimiter)):
+            tight = delimiter == "\t" or not any(cell.startswith(" ") for row in rows for cell in row[1:])
+            if width >= 2 and all(len(row) == width for row in rows) and (width > 2 or tight):
                 return width
     return 0
 
@@ -245,10 +246,6 @@ def _rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
     except csv.Error:  # a cell that is longer than cells may be
         return []
     return rows[:-1] if len(lines) == FIRST_LINES else rows
-
-
-def _tight(rows: list[list[str]], delimiter: str) -> bool:
-    return delimiter == "\t" or not any(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
 def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Tell = keep_quiet) -> tuple[Table, Any]:
@@ -292,31 +289,26 @@ def columns_of(source: Source, keys: Sequence[Key]) -> dict[Key, pa.ChunkedArray
     parts: list[Mapping[Key, Any]] = [
         piece.load() for piece in source.pieces(dict.fromkeys(keys, Wanted(numeric=False, text=True)))
     ]
-    return {key: _join_parts([part[key] for part in parts]) for key in keys}
-
-
-def _join_parts(parts: list[Any]) -> Any:
-    chunks = [chunk for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
-    plain = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
-    kinds = {chunk.type for chunk in plain}
-    return pa.chunked_array(plain if len(kinds) < 2 else [chunk.cast(pa.large_string()) for chunk in plain])
-
-
-def kept_keys(source: Source, keep: Sequence[str]) -> list[Key]:
-    """The columns of --keep: a name, several with commas between them, or all."""
-    known = {name: key for key, name in labels(source.keys).items()}
-    found: list[Key] = []
-    for text in keep:
-        names = list(known) if text == ALL and ALL not in known else [text] if text in known else text.split(",")
-        found += [find_name(known, name, "--keep", "the table has no column") for name in names]
-    return list(dict.fromkeys(found))
+    found: dict[Key, pa.ChunkedArray] = {}
+    for key in keys:
+        chunks = [chunk for part in parts for chunk in getattr(part[key], "chunks", [part[key]])]
+        plain = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
+        kinds = {chunk.type for chunk in plain}
+        found[key] = pa.chunked_array(plain if len(kinds) < 2 else [chunk.cast(pa.large_string()) for chunk in plain])
+    return found
 
 
 def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Table:
     """The predictions after the kept columns of DATA; a prediction of the same name gets brackets."""
     if not keep:
         return predicted
-    kept = {labels(source.keys)[key]: cells for key, cells in columns_of(source, kept_keys(source, keep)).items()}
+    names = labels(source.keys)
+    known = {name: key for key, name in names.items()}
+    chosen: list[Key] = []
+    for text in keep:  # a name, several with commas between them, or all
+        listed = list(known) if text == ALL and ALL not in known else [text] if text in known else text.split(",")
+        chosen += [find_name(known, name, "--keep", "the table has no column") for name in listed]
+    kept = {names[key]: cells for key, cells in columns_of(source, list(dict.fromkeys(chosen))).items()}
     ours = {apart(name, list(kept)): predicted.column(name) for name in predicted.column_names}
     return pa.table({**kept, **ours})
 
@@ -347,21 +339,17 @@ def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table
 
 
 def _filled_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int | None) -> Any:
-    """The column with its fills as text, with the decimals that the other cells have."""
+    """The column with its fills as text: with these digits, the decimals of the other cells, or six digits."""
     cells = column.to_pylist()
     own = set(rows.tolist())
     decimals = count_decimals([cell for row, cell in enumerate(cells) if row not in own])
     for row, value in zip(rows.tolist(), values.tolist(), strict=True):
-        cells[row] = _written(value, digits, decimals)
+        cells[row] = format_cell(value, decimals)
+        if isinstance(value, float) and digits is not None:
+            cells[row] = f"{round(value, digits):.{digits}f}"
+        elif isinstance(value, float) and not decimals:
+            cells[row] = f"{value:.6g}"
     return pa.array(cells, pa.large_string())
-
-
-def _written(value: Any, digits: int | None, decimals: int) -> str:
-    if isinstance(value, float) and digits is not None:
-        return f"{round(value, digits):.{max(digits, 0)}f}"
-    if isinstance(value, float) and not decimals:
-        return f"{value:.6g}"
-    return format_cell(value, decimals)
 
 
 # -- one column as numbers

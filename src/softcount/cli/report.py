@@ -161,7 +161,10 @@ def explore(request: Request) -> None:
         check_output(output, request.model, request.data)
     page, predict = make_page(request)
     if request.serve:
-        serve_page(page, predict)
+        with explore_server.PageServer(page, predict) as server, suppress(KeyboardInterrupt):
+            print_message(f"Open {server.address}")
+            print_message("Ctrl+C ends it.")
+            server.serve_forever()
         return
     write_bytes(page.html.encode(), output)
     if output != STANDARD:
@@ -184,11 +187,3 @@ def make_page(request: Request) -> tuple[Any, Any]:
         print_answering_model(model)
     predict = None if is_network(model) else explore_server.make_predictor(model)
     return explore_pages.make_explorer(model, name, rows), predict
-
-
-def serve_page(page: Any, predict: Any) -> None:
-    with explore_server.PageServer(page, predict) as server:
-        print_message(f"Open {server.address}")
-        print_message("Ctrl+C ends it.")
-        with suppress(KeyboardInterrupt):
-            server.serve_forever()

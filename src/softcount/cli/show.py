@@ -42,7 +42,12 @@ def show(request: Request) -> None:
         raise click.UsageError("--anomalies, --missing, --lines and the like are about DATA, which is not given")
     request.anomalies = 10 if request.anomalies is None else request.anomalies
     drawings = {name: getattr(request, name) for name in ("dot", "svg") if getattr(request, name) is not None}
-    check_drawings(drawings, request)
+    if drawings and request.json:
+        raise click.UsageError(f"--json and --{next(iter(drawings))} cannot both be given")
+    if len(drawings) > len(set(drawings.values())):
+        raise click.UsageError("--dot and --svg cannot both go to one place")
+    for output in drawings.values():
+        check_output(output, request.model)
     model = open_model(request.model, sequences=True, centres=request.data is None and not drawings)
     if not is_of_sequences(model):
         request.layout.refuse(request.model)
@@ -64,15 +69,6 @@ def show(request: Request) -> None:
             print_prediction_notes(model, table)
             rows = GivenRows(request.data, sorting, table.source.files)
         write_answer(request.json, model_record, model_page, model, rows, request.parameters)
-
-
-def check_drawings(drawings: dict[str, str], request: Request) -> None:
-    if drawings and request.json:
-        raise click.UsageError(f"--json and --{next(iter(drawings))} cannot both be given")
-    if len(drawings) > len(set(drawings.values())):
-        raise click.UsageError("--dot and --svg cannot both go to one place")
-    for output in drawings.values():
-        check_output(output, request.model)
 
 
 def show_network(fitted: FittedNet, request: Request, drawings: dict[str, str]) -> None:

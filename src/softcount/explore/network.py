@@ -42,7 +42,12 @@ def network_document(model: FittedNet) -> Document:
             left_out += [names[node.key] for node in own.nodes]
         else:
             number = NumberNode(net, model.estimates, model.compiled[1][place], place, 0)
-            leaves.append(_leaf(model, number) | {"name": names[own.nodes[0].key], "scope": list(scope)})
+            node = own.nodes[0]
+            params = node.family.scorable(model.estimates[node.key], node.setting)
+            nothing = Evidence(np.full((1, len(net.places)), -1))
+            shares = model.questions.posterior(number.scope, nothing).ravel() if number.scope else np.ones(1)
+            leaf = number_document(shares, node.family, params, node)
+            leaves.append(leaf | {"name": names[node.key], "scope": list(scope)})
     tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])
     order = [names[net.graph.names[place]] for place in net.graph.order]
     asked = 0 if model.target is None else net.discrete.place(model.target)
@@ -73,15 +78,6 @@ def _node(model: FittedNet, new: int, place: int, names: Any) -> Document:
     return found | {"scope": list(model.net.discrete.families[new]), "table": pack(model.compiled[0][new])}
 
 
-def _leaf(model: FittedNet, number: NumberNode) -> Document:
-    node: Node = number.node
-    family, params = node.family, number.node.family.scorable(model.estimates[node.key], node.setting)
-    nothing = Evidence(np.full((1, len(model.net.places)), -1))
-    scope = number.scope
-    shares = model.questions.posterior(scope, nothing).ravel() if scope else np.ones(1)
-    return number_document(shares, family, params, node)
-
-
 def _tree(model: FittedNet, more: list[tuple[int, ...]]) -> JunctionTree:
     net = model.net
     if not net.places:
@@ -108,7 +104,13 @@ def chain_document(chain: Any) -> Document:
     """Describe a node for each of the first steps; after the end of a sequence comes only its end."""
     predictions: Predictions = chain.predictions_
     order, names = predictions.order, chain.next_symbols_
-    steps = _count_steps(len(names), order)
+    cells = len(names) ** (order + 1)
+    if cells > ROOM:
+        raise ResourceError(
+            f"a chain of order {order} over {len(names):,} symbols has {float(cells):,.0f} cells, and a "
+            f"page can go through {ROOM:,}.\n  Ask it what comes next: softcount predict, or predict_proba"
+        )
+    steps = min(MOST_STEPS, order + ROOM // cells)
     nodes: list[Document] = []
     for step in range(steps):
         before = min(step, order)
@@ -119,15 +121,6 @@ def chain_document(chain: Any) -> Document:
             table = pack(after_contexts(predictions, before, first=step < order))
             nodes.append(node | {"kind": "levels", **level_document(names), "table": table})
     return _sequence_document(nodes, [], [len(names)] * steps, min(order, steps - 1)) | {"steps": steps}
-
-
-def _count_steps(symbols: int, order: int) -> int:
-    if symbols ** (order + 1) > ROOM:
-        raise ResourceError(
-            f"a chain of order {order} over {symbols:,} symbols has {float(symbols) ** (order + 1):,.0f} cells, and a "
-            f"page can go through {ROOM:,}.\n  Ask it what comes next: softcount predict, or predict_proba"
-        )
-    return min(MOST_STEPS, order + int(ROOM // symbols ** (order + 1)))
 
 
 def after_contexts(predictions: Predictions, before: int, first: bool) -> np.ndarray:

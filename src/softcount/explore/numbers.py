@@ -102,33 +102,22 @@ def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarr
     for bar in np.flatnonzero(lost.any(axis=0)):
         low = edges[bar - 1] if bar > 0 else -np.inf
         high = edges[bar] if bar < len(edges) else np.inf
-        rule = _whole_between(low, high) if family.whole_numbers else _points_between(low, high, edges)
-        better = _log_integral(family, params, setting, rule)
+        if family.whole_numbers:
+            points = np.arange(max(low + 1.0, 0.0), min(high, max(low, 0.0) + TERMS) + 0.5)
+            weights = np.ones(len(points))
+        else:
+            points, weights = _points_between(low, high, edges)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            logs = family.score(points, params, setting) + np.reshape(family.base(points), (-1, 1))
+            logs = np.nan_to_num(logs + np.log(weights)[:, None], nan=-np.inf, posinf=-np.inf)
+        better = np.asarray(softmax_rows(logs.T.copy())[1])
         # More than that, and the distribution function does not count what the density has beyond its last cell.
         found[:, bar] = np.where(lost[:, bar] & (better < np.log(10 * LOST)), better, found[:, bar])
     return found
 
 
-Rule = tuple[np.ndarray, np.ndarray]
-"""Points, and what each of them weighs in a sum."""
-
-
-def _log_integral(family: Family, params: Params, setting: Setting, rule: Rule) -> np.ndarray:
-    """Integrate the density by this rule in every class; return the logarithm."""
-    points, weights = rule
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        logs = family.score(points, params, setting) + np.reshape(family.base(points), (-1, 1))
-        logs = np.nan_to_num(logs + np.log(weights)[:, None], nan=-np.inf, posinf=-np.inf)
-    return np.asarray(softmax_rows(logs.T.copy())[1])
-
-
-def _whole_between(low: float, high: float) -> Rule:
-    points = np.arange(max(low + 1.0, 0.0), min(high, max(low, 0.0) + TERMS) + 0.5)
-    return points, np.ones(len(points))
-
-
-def _points_between(low: float, high: float, edges: np.ndarray) -> Rule:
-    """Return Gauss's rule on pieces that halve towards both ends of a bar, for steep slopes."""
+def _points_between(low: float, high: float, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and weights of Gauss's rule on pieces that halve towards both ends of a bar, for steep slopes."""
     halves = 0.5 ** np.arange(HALVINGS, 0, -1)
     if np.isfinite(high - low):
         ends = low + (high - low) * np.concatenate([[0.0], halves, 1.0 - halves, [1.0]])

@@ -141,14 +141,16 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
          "per_class": [far[key] for far in by_class]}
         for key, value in ranked
     ]  # fmt: skip
-    record = fitted.record
+    record, selection = fitted.record, None
+    if fitted.selection is not None:
+        selection = [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]
     return {
         "target": fitted.target, "rows": fitted.n_rows, "parameters": fitted.n_parameters, "classes": classes,
         "columns": column_records(fitted.schema, fitted.missing), "influence": influence, "fitted": columns,
         "objective": {"name": fitted.objective, "trace": fitted.trace}, **pick(fitted, "log_likelihood", "information"),
         "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
         "calibration": evaluation.calibration_record(fitted.calibration), "starts": starts_record(fitted.agreed),
-        "selection": evaluation.selection_record(fitted), "criterion": None if record is None else record.criterion,
+        "selection": selection, "criterion": None if record is None else record.criterion,
         "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes,
         "data": None if rows is None else _sorting_record(fitted, rows), **fit,
     }  # fmt: skip

@@ -301,9 +301,3 @@ def _selection_grid(fitted: Fitted) -> Grid:
         rows.append((str(trial.classes), *figures, note))
     headings = ("classes", *(TRIAL_FIGURES[name] for name in shown), "")
     return make_grid(headings, rows, right=headings[:-1])
-
-
-def selection_record(fitted: Fitted) -> list[dict[str, Any]] | None:
-    if fitted.selection is None:
-        return None
-    return [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]

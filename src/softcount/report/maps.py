@@ -44,7 +44,11 @@ def save_maps(maps: Any, path: Any, centre: float | None = None, title: str = ""
         raise DataError("there is no map to draw.")
     flat = {name: _flatten(name, values) for name, values in named.items()}
     scale = MapScale.of(list(flat.values()), centre)
-    drawn = {name: _pixels(values, scale) for name, values in flat.items()}
+    drawn = {}
+    for name, values in flat.items():
+        each = max(1, SIZE // min(values.shape), round(SIZE / max(values.shape)))
+        each = min(each, max(1, 4096 // max(values.shape)))
+        drawn[name] = scale.colours(values).repeat(each, axis=0).repeat(each, axis=1)
     content = writers[path.suffix.lower()](drawn, scale, title)
     with atomic_writer(path, "wb") as sink:
         sink.write(content)
@@ -104,12 +108,6 @@ class MapScale(Struct, frozen=True):
         found[np.isnan(values)] = NOTHING
         found[np.isinf(values)] = 255
         return found.round().astype(np.uint8)
-
-
-def _pixels(values: np.ndarray, scale: MapScale) -> np.ndarray:
-    each = max(1, SIZE // max(min(values.shape), 1), round(SIZE / max(values.shape)))
-    each = min(each, max(1, 4096 // max(values.shape)))
-    return scale.colours(values).repeat(each, axis=0).repeat(each, axis=1)
 
 
 def png(pixels: np.ndarray) -> bytes:
