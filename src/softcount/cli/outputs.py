@@ -98,12 +98,6 @@ def write_rows(table: pa.Table, request: Request) -> None:
         ROW_WRITERS.get(_ending(request.output), write_csv)(table, sink)
 
 
-def write_picture(plot: str | None, draw: Callable[[], str]) -> None:
-    """Write an SVG to the file of --plot, if one is given."""
-    if plot is not None:
-        write_bytes(draw().encode(), plot)
-
-
 def writes_csv(request: Request) -> bool:
     return not request.json and _ending(request.output) not in ROW_WRITERS
 

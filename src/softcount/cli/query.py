@@ -78,7 +78,7 @@ def query_network(fitted: FittedNet, request: Request) -> None:
     except DataError as error:
         raise click.UsageError(f"--{error}") from None
     keys = [find_node(fitted, name, "query") for name in dict.fromkeys(request.of)]
-    known = given_nodes(fitted, request.given)
+    known = given_columns(fitted, request.given)
     written = written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
     if request.likeliest:
         write_answer(request.json, likeliest_record, likeliest_page, written, fitted.most_probable(known))
@@ -115,7 +115,7 @@ def sample(request: Request) -> None:
     if isinstance(model, Fitted):
         rows = sampled(model, request.n, given_columns(model, request.given), rng)
     else:
-        drawn = model.drawn(request.n, given_nodes(model, request.given), rng)
+        drawn = model.drawn(request.n, given_columns(model, request.given), rng)
         rows = {name: drawn[key] for key, name in labels(drawn).items()}
     if writes_csv(request):
         for name, cells in rows.items():  # numbers with the decimals that every cell of their column has
@@ -165,18 +165,19 @@ RANGE, OR, WEIGHT = "..", "|", ":"
 FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female', in quotes"
 
 
-def given_columns(fitted: Fitted, texts: Iterable[str]) -> dict[Key, Any]:
-    """Conditions by column, from texts such as COL=VALUE; categories as the model holds them."""
-    keys = column_keys(fitted)
-    found = split_given(texts, keys)
-    return {keys[name]: _column_value(fitted, keys[name], sign, text) for name, sign, text in found}
-
-
-def given_nodes(fitted: FittedNet, texts: Iterable[str]) -> dict[Key, Any]:
-    """Conditions by node, from texts such as NODE=VALUE."""
-    keys = node_keys(fitted)
-    found = split_given(texts, keys, "the network has no node")
-    return {keys[name]: _node(fitted, keys[name]).value(sign, text) for name, sign, text in found}
+def given_columns(fitted: Fitted | FittedNet, texts: Iterable[str]) -> dict[Key, Any]:
+    """Conditions by column or node, from texts such as COL=VALUE; categories as the model holds them."""
+    if isinstance(fitted, Fitted):
+        keys = column_keys(fitted)
+        return {keys[x]: _column_value(fitted, keys[x], sign, text) for x, sign, text in split_given(texts, keys)}
+    keys, found = node_keys(fitted), {}
+    for name, sign, text in split_given(texts, keys, "the network has no node"):
+        levels = {str(level): level for level in fitted.levels.get(keys[name], ())}
+        spec = fitted.schema.by_key.get(keys[name])
+        numbers, written = keys[name] in fitted.net.cuts or not levels, None if spec is None else spec.written
+        node = ConditionReader(f"node {name!r}", levels, numbers, weighed=True, written=written)
+        found[keys[name]] = node.value(sign, text)
+    return found
 
 
 def split_given(
@@ -299,10 +300,3 @@ def _column_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
         return ConditionReader(name, {str(level): level for level in own_levels(spec)}).value(sign, text)
     # An unseen category is passed on as text: the prior has mass for it.
     return ConditionReader(name, {str(level): level for level in spec.levels}, open=True).value(sign, text)
-
-
-def _node(fitted: FittedNet, key: Key) -> ConditionReader:
-    levels = {str(level): level for level in fitted.levels.get(key, ())}
-    spec = fitted.schema.by_key.get(key)
-    numbers, written = key in fitted.net.cuts or not levels, None if spec is None else spec.written
-    return ConditionReader(f"node {str(key)!r}", levels, numbers, weighed=True, written=written)

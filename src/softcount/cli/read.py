@@ -19,6 +19,7 @@ from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.learn.record import Learned
+from softcount.learn.settings import retyping
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, keep_quiet
@@ -28,7 +29,7 @@ from softcount.sources.csv_dialect import DELIMITERS
 from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, is_tar, lines_of, one_document
 from softcount.sources.open_source import file_source, from_path, open_source, table_parts
 from softcount.sources.source import Source, Wanted
-from softcount.table import MISSING, Chunks, Contradiction, Key, Schema, Table, open_table
+from softcount.table import MISSING, Chunk, Chunks, Key, Schema, Table, open_table
 from softcount.table.cell_values import count_decimals, format_cell
 from softcount.table.schema import apart, labels
 
@@ -91,14 +92,13 @@ def bytes_read(tell: Tell) -> Callable[[int, int], None]:
 
 def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
     """The schema once every row has been met, the number of rows, the missing cells of each column, and notes."""
-    while True:
-        try:
-            with Threads() as threads:
-                table.gather_words(threads.map)
-                rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
+    with Threads() as threads:
+
+        def attempt(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
+            rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
             return table.settle().schema, rows, table.missing, table.notes
-        except Contradiction as why:
-            table = table.widened(why)
+
+        return retyping(table, attempt, threads, known_classes=False)
 
 
 def source_of(data: str, form: InputFormat, progress: Progress) -> Any:
@@ -368,29 +368,23 @@ def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | N
     if request.column == by:
         raise DataError(f"--by: {by!r} is the column itself. Name another one, whose categories divide the rows.")
     wanted = {key: "normal" if key == column else "categorical" if key == group else "ignore" for key in names.values()}
-    table: Table = table_of(source, declared(wanted), form)
-    while True:
-        try:
-            return _read_column(table, column, group)
-        except Contradiction as why:
-            table = table.widened(why)
-
-
-def _read_column(table: Table, column: Any, by: Any) -> tuple[np.ndarray, list[Any] | None, int]:
-    chunks = list(table.chunks())
-    settled = table.settle()
-    chunks = list(table.in_order(chunks, settled))
+    with Threads(1) as threads:
+        chunks, settled = retyping(table_of(source, declared(wanted), form), _read_all, threads)
     places = settled.schema.places
     values = np.concatenate([chunk.reals[:, places[column].slot] for chunk in chunks] or [np.zeros(0)])
     labels = None
-    if by is not None:
-        levels = settled.schema[by].levels
+    if group is not None:
+        levels = settled.schema[group].levels
         if len(levels) > MOST_GROUPS:
-            raise DataError(
-                f"--by: column {str(by)!r} has {len(levels):,} levels, and at most {MOST_GROUPS} can be shown."
-            )
-        store, slot = places[by]
+            raise DataError(f"--by: column {by!r} has {len(levels):,} levels, and at most {MOST_GROUPS} can be shown.")
+        store, slot = places[group]
         codes = np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
         labels = [None, *levels, None]
         labels = [labels[code] for code in codes.tolist()]
     return values, labels, int(np.isnan(values).sum())
+
+
+def _read_all(table: Table) -> tuple[list[Chunk], Table]:
+    chunks = list(table.chunks())
+    settled = table.settle()
+    return list(table.in_order(chunks, settled)), settled

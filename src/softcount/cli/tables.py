@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from softcount.cli.options import Request, find_name
-from softcount.cli.outputs import STANDARD, check_output, progress, write_answer, write_picture
+from softcount.cli.outputs import STANDARD, check_output, progress, write_answer, write_bytes
 from softcount.cli.read import declared, open_data, read_column, read_through
 from softcount.core.lazy import LazyModule
 from softcount.fit.classes import choose_densities
@@ -40,8 +40,8 @@ def compare(request: Request) -> None:
         key = find_name(names, target, "--target", f"{request.data} has no column")
         curve = request.curve or plot is not None
         found = comparison.compare_table(table, key, request.kind, curve, request.folds, request.seed, tell)
-    if found.curves is not None:
-        write_picture(plot, found.curves.svg)
+    if plot is not None and found.curves is not None:
+        write_bytes(found.curves.svg().encode(), plot)
     if plot != STANDARD:
         write_answer(
             request.json,
@@ -56,7 +56,8 @@ def density(request: Request) -> None:
         values, labels, missing = read_column(request, tell)
         ranked = densities.rank_densities(values, labels, request.seed, tell)
     found = density_pages.DensityReport(request.column, request.by, missing, ranked, request.compare)
-    write_picture(request.plot, lambda: density_pages.density_chart(found).draw().svg_file())
+    if request.plot is not None:
+        write_bytes(density_pages.density_chart(found).draw().svg_file().encode(), request.plot)
     if request.plot != STANDARD:
         write_answer(
             request.json,

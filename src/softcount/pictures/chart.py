@@ -147,7 +147,23 @@ class Axis(Struct, frozen=True):
         return widen(np.concatenate([np.asarray(each, dtype=float) for each in values]) if values else [], margin)
 
 
-class Line(Struct, frozen=True):
+class Mark(Struct, frozen=True):
+    """What stands at values of the two axes; marks that are `under` are drawn before the axes."""
+
+    under: ClassVar[bool] = False
+
+    def extent(self) -> tuple[Values, Values]:
+        """The values that the axes must hold."""
+        return (), ()
+
+    def draw(self, drawing: Drawing, frame: Frame) -> None:
+        raise NotImplementedError
+
+    def plot(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+class Line(Mark, frozen=True):
     """A line through points. `dots` is the radius of a dot at each, `filled` shades what is below."""
 
     x: Values
@@ -159,7 +175,6 @@ class Line(Struct, frozen=True):
     strength: float = 1.0
     dots: float = 0.0
     filled: bool = False
-    under: ClassVar[bool] = False
 
     def extent(self) -> tuple[Values, Values]:
         return self.x, self.y
@@ -184,7 +199,7 @@ class Line(Struct, frozen=True):
             ax.fill_between(self.x, self.y, color=LIGHT[self.tone], alpha=0.12, lw=0)
 
 
-class Bars(Struct, frozen=True):
+class Bars(Mark, frozen=True):
     """Bars from `starts` to `ends` at places of the other axis, with texts at their ends or `inside` them."""
 
     places: Values
@@ -196,7 +211,6 @@ class Bars(Struct, frozen=True):
     strength: float = 0.85
     inside: bool = False
     upright: bool = False
-    under: ClassVar[bool] = False
 
     def extent(self) -> tuple[Values, Values]:
         along = np.concatenate([np.asarray(self.starts, float), np.asarray(self.ends, float)])
@@ -240,7 +254,7 @@ class Bars(Struct, frozen=True):
                 text.set_in_layout(False)  # long texts must not squeeze the bars
 
 
-class Points(Struct, frozen=True):
+class Points(Mark, frozen=True):
     """Dots at values; those outside the frame are left out."""
 
     x: Values
@@ -249,7 +263,6 @@ class Points(Struct, frozen=True):
     radius: float = 2.0
     strength: float = 0.55
     title: str = ""
-    under: ClassVar[bool] = False
 
     def extent(self) -> tuple[Values, Values]:
         return self.x, self.y
@@ -267,15 +280,12 @@ class Points(Struct, frozen=True):
         ax.scatter(self.x, self.y, s=size, color=LIGHT[self.tone], alpha=self.strength, lw=0)
 
 
-class Rule(Struct, frozen=True):
+class Rule(Mark, frozen=True):
     """A dashed vertical line with a text at its foot."""
 
     x: float
     text: str
     under: ClassVar[bool] = True
-
-    def extent(self) -> tuple[Values, Values]:
-        return (), ()
 
     def draw(self, drawing: Drawing, frame: Frame) -> None:
         x = frame.x(self.x)
@@ -287,7 +297,7 @@ class Rule(Struct, frozen=True):
         ax.axvline(self.x, color="grey", linewidth=0.8, linestyle="--")
 
 
-class Cells(Struct, frozen=True):
+class Cells(Mark, frozen=True):
     """A table with a shade from 0 to 1 behind each text; both axes have labels, those of the columns above."""
 
     shades: np.ndarray
@@ -295,13 +305,9 @@ class Cells(Struct, frozen=True):
     tones: Sequence[Sequence[str]] | str = "plus"
     scale: str = ""
     """What a colour bar on matplotlib axes is called; no bar if empty."""
-    under: ClassVar[bool] = False
 
     def tone(self, row: int, column: int) -> str:
         return self.tones if isinstance(self.tones, str) else self.tones[row][column]
-
-    def extent(self) -> tuple[Values, Values]:
-        return (), ()
 
     def draw(self, drawing: Drawing, frame: Frame) -> None:
         rows, columns = self.shades.shape
@@ -331,7 +337,7 @@ class Cells(Struct, frozen=True):
             ax.figure.colorbar(ScalarMappable(Normalize(0, top), shades), ax=ax, label=self.scale)
 
 
-class Regions(Struct, frozen=True):
+class Regions(Mark, frozen=True):
     """The likeliest class on a grid over the whole frame, the lowest line first; `sure` makes it paler on axes."""
 
     places: np.ndarray
@@ -364,9 +370,6 @@ class Regions(Struct, frozen=True):
         strength = np.full(self.places.shape, 0.28) if self.sure is None else self.sure
         image = np.concatenate([colors[self.places], strength[:, :, None]], axis=2)
         ax.imshow(image, origin="lower", extent=(*self.x_range, *self.y_range), aspect="auto")
-
-
-Mark = Line | Bars | Points | Rule | Cells | Regions
 
 
 class Chart(Struct, frozen=True):
