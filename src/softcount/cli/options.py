@@ -204,9 +204,9 @@ class InputFormat(Struct, frozen=True):
     @classmethod
     def of(cls, values: dict[str, Any]) -> InputFormat:
         """Take the options of the format out of the values of a command."""
-        said = {name: values.pop(name) for name in FileFormat.__struct_fields__}
+        given = {name: values.pop(name) for name in FileFormat.__struct_fields__}
         lines, document = values.pop("lines"), values.pop("document", False)
-        file = FileFormat.of(**{name: value for name, value in said.items() if value is not None})
+        file = FileFormat.of(**{name: value for name, value in given.items() if value is not None})
         if lines and document:
             raise click.UsageError("--lines and --document cannot both be given")
         unit: TextUnit | None = "document" if document else "lines" if lines else None
@@ -417,8 +417,8 @@ def by_name(read: Callable[[str], Any], example: str) -> Callable[..., dict[str,
     def collect(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for text in texts:
-            name, _, said = text.rpartition("=")
-            value = read(said) if name else None
+            name, _, written = text.rpartition("=")
+            value = read(written) if name else None
             if value is None:
                 raise click.BadParameter(f"{text!r} is not {example}", ctx, param)
             if name in found:

@@ -72,18 +72,18 @@ def holds_classes(data: str) -> bool:
 def declared(kinds: Mapping[Any, Any]) -> Declared:
     """The kinds of columns that --kind declares. Commas divide the columns of a block; "" stands for all others."""
     named = {key: kind for key, kind in kinds.items() if key}
-    said = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
-    return replace(said, all_auto=len(named) < len(kinds))
+    found = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
+    return replace(found, all_auto=len(named) < len(kinds))
 
 
-def open_data(data: str, asked: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
+def open_data(data: str, kinds: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     with may_be_lines(data, form):
-        return table_of(source_of(data, form, bytes_read(tell)), asked, form)
+        return table_of(source_of(data, form, bytes_read(tell)), kinds, form)
 
 
-def table_of(source: Source, asked: Declared, form: InputFormat, **sides: Any) -> Table:
-    kinds: Any = asked.forced
-    return open_table(source, kinds=kinds, missing=missing_words(form), **sides)
+def table_of(source: Source, kinds: Declared, form: InputFormat, **sides: Any) -> Table:
+    forced: Any = kinds.forced
+    return open_table(source, kinds=forced, missing=missing_words(form), **sides)
 
 
 def bytes_read(tell: Tell) -> Callable[[int, int], None]:

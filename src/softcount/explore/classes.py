@@ -92,8 +92,8 @@ def note_left_out(names: list[str]) -> list[str]:
 def level_document(levels: Any) -> Document:
     """Describe categories as text, and as Python writes those that are not."""
     plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
-    said: Document = {"levels": [str(level) for level in plain]}
-    return said if all(isinstance(level, str) for level in plain) else said | {"python": [repr(x) for x in plain]}
+    found: Document = {"levels": [str(level) for level in plain]}
+    return found if all(isinstance(level, str) for level in plain) else found | {"python": [repr(x) for x in plain]}
 
 
 def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Document | None]:

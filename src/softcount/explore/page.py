@@ -89,8 +89,8 @@ def describe_model(model: Any) -> dict[str, Any]:
         found = classes_document(model)
         what = f"{found['target']['name']} and {format_count(len(found['columns']), 'column')}"
         lead = f"{what}{learned(model.counts.rows, 'row')}: any from any others. Model: {answering_model(model)}."
-        said = dependence_warning(model)
-        return found | {"lead": lead, "notes": [*([said] if said else []), *found["notes"]]}
+        warning = dependence_warning(model)
+        return found | {"lead": lead, "notes": [*([warning] if warning else []), *found["notes"]]}
     if hasattr(model, "net"):
         from softcount.explore.network import network_document
 

@@ -56,11 +56,11 @@ class PageHandler(BaseHTTPRequestHandler):
     timeout = 30  # who opens a connection and says nothing is not waited for
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        token = parse_qs(asked.query).get("token", [""])[0]
+        address = urlsplit(self.path)
+        token = parse_qs(address.query).get("token", [""])[0]
         if not self._known(token):
             return
-        if asked.path != "/":
+        if address.path != "/":
             self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
             return
         self._answer(HTTPStatus.OK, "text/html; charset=utf-8", self.server.html)
@@ -80,10 +80,10 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _predict(self, body: bytes, predict: Predict) -> None:
         try:
-            asked = json.loads(body)
-            if not isinstance(asked, dict):
+            question = json.loads(body)
+            if not isinstance(question, dict):
                 raise ValueError("a question is an object")
-            found = predict(asked)
+            found = predict(question)
         except SoftcountError as error:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -135,19 +135,19 @@ def make_predictor(model: Fitted) -> Predict:
         column: leaf.family.levels_of(leaf.setting, leaf.columns.index(column)) for column, leaf in leaves.items()
     }
 
-    def cell(key: Key, said: Any) -> Any:
+    def cell(key: Key, value: Any) -> Any:
         own = levels[key]
         if own is None:
-            if type(said) in ((str,) if key in model.schema.texts else (int, float)):
-                return said
-        elif type(said) is int and 0 <= said < len(own):
-            return own[said]
-        raise DataError(f"column {key!r} cannot be given as {said!r}.")
+            if type(value) in ((str,) if key in model.schema.texts else (int, float)):
+                return value
+        elif type(value) is int and 0 <= value < len(own):
+            return own[value]
+        raise DataError(f"column {key!r} cannot be given as {value!r}.")
 
     runner: Any = AtOnce()
 
-    def predict(asked: dict[str, Any]) -> dict[str, float]:
-        row = {keys[name]: cell(keys[name], said) for name, said in asked.items()}
+    def predict(question: dict[str, Any]) -> dict[str, float]:
+        row = {keys[name]: cell(keys[name], value) for name, value in question.items()}
         table = model.table({spec.key: [row.get(spec.key)] for spec in model.schema.used})
         return dict(zip(map(str, model.names), model.proba(table, runner)[0].tolist(), strict=True))
 

@@ -90,10 +90,10 @@ def _missing_share(key: Key, missing: Missing, n_rows: float) -> str:
 
 def add_missing(page: Page, fitted: Learned) -> None:
     page.heading("Missing and left out")
-    holes = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
-    if holes:
+    missing = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
+    if missing:
         cells = format_count(sum(fitted.missing.values()), "missing cell")
-        page.line(f"{cells}, taken as no evidence; no row was dropped: {format_list(holes)}")
+        page.line(f"{cells}, taken as no evidence; no row was dropped: {format_list(missing)}")
     else:
         page.line("no missing cells")
     left_out = [f"{key_text(spec.key)} ({spec.why})" for spec in fitted.schema.fields if not spec.used]
@@ -142,13 +142,13 @@ def _describe_cells(spec: Field, found: ColumnSummary | None, redaction: Redacti
 
 def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None) -> None:
     rows = max(fitted.counts.rows, 1.0)
-    holes = sorted(((key, n / rows) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[1])
-    if not holes:
+    missing = sorted(((key, n / rows) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[1])
+    if not missing:
         page.line("no missing cells")
         return
-    names, parts = [key_text(key) for key, _ in holes[:REPORT_BARS]], [part for _, part in holes[:REPORT_BARS]]
+    names, parts = [key_text(key) for key, _ in missing[:REPORT_BARS]], [part for _, part in missing[:REPORT_BARS]]
     chart = bar_chart(names, parts, list(map(format_share, parts)), "share of the cells that are missing, by column")
-    lines = [(key_text(key), format_share(part)) for key, part in holes]
+    lines = [(key_text(key), format_share(part)) for key, part in missing]
     numbers = make_grid(("column", "missing"), lines, None)
     page.picture("Missing cells", chart, numbers, "A missing cell is no evidence: it changes no count and no answer.")
     if table is None or not table.together:
