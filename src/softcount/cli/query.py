@@ -165,9 +165,9 @@ RANGE, OR, WEIGHT = "..", "|", ":"
 FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female', in quotes"
 
 
-def given_columns(fitted: Fitted | FittedNet, texts: Iterable[str]) -> dict[Key, Any]:
+def given_columns(fitted: Any, texts: Iterable[str]) -> dict[Key, Any]:
     """Conditions by column or node, from texts such as COL=VALUE; categories as the model holds them."""
-    if isinstance(fitted, Fitted):
+    if not is_network(fitted):
         keys = column_keys(fitted)
         return {keys[x]: _column_value(fitted, keys[x], sign, text) for x, sign, text in split_given(texts, keys)}
     keys, found = node_keys(fitted), {}
