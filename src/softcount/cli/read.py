@@ -36,6 +36,7 @@ from softcount.table.schema import apart, labels
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
     from softcount.sequences import Sequences
+    from softcount.table.table import Settled
 
 
 query_source = lazy_function("softcount.sources.databases", "query_source")
@@ -384,7 +385,7 @@ def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | N
     return values, labels, int(np.isnan(values).sum())
 
 
-def _read_all(table: Table) -> tuple[list[Chunk], Table]:
+def _read_all(table: Table) -> tuple[list[Chunk], Settled]:
     chunks = list(table.chunks())
     settled = table.settle()
     return list(table.in_order(chunks, settled)), settled
