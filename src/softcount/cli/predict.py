@@ -10,7 +10,6 @@ import click
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from softcount.cli.models import (
     find_node,
@@ -264,7 +263,7 @@ def judgement_record(found: Judgement) -> dict[str, Any]:
         "classes": found.names,
         "evaluation": evaluation_record(found.evaluation),
         "passed_over": found.skipped,
-        "costs": None if found.costs is None else asdict(found.costs),
-        "threshold": None if found.threshold is None else asdict(found.threshold),
-        "lift": None if found.lift_of is None else {"of": found.lift_of, "parts": [asdict(x) for x in found.lift]},
+        "costs": found.costs,
+        "threshold": found.threshold,
+        "lift": None if found.lift_of is None else {"of": found.lift_of, "parts": found.lift},
     }

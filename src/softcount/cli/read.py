@@ -29,14 +29,13 @@ from softcount.sources.csv_dialect import DELIMITERS
 from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, is_tar, lines_of, one_document
 from softcount.sources.open_source import file_source, from_path, open_source, table_parts
 from softcount.sources.source import Source, Wanted
-from softcount.table import MISSING, Chunk, Chunks, Key, Schema, Table, open_table
+from softcount.table import MISSING, Chunk, Chunks, Key, Schema, Settled, Table, open_table
 from softcount.table.cell_values import count_decimals, format_cell
 from softcount.table.schema import apart, labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
     from softcount.sequences import Sequences
-    from softcount.table.table import Settled
 
 
 query_source = lazy_function("softcount.sources.databases", "query_source")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
 import softcount
 from softcount.core import remedies
@@ -37,6 +38,8 @@ class ServedModel(ABC):
     """A model behind HTTP. Requests do not change it, so that many can be answered in parallel."""
 
     kind: str
+    example: float | None = None
+    """A cell that every column can hold."""
     inputs: list[Tensor]
     outputs: list[Tensor]
 
@@ -61,19 +64,12 @@ class ServedModel(ABC):
 
     def metadata(self, name: str) -> dict[str, Any]:
         """The metadata of the protocol."""
-        sides = {"inputs": self.inputs, "outputs": self.outputs}
-        return {
-            "name": name,
-            "platform": "softcount",
-            **{side: [tensor.document for tensor in tensors] for side, tensors in sides.items()},
-        }
+        sides = to_builtins({"inputs": self.inputs, "outputs": self.outputs})
+        return {"name": name, "platform": "softcount", **sides}
 
     def warm(self, runner: Runner) -> None:
         """Answer once, so that the first request does not wait for loading and compiling."""
-        self.infer(self._example(), runner)
-
-    def _example(self) -> InferRequest:
-        return InferRequest({tensor.name: [None] for tensor in self.inputs}, 1)
+        self.infer(InferRequest({tensor.name: [self.example] for tensor in self.inputs}, 1), runner)
 
     def _refuse_unknown(self, request: InferRequest, known: Collection[str]) -> None:
         for name in request.cells:
@@ -112,9 +108,8 @@ class ServedClasses(ServedModel):
         proba = self._proba(table, runner)
         return InferResponse(self._tensors(proba.argmax(axis=1), proba), self._note(request, table))
 
-    def _proba(self, table: Table, runner: Runner) -> np.ndarray:
-        found: np.ndarray = self.fitted.proba(table, runner)
-        return found
+    def _proba(self, table: Table, runner: Runner) -> Any:
+        return self.fitted.proba(table, runner)
 
     def _tensors(self, chosen: np.ndarray, proba: np.ndarray) -> list[tuple[Tensor, Sequence[Any]]]:
         datatype, number = datatype_of(self.groups), len(self.groups)
@@ -195,10 +190,9 @@ class ServedNetwork(ServedClasses):
     def _groups(self) -> list[Any]:
         return list(self.fitted.levels[self.fitted.target])
 
-    def _proba(self, table: Table, runner: Runner) -> np.ndarray:
+    def _proba(self, table: Table, runner: Runner) -> Any:
         with self.lock:
-            found: np.ndarray = self.fitted.proba(table, self.fitted.target, runner.map)
-        return found
+            return self.fitted.proba(table, self.fitted.target, runner.map)
 
     def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         with self.lock:
@@ -212,6 +206,7 @@ class ServedCentres(ServedModel):
     """k-means: the nearest centre, and the distance of each."""
 
     kind = "k-means"
+    example = 0.0
 
     def __init__(self, estimator: KMeans) -> None:
         self.found = estimator.found_
@@ -235,9 +230,6 @@ class ServedCentres(ServedModel):
                 held = "is missing" if cell is None else f"holds {wording.cell(cell)}"
                 raise DataError(f"{wording.column(name)}, row {row}, {held}, and k-means needs a number in every cell.")
         return np.array(cells, dtype=float)
-
-    def _example(self) -> InferRequest:
-        return InferRequest({tensor.name: [0.0] for tensor in self.inputs}, 1)
 
 
 def datatype_of(values: Sequence[Any]) -> str:

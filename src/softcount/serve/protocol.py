@@ -7,9 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from softcount.sources import wording
 
@@ -39,11 +40,6 @@ class Tensor(Struct, frozen=True):
     datatype: str
     shape: tuple[int, ...] = (-1,)
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """The tensor's entry in the metadata of a model."""
-        return {"name": self.name, "datatype": self.datatype, "shape": list(self.shape)}
-
 
 class InferRequest(Struct, frozen=True):
     """A request: cells by column, the wanted outputs (None: all), and its id."""
@@ -61,29 +57,79 @@ class InferResponse(Struct, frozen=True):
     note: str = ""
 
 
+class _Input(Struct, frozen=True):
+    """A column in the body of a request; its cells may come as lists of one cell."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    data: list[Any]
+
+
+class _Output(Struct, frozen=True):
+    name: str
+
+
+class _Body(Struct, frozen=True):
+    inputs: Annotated[list[_Input], Meta(min_length=1)]
+    outputs: list[_Output] | None = None
+    id: str | None = None
+
+
 def read_request(body: bytes) -> InferRequest:
-    document = _document(body)
-    given = document.get("inputs")
-    if not isinstance(given, list) or not given:
-        raise _bad("a request has `inputs`: a list of one tensor for each column.")
+    """Read the body of a request; one that is not as the protocol has it is refused with the place of the error."""
+    try:
+        document = msgspec.json.decode(body, type=_Body)
+    except RecursionError:
+        raise Refused(400, "the body is nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        raise Refused(400, f"the body is not a request: {error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refused(400, f"the body is not JSON in UTF-8: {error}. A missing cell is null.") from None
     cells: dict[str, list[Any]] = {}
-    for place, tensor in enumerate(given, start=1):
-        name, column = _column(tensor, place)
-        if name in cells:
-            raise _bad(f"column {wording.cell(name)} is given twice.")
-        cells[name] = column
+    for tensor in document.inputs:
+        if tensor.name in cells:
+            raise Refused(400, f"column {wording.cell(tensor.name)} is given twice.")
+        cells[tensor.name] = _read_cells(tensor)
     lengths = {name: len(column) for name, column in cells.items()}
     first, rows = next(iter(lengths.items()))
     for name, length in lengths.items():
         if length != rows:
-            raise _bad(
+            raise Refused(
+                400,
                 f"column {wording.cell(first)} has {rows:,} rows and column {wording.cell(name)} {length:,}. "
-                "Every column has a cell for each row, null where it is missing."
+                "Every column has a cell for each row, null where it is missing.",
             )
-    number = document.get("id")
-    if number is not None and not _is_text(number):
-        raise _bad("`id` is a text.")
-    return InferRequest(cells, rows, _read_outputs(document.get("outputs")), number)
+    names = [output.name for output in document.outputs or ()]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise Refused(400, f"output {wording.cell(name)} is listed {times:,} times. Name every output once.")
+    return InferRequest(cells, rows, names or None, document.id)
+
+
+def _read_cells(tensor: _Input) -> list[Any]:
+    column, cells = f"column {wording.cell(tensor.name)}", tensor.data
+    if tensor.datatype not in DATATYPES:
+        raise Refused(400, f"{column} has the datatype {wording.cell(tensor.datatype)}. Use {', '.join(DATATYPES)}.")
+    if cells and all(isinstance(cell, list) and len(cell) == 1 for cell in cells):
+        cells = [cell[0] for cell in cells]
+    if tensor.shape not in ([len(cells)], [len(cells), 1]):
+        raise Refused(
+            400,
+            f"{column} has {len(cells):,} cells and the shape {wording.cell(tensor.shape)}. "
+            f"A column has the shape [{len(cells)}]; send one tensor for each column.",
+        )
+    if not cells:
+        raise Refused(400, f"{column} has no rows. Send at least one.")
+    fits, means = DATATYPES[tensor.datatype]
+    for row, cell in enumerate(cells, start=1):
+        if cell is not None and not fits(cell):
+            raise Refused(
+                400,
+                f"{column}, row {row}: {wording.cell(cell)} is not {means}, which {tensor.datatype} says it is. "
+                "Send null where a cell is missing.",
+            )
+    return cells
 
 
 def write_response(model: str, request: InferRequest, response: InferResponse) -> bytes:
@@ -91,7 +137,7 @@ def write_response(model: str, request: InferRequest, response: InferResponse) -
     wanted = list(known) if request.outputs is None else request.outputs
     for name in wanted:
         if name not in known:
-            raise _bad(f"there is no output {wording.cell(name)}. The outputs are {wording.and_others(known)}.")
+            raise Refused(400, f"there is no output {wording.cell(name)}. The outputs are {wording.and_others(known)}.")
     document: dict[str, Any] = {"model_name": model}
     if request.id is not None:
         document["id"] = request.id
@@ -118,90 +164,7 @@ def finite(number: float) -> float:
     return max(-LARGEST, min(LARGEST, number))
 
 
-# -- checks of a request
-
-
-def _bad(why: str) -> Refused:
-    return Refused(400, why)
-
-
-def _document(body: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(body.decode(), parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise _bad("the body is not UTF-8. Send JSON in UTF-8.") from None
-    except RecursionError:
-        raise _bad("the body is nested too deeply.") from None
-    except ValueError as error:
-        raise _bad(f"the body is not JSON: {str(error)[:200]}.") from None
-    if not isinstance(document, dict):
-        raise _bad('the body is not a request: send an object with "inputs".')
-    return document
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number in JSON; null is a missing cell")
-
-
-def _read_outputs(listed: Any) -> list[str] | None:
-    if listed is None:
-        return None
-    if not isinstance(listed, list) or not all(isinstance(x, dict) and _is_text(x.get("name")) for x in listed):
-        raise _bad('`outputs` is a list of {"name": ...}; leave it out for all.')
-    names = [x["name"] for x in listed]
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise _bad(f"output {wording.cell(name)} is listed {times:,} times. Name every output once.")
-    return names or None
-
-
-def _column(tensor: Any, place: int) -> tuple[str, list[Any]]:
-    """The name and the cells of a tensor."""
-    if not isinstance(tensor, dict) or not _is_text(tensor.get("name")):
-        raise _bad(f"input {place} has no name: a tensor is an object with name, datatype, shape and data.")
-    name, datatype = tensor["name"], tensor.get("datatype")
-    if not isinstance(datatype, str) or datatype not in DATATYPES:
-        raise _bad(
-            f"column {wording.cell(name)} has the datatype {wording.cell(datatype)}. Use {', '.join(DATATYPES)}."
-        )
-    cells = _flat(tensor, name)
-    fits, means = DATATYPES[datatype]
-    for row, cell in enumerate(cells, start=1):
-        if cell is not None and not fits(cell):
-            raise _bad(
-                f"column {wording.cell(name)}, row {row}: {wording.cell(cell)} is not {means}, which {datatype} "
-                "says it is. Send null where a cell is missing."
-            )
-    return name, cells
-
-
-def _flat(tensor: Mapping[str, Any], name: str) -> list[Any]:
-    """The cells of a column, which may come as lists of one cell."""
-    shape, cells = tensor.get("shape"), tensor.get("data")
-    if not isinstance(cells, list):
-        raise _bad(f"column {wording.cell(name)} has no `data`: a list with a cell for each row.")
-    if cells and all(isinstance(cell, list) and len(cell) == 1 for cell in cells):
-        cells = [cell[0] for cell in cells]
-    whole = isinstance(shape, list) and all(type(size) is int for size in shape)
-    if not whole or shape not in ([len(cells)], [len(cells), 1]):
-        raise _bad(
-            f"column {wording.cell(name)} has {len(cells):,} cells and the shape {wording.cell(shape)}. "
-            f"A column has the shape [{len(cells)}]; send one tensor for each column."
-        )
-    if not cells:
-        raise _bad(f"column {wording.cell(name)} has no rows. Send at least one.")
-    return cells
-
-
-def _is_text(cell: Any) -> bool:
-    """Whether the cell is text that can be encoded, without lone surrogates."""
-    if not isinstance(cell, str):
-        return False
-    try:
-        cell.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+# -- cells of each datatype
 
 
 def _is_whole(low: int, high: int, cell: Any) -> bool:
@@ -223,6 +186,6 @@ DATATYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
         for bits in (8, 16, 32, 64)
     },
     **dict.fromkeys(("FP16", "FP32", "FP64"), (_is_number, "a finite number")),
-    "BYTES": (_is_text, "a text"),
+    "BYTES": (lambda cell: type(cell) is str, "a text"),
 }
 """Every datatype of the protocol: the check of a cell, and a description of valid cells."""
