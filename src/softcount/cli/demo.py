@@ -39,7 +39,6 @@ def demo(request: Request) -> None:
 
 @contextmanager
 def _folder(keep: str | None) -> Iterator[Path]:
-    """The folder to keep, or one that is removed afterwards."""
     if keep is None:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)

@@ -304,7 +304,6 @@ Learned = tuple[Any, Callable[[Any], None], Callable[[], Any], Callable[[], Any]
 
 
 def learn_table(request: Request, output: str, tell: Tell) -> Learned:
-    """Learn a model of classes, or a network."""
     with may_be_lines(request.data, request.form):
         kinds, table = open_request(request, tell)
     if (why := table.schema.unsaveable) is not None:
@@ -347,7 +346,6 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
 
 
 def open_runner(request: Request) -> AbstractContextManager[Any]:
-    """Threads of this process, or the workers of an engine."""
     if request.engine is None:
         return Threads(request.jobs, request.spill)
     name, _, address = request.engine.partition("=")

@@ -115,7 +115,6 @@ def is_of_sequences(model: Any) -> bool:
 
 
 def is_hidden(model: Any) -> bool:
-    """Whether a model of sequences has hidden states."""
     return hasattr(model, "n_states_")
 
 

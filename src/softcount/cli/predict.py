@@ -168,8 +168,6 @@ def impute(request: Request) -> None:
 
 
 class Judgement(Struct, frozen=True):
-    """The figures of an evaluation."""
-
     evaluation: Evaluation
     names: list[str]
     skipped: int
@@ -192,7 +190,7 @@ def evaluate(request: Request) -> None:
     with progress() as tell:
         table = open_like(fitted, request.data, request.form, tell)
         names = list(fitted.levels[column] if net else fitted.names)
-        labels, weights = side_columns(table, request.target or column, request)
+        labels, weights = read_labels_and_weights(table, request.target or column, request)
         with Threads() as threads:
             plain = fitted.proba(table, column if net else threads)
         proba = reweight(request.decide, partial(log_of, plain), names, lambda: fitted.shares)
@@ -204,8 +202,7 @@ def evaluate(request: Request) -> None:
     write_answer(request.json, judgement_record, judgement_page, found)
 
 
-def side_columns(table: Table, target: Any, request: Request) -> tuple[list[Any], np.ndarray | None]:
-    """The label and the weight of every row."""
+def read_labels_and_weights(table: Table, target: Any, request: Request) -> tuple[list[Any], np.ndarray | None]:
     weight, keys = request.weight, table.source.keys
     for option, column in (("--target", target), ("--weight", weight)):
         if column is not None and column not in keys:
@@ -220,7 +217,6 @@ def side_columns(table: Table, target: Any, request: Request) -> tuple[list[Any]
 
 
 def judge(held: ScoredRows, names: list[Any], request: Request, evaluation: Evaluation, skipped: int) -> Judgement:
-    """The evaluation with the costs, the threshold and the lift that were requested."""
     pairs = request.decide.costs(names)
     costs = None if pairs is None else cost_figures(held, cost_matrix(pairs, names), names)
     threshold = None

@@ -217,7 +217,6 @@ class ConditionReader(Struct, frozen=True):
     """The notation of numbers in its cells."""
 
     def value(self, sign: str, text: str) -> Any:
-        """The condition of a sign and the text after it."""
         if sign == "=":
             return self._any(text)
         if sign == "!=":

@@ -171,7 +171,8 @@ def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> T
     if key is None or first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
         return None
     lines = _first_lines(path, name)
-    if lines and any(str(key) in row for row in _as_cells(lines[0])):
+    named = (row for mark in DELIMITERS for row in _rows(lines[:1], mark, csv.QUOTE_MINIMAL))
+    if any(str(key) == cell.strip() for row in named for cell in row):
         return None
     width = table_width(lines)
     if width and (fitted.schema.form.header is False or fitted.schema.form.names):
@@ -189,17 +190,6 @@ def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> T
 def _first_lines(path: str, name: str) -> list[str]:
     found = lines_of(TextFile(path, name).blocks(quiet=True), name)
     return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
-
-
-def _as_cells(line: str) -> list[list[str]]:
-    """The cells of a line under each delimiter."""
-    found = []
-    for delimiter in DELIMITERS:
-        try:
-            found.append([cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])])
-        except csv.Error:  # a line longer than a cell may be
-            continue
-    return found
 
 
 @contextmanager

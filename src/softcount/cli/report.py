@@ -96,7 +96,6 @@ def numbers_in(model: KMeansModel, request: Request) -> np.ndarray | None:
 
 
 def summarise_rows(fitted: Any, request: Request, tell: Tell) -> tuple[Any, str]:
-    """The summary of a table for a network, and its name."""
     table, _ = open_rows(fitted, request.data, request.form, None, tell)
     before = None if fitted.record is None else fitted.record.table
     with Threads() as threads:

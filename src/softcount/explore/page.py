@@ -78,8 +78,6 @@ def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: st
 
 
 def describe_model(model: Any) -> dict[str, Any]:
-    """Return what the page needs of a model."""
-
     def learned(rows: float, what: str) -> str:
         return f", learned from {format_count(rows, what)}" if rows > 0 else ""
 

@@ -43,7 +43,6 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
 
 

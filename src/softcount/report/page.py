@@ -264,7 +264,6 @@ def as_json(value: Any) -> str:
 
 
 def pick(source: Any, *names: str) -> dict[str, Any]:
-    """Return attributes by their names."""
     return {name: getattr(source, name) for name in names}
 
 

@@ -240,7 +240,6 @@ class Served(Struct, dict=True):
         self.room = Room(HELD * self.limits.body)
 
     def model(self, request: Request) -> ServedModel:
-        """The model that the address names."""
         name = request.path_params["model"]
         if name not in self.models:
             raise Refused(404, f"there is no model {wording.cell(name)}. There is {wording.and_others(self.models)}.")

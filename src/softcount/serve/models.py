@@ -48,7 +48,6 @@ class ServedModel(ABC):
         """The predictions for the rows."""
 
     def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
-        """The reasons for the predictions."""
         raise Refused(400, f"{self.kind} has no reasons to give, only answers.")
 
     def refuse_large(self, request: InferRequest) -> None:
@@ -63,7 +62,6 @@ class ServedModel(ABC):
             )
 
     def metadata(self, name: str) -> dict[str, Any]:
-        """The metadata of the protocol."""
         sides = to_builtins({"inputs": self.inputs, "outputs": self.outputs})
         return {"name": name, "platform": "softcount", **sides}
 
@@ -153,7 +151,6 @@ class ServedClasses(ServedModel):
         return found
 
     def _check(self, name: str, spec: Field, cells: list[Any]) -> None:
-        """Raise an error if cells do not fit the column."""
         text = spec.kind is Kind.TEXT
         if not (text or spec.kind.numeric):
             return
@@ -260,7 +257,6 @@ def served(path: str) -> ServedModel:
 
 
 def learn_class() -> str:
-    """How to learn a network that has a class."""
     how = remedies.either("BayesNet.tan(X, y)", "softcount fit DATA --target COL --net tan")
     return f"Learn one with a class: {how}"
 

@@ -79,7 +79,6 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The URL of the server."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -88,8 +87,6 @@ def run_server(served: Served, listener: socket.socket, hosts: Collection[str], 
     """Answer until a signal ends the process; then take no more requests and finish the open ones."""
 
     class AnnouncedServer(uvicorn.Server):
-        """A server that reports when it is ready."""
-
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets=sockets)
             begun()
