@@ -16,7 +16,7 @@ import softcount as sc
 from contract.checking import worked
 from contract.examples import Example, every_example
 from softcount.estimators.column_choice import _evidence, held_out_columns
-from softcount.evaluate.calibrate import forward
+from softcount.evaluate.columns import forward
 from softcount.fitted.explain import column_evidence
 
 

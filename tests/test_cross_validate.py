@@ -20,7 +20,7 @@ from small_tables import KINDS, fruit
 from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldsBeside, FoldWords, fold_models
-from softcount.evaluate.scores import Evaluation, cross_validate, hold_out
+from softcount.evaluate.scores import Evaluation, cross_validate
 from softcount.learn.em import Stop
 from softcount.learn.known_classes import fit_labelled
 from softcount.learn.settings import Plan
@@ -43,9 +43,7 @@ def planned(kinds=KINDS, **how):
 def evaluated(frame, y, kinds=KINDS, weights=None, folds=5, seed=0, share=None, calibration=None, **how) -> Evaluation:
     table, plan = opened(frame, y, kinds, weights), planned(kinds, **how)
     with Threads(1) as threads:
-        if share is not None:
-            return hold_out(table, plan, threads, share, seed, calibration)
-        return cross_validate(table, plan, threads, folds, seed, calibration)
+        return cross_validate(table, plan, threads, folds, seed, calibration, share=share)
 
 
 def folds_of(rows: int, folds: int, seed: int, share: float | None = None) -> np.ndarray:

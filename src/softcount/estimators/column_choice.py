@@ -17,7 +17,7 @@ from softcount.estimators.base import declared_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.calibrate import ColumnScores, column_scores, forward
+from softcount.evaluate.columns import ColumnScores, column_scores, forward
 from softcount.fitted.explain import column_evidence, evidence_under
 from softcount.learn.settings import Plan
 from softcount.run.local import Threads

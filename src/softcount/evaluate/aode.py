@@ -32,17 +32,6 @@ class AodePlan(Struct, frozen=True):
     edges: Mapping[Key, np.ndarray] | None = None
 
 
-def refuse_text(fitted: Fitted) -> None:
-    texts = fitted.schema.texts
-    if texts:
-        raise DataError(
-            f"{wording.column(texts[0])} is text, and AODE takes categories and numbers. "
-            f"Leave it out ({remedies.kind(texts[0], 'ignore')}), or use NaiveBayes."
-        )
-    if fitted.bag or fitted.schema.stored("bags"):
-        raise DataError("AODE takes categories and numbers, not a sparse table. Use NaiveBayes.")
-
-
 def fit_aode(
     fitted: Fitted, table: Table, runner: Runner, plan: AodePlan, classes: Sequence[Any] | None = None
 ) -> Fitted:
@@ -51,29 +40,27 @@ def fit_aode(
     A long table is read twice: for the bins, which a part of the rows decides, and for the counts. `classes` are those
     of coded labels.
     """
-    refuse_text(fitted)
+    if texts := fitted.schema.texts:
+        raise DataError(
+            f"{wording.column(texts[0])} is text, and AODE takes categories and numbers. "
+            f"Leave it out ({remedies.kind(texts[0], 'ignore')}), or use NaiveBayes."
+        )
+    if fitted.bag or fitted.schema.stored("bags"):
+        raise DataError("AODE takes categories and numbers, not a sparse table. Use NaiveBayes.")
     known = known_rows(fitted, table, runner, classes)
     counts = AodeCounts.none(_aode_bins(fitted, known, plan), fitted.n_groups, plan.setting)
     with one_blas_thread():
         if len(known.labels) == known.of:
-            counts = counts.with_rows(known.rows, known.labels, known.weights)
-        else:
-            counts = _counted(counts, fitted, table, runner, classes)
+            return with_aode(fitted, counts.with_rows(known.rows, known.labels, known.weights))
+        places = class_places(fitted, table, classes)
+        for chunk in table.chunks(runner.map):
+            assert chunk.labels is not None
+            weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+            labels = np.where(chunk.labels >= 0, places[np.maximum(chunk.labels, 0)], -1)
+            kept = np.flatnonzero((labels >= 0) & (weights > 0))
+            rows = EncodedRows.of(fitted.schema, [chunk.take(kept)])
+            counts = counts.with_rows(rows, labels[kept], weights[kept])
     return with_aode(fitted, counts)
-
-
-def _counted(
-    counts: AodeCounts, fitted: Fitted, table: Table, runner: Runner, classes: Sequence[Any] | None
-) -> AodeCounts:
-    places = class_places(fitted, table, classes)
-    for chunk in table.chunks(runner.map):
-        assert chunk.labels is not None
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        labels = np.where(chunk.labels >= 0, places[np.maximum(chunk.labels, 0)], -1)
-        kept = np.flatnonzero((labels >= 0) & (weights > 0))
-        rows = EncodedRows.of(fitted.schema, [chunk.take(kept)])
-        counts = counts.with_rows(rows, labels[kept], weights[kept])
-    return counts
 
 
 def _aode_bins(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:

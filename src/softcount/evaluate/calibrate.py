@@ -10,9 +10,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.special import crossing, log_sum_exp
+from softcount.core.special import crossing
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldModels, fold_models
+from softcount.evaluate.ranking import label_places
 from softcount.fitted.fitted import (
     FARTHEST,
     METHODS,
@@ -26,13 +27,11 @@ from softcount.fitted.fitted import (
     log_odds,
     log_softened,
 )
-from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
-from softcount.table.schema import Key
 
 Correction = float | tuple[Curve, ...]
 FOLDS = 5
@@ -99,8 +98,7 @@ def calibrated_on(
     Rows without a class are skipped.
     """
     check_method(method)
-    places = {name: k for k, name in enumerate(fitted.names)}
-    labels = np.array([-1 if name is None or name != name else _place(places, name) for name in names], dtype=np.int32)
+    labels = label_places(names, fitted.names)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(labels) == len(weights) == len(joint):
         raise DataError(f"{len(joint)} rows have {len(labels)} labels and {len(weights)} weights. Give one of each.")
@@ -111,13 +109,6 @@ def calibrated_on(
     folds = np.arange(len(logs)) % FOLDS
     found = calibration_of(HeldOut(logs, labels[kept], weights[kept], folds), method)
     return _with_calibration(replace(fitted, notes=_silent(fitted.notes)), found)
-
-
-def _place(places: dict[Any, int], name: Any) -> int:
-    name = name.item() if isinstance(name, np.generic) else name
-    if name not in places:
-        raise DataError(f"class {name!r} is not one of the model's: {', '.join(map(str, list(places)[:8]))}.")
-    return places[name]
 
 
 def uncalibrated(fitted: Fitted, was: Any) -> Fitted:
@@ -174,8 +165,7 @@ def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut 
     cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.model.groups
     part = min(1.0, MOST_CELLS / max(cells, 1))
     drawn = Split(2, split.seed + 1, part) if part < 1 else None
-    work = partial(on_task, partial(_held_in, models, drawn))
-    parts = [held for found in runner.map(work, table.tasks()) for held in found]
+    parts = models.map(table, runner, partial(_held_in, drawn=drawn))
     if not parts:
         return None, []
     whole = {name: np.concatenate([getattr(x, name) for x in parts]) for name in ("logs", "labels", "weights", "folds")}
@@ -184,7 +174,7 @@ def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut 
     return held, [] if drawn is None else [f"calibrated on a random part: {rows}."]
 
 
-def _held_in(models: FoldModels, drawn: Split | None, chunk: Chunk) -> list[HeldOut]:
+def _held_in(models: FoldModels, chunk: Chunk, drawn: Split | None) -> list[HeldOut]:
     kept = np.ones(chunk.n_rows, dtype=bool) if drawn is None else drawn.of(chunk) == 0
     parts = []
     for found in models.answers(chunk):
@@ -226,10 +216,6 @@ def _figures(held: HeldOut, outcomes: np.ndarray) -> tuple[float, tuple[Bin, ...
     """Log-loss and reliability."""
     own = np.maximum(outcomes[0], np.log(SMALLEST))
     return float(held.weights @ -own / held.weights.sum()), bins_of(bin_sums(outcomes[1], outcomes[2], held.weights))
-
-
-def log_loss(held: HeldOut) -> float:
-    return _figures(held, _outcomes(held.logs, held.labels))[0]
 
 
 def _temperature(held: HeldOut) -> float:
@@ -274,117 +260,3 @@ def _curves(held: HeldOut) -> tuple[Curve, ...]:
 
 
 LEARN: dict[str, Callable[[HeldOut], Correction]] = {"temperature": _temperature, "isotonic": _curves}
-
-# The contribution of every column to held-out rows, computed once: any set of columns is then a sum, without a fit.
-
-MOST_SCORED_CELLS = 200_000_000
-"""Rows times columns times classes held at once: 1.6 GB."""
-
-
-class ColumnScores(Struct, frozen=True, eq=False):
-    """Held-out rows, each scored by a model of the other folds: log-shares of the classes, and contributions of
-    columns.
-
-    `parts` is (columns x rows x classes): log-densities up to a constant. The score of naive Bayes with any of the
-    columns is `shares` plus the sum of their parts.
-    """
-
-    keys: list[Key]
-    classes: list[Any]
-    shares: np.ndarray
-    parts: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-    folds: np.ndarray
-
-    def losses(self, joint: np.ndarray) -> np.ndarray:
-        """Negative log-probability of every row's class, at most -log(1e-15)."""
-        with np.errstate(invalid="ignore"):
-            lost = log_sum_exp(joint, axis=1) - joint[np.arange(len(self.labels)), self.labels]
-        return np.asarray(np.fmin(lost, -np.log(SMALLEST)))
-
-    def joint(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
-        """(rows x classes) log of share times density by some of the columns."""
-        return np.asarray(self.shares + self.parts[np.asarray(columns, dtype=np.int64)].sum(axis=0))
-
-
-def column_scores(
-    table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None = None
-) -> ColumnScores:
-    """Contributions of each column for every labelled row, by models of the other folds; one pass to count, one to
-    score.
-    """
-    return retyping(table, lambda t: _column_scores(t, plan, runner, split, classes), runner)
-
-
-def _column_scores(
-    table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
-) -> ColumnScores:
-    models = fold_models(table, plan, runner, split, classes)
-    if models is None:
-        raise DataError(f"too few rows have a label for {split.folds} folds.")
-    rows = int(models.counts.rows if table.n_rows is None else table.n_rows)
-    cells = rows * len(models.model.leaves) * models.model.groups
-    if cells > MOST_SCORED_CELLS:
-        raise DataError(
-            f"{rows:,} rows x {len(models.model.leaves):,} columns x {models.model.groups} classes are more than "
-            f"{MOST_SCORED_CELLS:,} figures to hold. Give a part of the rows."
-        )
-    work: Callable[[Any], list[Any]] = partial(on_task, partial(_told, models))
-    told = [part for found in runner.map(work, table.tasks()) for part in found]
-    if not told:
-        raise DataError("no row has a label.")
-    order = np.argsort(np.concatenate([part[0].rows for part in told]), kind="stable")
-    whole = {name: np.concatenate([getattr(part[0], name) for part in told])[order] for name in ("labels", "weights")}
-    folds = np.concatenate([np.full(len(part[0].rows), part[0].fold) for part in told])[order]
-    shares = np.concatenate([part[0].joint for part in told])[order]
-    parts = np.concatenate([part[1] for part in told], axis=1)[:, order]
-    keys = [leaf.key for leaf in models.model.leaves]
-    return ColumnScores(keys, list(models.settled.classes), shares, parts, folds=folds, **whole)
-
-
-def _told(models: FoldModels, chunk: Chunk) -> list[Any]:
-    """(answers, (columns x rows x classes) parts) of one chunk."""
-    return [(told, np.stack(list(parts.values()))) for told, parts in models.answers_by_column(chunk)]
-
-
-class ForwardStep(Struct, frozen=True):
-    """The decrease of the cross-validated log-loss by a column, its standard error, and the log-loss after it.
-
-    A `kept` column was added after those before it; another would come next.
-    """
-
-    place: int
-    adds: float
-    standard_error: float
-    log_loss: float
-    kept: bool = True
-
-
-def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
-    """Forward selection of columns by cross-validated log-loss, then the columns that are left.
-
-    It stops if the best gain is below its standard error, or after `most` columns. A column that repeats another adds
-    little once that one is in, or does harm: naive Bayes would count it twice.
-    """
-    joint, left = scores.shares.copy(), list(range(len(scores.keys)))
-    kept: list[ForwardStep] = []
-    own = scores.losses(joint)
-    while left:
-        tried = sorted((_step(scores, joint, own, place) for place in left), key=lambda step: -step.adds)
-        best = tried[0]
-        if best.adds <= best.standard_error or len(kept) == most:
-            return [*kept, *(replace(step, kept=False) for step in tried)]
-        kept.append(best)
-        left.remove(best.place)
-        joint += scores.parts[best.place]
-        own = scores.losses(joint)
-    return kept
-
-
-def _step(scores: ColumnScores, joint: np.ndarray, own: np.ndarray, place: int) -> ForwardStep:
-    losses, weights = scores.losses(joint + scores.parts[place]), scores.weights
-    mass = weights.sum()
-    adds = float(weights @ (own - losses) / mass)
-    spread = float(weights @ (own - losses - adds) ** 2 / mass)
-    return ForwardStep(place, adds, float(np.sqrt(spread / mass)), float(weights @ losses / mass))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -25,7 +25,7 @@ from softcount.core.special import mixed
 from softcount.core.twofold import Twofold
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
-from softcount.learn.prepare import LABELLED_FLOOR, Beside, recoded_chunks, tallied
+from softcount.learn.prepare import LABELLED_FLOOR, Beside, on_task, recoded_chunks, tallied
 from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -69,10 +69,10 @@ class FoldModels(Struct, frozen=True):
     counts: Counts
     rows: Rows | None = None
 
-    @property
-    def for_settled(self) -> FoldModels:
-        """Fold models for chunks that are in settled codes already, as on the workers of an engine."""
-        return replace(self, rows=None, settled=replace(self.settled, remap={}, label_remap=None))
+    def map(self, table: Table, runner: Runner, work: Callable[[FoldModels, Chunk], list[Any]]) -> list[Any]:
+        """The results of `work` for every chunk of a table, end to end."""
+        each = runner.map(partial(on_task, partial(work, self)), table.tasks())
+        return [result for results in each for result in results]
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
         """Answers of each fold's model for its labelled rows in this chunk."""
@@ -132,9 +132,7 @@ def fold_models(
         return None
     if hidden:
         folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
-        models = (
-            _completed(model, [_keep_training(x, fold, weight) for x in folded], plan, runner) for fold in split.tested
-        )
+        models = (_completed(model, folded, fold, plan, runner) for fold in split.tested)
     else:
         parts = _others(tally, split, model, counted)
         models = (
@@ -267,17 +265,18 @@ def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: P
     return model.params(rest.shares, leaves), known
 
 
-def _keep_training(folded: Folded, fold: int, unlabelled_weight: float) -> Chunk:
-    """The chunk without the rows that a fold is tested on; rows without a label are never tested on."""
-    assert folded.chunk.labels is not None
-    kept = np.where(folded.chunk.labels < 0, unlabelled_weight > 0, folded.folds != fold)
-    return folded.chunk.take(np.flatnonzero(kept))
+def _completed(model: ClassModel, folded: Sequence[Folded], fold: int, plan: Plan, runner: Runner) -> FoldModel:
+    """The parameters after EM on the rows that the fold is not tested on, as in a fit.
 
-
-def _completed(model: ClassModel, chunks: list[Chunk], plan: Plan, runner: Runner) -> FoldModel:
-    """The parameters after EM, as in a fit."""
-    starts = np.cumsum([0, *(chunk.n_rows for chunk in chunks)]).tolist()
-    chunks = [replace(chunk, start=start) for chunk, start in zip(chunks, starts, strict=False)]
+    Rows without a label are never tested on.
+    """
+    chunks, start = [], 0
+    for each in folded:
+        assert each.chunk.labels is not None
+        kept = np.where(each.chunk.labels < 0, (plan.unlabelled_weight or 0.0) > 0, each.folds != fold)
+        chunk = each.chunk.take(np.flatnonzero(kept))
+        chunks.append(replace(chunk, start=start))
+        start += chunk.n_rows
     reached, imagined = run_labelled_em(model, HeldRows(chunks, runner), plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":

@@ -57,16 +57,6 @@ class LinearRows(Struct, frozen=True, eq=False, dict=True):
         """Where the features of each leaf begin, and the last ones end."""
         return np.cumsum([0, *(leaf.family.width(leaf.setting) for leaf in self.leaves)])
 
-    def standardise(self) -> LinearRows:
-        """Turn numbers into deviations from their mean, so that their unit does not matter."""
-        bases = [
-            _standardise_basis(basis, self.features[:, a:b] @ basis, self.weights)
-            if basis is not None and leaf.family.in_units
-            else basis
-            for leaf, basis, (a, b) in zip(self.leaves, self.bases, pairwise(self.ends), strict=True)
-        ]
-        return replace(self, bases=tuple(bases))
-
     @cached_property
     def basis(self) -> Any:
         """The bases of all leaves, end to end."""
@@ -84,15 +74,6 @@ class LinearRows(Struct, frozen=True, eq=False, dict=True):
     def scores(self, found: Weighting) -> np.ndarray:
         """(rows x classes) log-posteriors up to what all classes share."""
         return np.asarray(self.parts @ found.values[1:] + found.values[0])
-
-
-def _standardise_basis(basis: np.ndarray, parts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The basis in which a number (the second part) has mean 0 and deviation 1 in the rows that have it (the first)."""
-    there, values = parts.T
-    mass = max(float(weights @ there), 1e-300)
-    mean = float(weights @ values) / mass
-    spread = np.sqrt(float(weights @ (values - mean * there) ** 2) / mass) or 1.0
-    return np.asarray(basis @ np.array([[1.0, -mean / spread], [0.0, 1.0 / spread]]))
 
 
 def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0) -> Fitted:
@@ -114,7 +95,7 @@ def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0)
 
 
 def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
-    """The labelled rows of a table."""
+    """The labelled rows of a table, numbers as deviations from their mean, so that their unit does not matter."""
     leaves, model = fitted.model.leaves, fitted.model
 
     def read(task: Any) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -130,11 +111,20 @@ def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
     if not parts:
         raise DataError("there are no rows to learn from.")
     features, labels, weights = zip(*parts, strict=True)
-    bases = tuple(leaf.family.linear_basis(leaf.setting) for leaf in leaves)
-    whole = sparse.vstack(features, format="csr")
-    return LinearRows(
-        bases, leaves, whole, np.concatenate(labels), np.concatenate(weights), fitted.n_groups
-    ).standardise()
+    whole, heavy = sparse.vstack(features, format="csr"), np.concatenate(weights)
+    bases, start = [], 0
+    for leaf in leaves:
+        basis, width = leaf.family.linear_basis(leaf.setting), leaf.family.width(leaf.setting)
+        if basis is not None and leaf.family.in_units:
+            # A number (the second part) gets mean 0 and deviation 1 in the rows that have it (the first).
+            there, values = (whole[:, start : start + width] @ basis).T
+            mass = max(float(heavy @ there), 1e-300)
+            mean = float(heavy @ values) / mass
+            spread = np.sqrt(float(heavy @ (values - mean * there) ** 2) / mass) or 1.0
+            basis = np.asarray(basis @ np.array([[1.0, -mean / spread], [0.0, 1.0 / spread]]))
+        bases.append(basis)
+        start += width
+    return LinearRows(tuple(bases), leaves, whole, np.concatenate(labels), heavy, fitted.n_groups)
 
 
 def naive_weights(rows: LinearRows, params: Params) -> Weighting:

@@ -117,6 +117,21 @@ class ScoredRows(Struct, frozen=True, eq=False):
         return Ranking.of(self.proba[rows, place], self.labels[rows] == place, self.weights[rows])
 
 
+def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
+    """The place of each row's class among the names, -1 if it is missing; unknown classes are refused."""
+    places = {name: place for place, name in enumerate(names)}
+    codes = np.full(len(labels), -1, dtype=np.int64)
+    for row, label in enumerate(labels):
+        label = label.item() if isinstance(label, np.generic) else label
+        if label is None or label != label:
+            continue
+        if label not in places:
+            known = ", ".join(map(repr, list(names)[:8]))
+            raise DataError(f"row {row + 1}: class {label!r} is not one of the model's: {known}.")
+        codes[row] = places[label]
+    return codes
+
+
 def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted: float) -> Threshold:
     """The threshold that all these rows choose for one class, with its rates."""
     ranking = held.ranking(place)
@@ -133,22 +148,15 @@ def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted:
     value = float(ranking.scores[at])
     checked = np.zeros(len(held.labels), dtype=bool)
     for fold in np.unique(held.folds):
-        inside = held.folds == fold
-        checked[inside] = held.proba[inside, place] >= _other_folds(held, place, ~inside, rate, wanted, value)
+        inside, threshold = held.folds == fold, value
+        others = held.ranking(place, ~inside)
+        if others.positives > 0:  # the best threshold of the other folds if they do not reach the rate
+            reached = others.threshold(rate, wanted)
+            threshold = float(others.scores[int(np.argmax(others.rates()[rate])) if reached is None else reached])
+        checked[inside] = held.proba[inside, place] >= threshold
     all_rows = _rates(held, place, called(held.proba, place, value) == place)
     fair, usual = _rates(held, place, checked), _rates(held, place, held.proba.argmax(axis=1) == place)
     return Threshold(name, value, f"{rate} {wanted:g}", *all_rows, *fair[:2], *usual[:2], rows=len(held.labels))
-
-
-def _other_folds(
-    held: ScoredRows, place: int, rows: np.ndarray, rate: str, wanted: float, otherwise: float
-) -> float:  # fmt: skip
-    """The threshold that some rows choose; the best one if they do not reach the rate."""
-    ranking = held.ranking(place, rows)
-    if not ranking.positives > 0:
-        return otherwise
-    at = ranking.threshold(rate, wanted)
-    return float(ranking.scores[int(np.argmax(ranking.rates()[rate])) if at is None else at])
 
 
 def _rates(held: ScoredRows, place: int, said: np.ndarray) -> tuple[float, float, float]:
@@ -217,18 +225,8 @@ def verdict(losses: Mapping[str, np.ndarray], what: str) -> str:
     if len(tied) == 1:
         return f"by {what} {first} is best, and no other is within two standard errors of it."
     near = "each other" if len(tied) == 2 else f"{first}, whose mean is the best"
-    return f"by {what} it is a tie between {joined_by_and(tied)}: within two standard errors of {near}. " + (
-        f"{tied[0]} is the simplest."
-    )
-
-
-def joined_by_and(names: Sequence[str]) -> str:
-    """Names in a row, the last after an "and".
-
-    >>> joined_by_and(["a"]), joined_by_and(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    names = f"{', '.join(tied[:-1])} and {tied[-1]}"
+    return f"by {what} it is a tie between {names}: within two standard errors of {near}. {tied[0]} is the simplest."
 
 
 # The scores alone, without the code that computes them, so that model files load quickly.

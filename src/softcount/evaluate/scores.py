@@ -16,6 +16,7 @@ from softcount.evaluate.calibrate import SMALLEST, Correction, corrected, correc
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.evaluate.ranking import PARTS, LiftLine, Ranking, ScoredRows
 from softcount.evaluate.ranking import Evaluation as Evaluation
+from softcount.evaluate.ranking import label_places as label_places
 from softcount.fitted.classes import cells
 from softcount.fitted.decisions import cheapest
 from softcount.fitted.explain import explained
@@ -44,66 +45,44 @@ def cross_validate(
     seed: int = 0,
     calibration: str | None = None,
     classes: Sequence[Any] | None = None,
+    share: float | None = None,
 ) -> Evaluation | None:
-    """Each of `folds` parts predicted by a model of the others; None where too few rows have a label.
+    """Each of `folds` parts predicted by a model of the others; None if too few rows have a label.
 
-    A row of whole weight n is n rows, each in a fold of its own. With a `calibration` the probabilities are corrected
-    as the saved model's are. `classes` are the names of coded labels.
+    With a `share`, that random share of the rows is predicted by a model of the rest instead. A row of whole weight n
+    is n rows, each in a fold by itself. With a `calibration` the probabilities are corrected as the saved model's are.
+    `classes` are the names of coded labels.
     """
-    if folds < 2:
-        raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
-    how, split = f"{folds}-fold cross-validation", Split(folds, seed)
-    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration, classes), runner)
-
-
-@interrupts_end()
-def hold_out(
-    table: Table,
-    plan: Plan,
-    runner: Runner,
-    share: float = 0.2,
-    seed: int = 0,
-    calibration: str | None = None,
-    classes: Sequence[Any] | None = None,
-) -> Evaluation | None:
-    """A random share of the rows predicted by a model of the rest."""
-    if not 0 < share < 1:
+    if share is not None and not 0 < share < 1:
         raise DataError(f"the share to hold out is between 0 and 1, not {share}.")
-    how, split = f"{100 * share:g} % held out", Split(2, seed, share)
-    return retyping(table, lambda t: _evaluated(t, plan, runner, split, how, calibration, classes), runner)
+    if share is None and folds < 2:
+        raise DataError(f"cross-validation needs at least 2 folds, not {folds}.")
+    split = Split(folds, seed) if share is None else Split(2, seed, share)
+    how = f"{folds}-fold cross-validation" if share is None else f"{100 * share:g} % held out"
 
+    def evaluate(table: Table) -> Evaluation | None:
+        models = fold_models(table, plan, runner, split, classes)
+        if models is None:
+            return None
+        found = None if calibration is None else corrections(table, plan, runner, models, calibration)
+        sums: Sums | None
+        if models.rows is None:
+            sums = total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
+        else:  # the workers of an engine have the rows, in settled codes
+            in_order = replace(models, rows=None, settled=replace(models.settled, remap={}, label_remap=None))
+            try:
+                sums = models.rows.total(partial(_scored, in_order, found))
+            finally:
+                models.rows.close()
+        if sums is None:
+            return None
+        calibrated = "" if calibration is None else ", not calibrated"
+        calibrated = calibrated if found is None else ", calibrated by the other rows"
+        by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
+        tested = by_fold[:, list(split.tested)].sum(axis=1)
+        return summed(sums, how + calibrated, tested, by_fold.sum(axis=1))
 
-def _evaluated(
-    table: Table,
-    plan: Plan,
-    runner: Runner,
-    split: Split,
-    how: str,
-    calibration: str | None,
-    classes: Sequence[Any] | None,
-) -> Evaluation | None:
-    models = fold_models(table, plan, runner, split, classes)
-    if models is None:
-        return None
-    found = None if calibration is None else corrections(table, plan, runner, models, calibration)
-    sums = _summed_up(models, found, table, runner)
-    if calibration is not None:
-        how += ", calibrated by the other rows" if found is not None else ", not calibrated"
-    if sums is None:
-        return None
-    by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
-    return summed(sums, how, by_fold[:, list(split.tested)].sum(axis=1), by_fold.sum(axis=1))
-
-
-def _summed_up(models: FoldModels, found: list[Correction] | None, table: Table, runner: Runner) -> Sums | None:
-    """Sums of all folds, added up here or where the rows are."""
-    if models.rows is None:
-        return total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
-    try:
-        sums: Sums = models.rows.total(partial(_scored, models.for_settled, found))
-        return sums
-    finally:
-        models.rows.close()
+    return retyping(table, evaluate, runner)
 
 
 class Sums(Struct, frozen=True, eq=False):
@@ -270,21 +249,6 @@ def as_named(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
     """
     known, spelled = set(names), {str(name): name for name in names}
     return [label if label is None or label in known else spelled.get(str(label), label) for label in labels]
-
-
-def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
-    """The place of each row's class among the names, -1 if it is missing; unknown classes are refused."""
-    places = {name: place for place, name in enumerate(names)}
-    codes = np.full(len(labels), -1, dtype=np.int64)
-    for row, label in enumerate(labels):
-        label = label.item() if isinstance(label, np.generic) else label
-        if label is None or label != label:
-            continue
-        if label not in places:
-            known = ", ".join(map(repr, list(names)[:8]))
-            raise DataError(f"row {row + 1}: class {label!r} is not one of the model's: {known}.")
-        codes[row] = places[label]
-    return codes
 
 
 def scored_rows(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, folds: int = 1) -> ScoredRows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.fitted.fitted import DependentPairs, Fitted
@@ -27,8 +26,7 @@ def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] |
 
     `losses` are the cross-validated log-losses of the model and of predicting the class shares.
     """
-    sizes = class_notes(fitted)
-    notes = [*sizes, *columns]
+    notes = [*class_notes(fitted), *columns]
     if losses is None or not losses[0] > losses[1]:
         return notes
     worse = f"{WORSE}: cross-validated log-loss {losses[0]:.4g}; predicting the class shares has {losses[1]:.4g}."
@@ -45,20 +43,18 @@ def class_notes(fitted: Fitted) -> list[str]:
         ]
     single = [names[g] for g in np.flatnonzero(rows <= 1)]
     few = [names[g] for g in np.flatnonzero((rows > 1) & (rows < FEW_ROWS))]
-    return [
+    notes = [
         *_sized(single, "one row", "nothing of it can be checked on rows held out"),
         *_sized(few, f"fewer than {FEW_ROWS} rows", "what is said of it rests on those"),
-        *_unknown(fitted),
     ]
-
-
-def _unknown(fitted: Fitted) -> list[str]:
-    """Labels given separately are classes whatever they say; such words in a table's cells are missing values."""
-    words = [name for name in fitted.names if isinstance(name, str) and name.strip() in fitted.schema.missing]
-    if not words:
-        return []
-    named = f"{and_others(words)} {'is' if len(words) == 1 else 'are'}"
-    return [f"{named} a class here, and means missing in a text file. If it means missing here, give None instead."]
+    # Labels given separately are classes whatever they say; such words in a table's cells are missing values.
+    words = [name for name in names if isinstance(name, str) and name.strip() in fitted.schema.missing]
+    if words:
+        named = f"{and_others(words)} {'is' if len(words) == 1 else 'are'}"
+        notes.append(
+            f"{named} a class here, and means missing in a text file. If it means missing here, give None instead."
+        )
+    return notes
 
 
 def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
@@ -109,27 +105,6 @@ ENOUGH = 10
 REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs"
 
 
-class DependentColumns(Struct, frozen=True):
-    """Two columns and their mutual information in nats within the classes.
-
-    `same`: each category of one goes with one of the other. `follows`: the second follows from the first.
-    """
-
-    first: Key
-    second: Key
-    information: float
-    same: bool = False
-    follows: bool = False
-
-    def __str__(self) -> str:
-        if self.same or self.follows:
-            how = "says the same as" if self.same else "follows from"
-            return f"{self.second!r} {how} {self.first!r}, and counts twice in naive Bayes."
-        return (
-            f"{self.first!r} and {self.second!r} depend on each other within the classes ({self.information:.2f} nats)."
-        )
-
-
 def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
     """The pairs of columns that depend on each other strongly within the classes, by rows evenly spaced.
 
@@ -153,38 +128,39 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
     if found is None:
         return [], None
     keys, counting, apart, whole, some = found
-    # A ensemble says itself what it leaves out, so that only strong pairs are asked for: some rows show them.
+    # The ensemble has notes on what it leaves out, so that only strong pairs are needed: some rows show them.
     pairing = counting if fitted.ensemble is None else some
     worth = list(_worth_saying(dependent_pairs(pairing, 0), fitted, keys))
     strong = _strong(worth, keys)
     if not whole:
         return [], strong
-    pairs = [] if fitted.ensemble is not None else _pairs(worth, keys, counting)
-    notes = [
-        *_telling_class(counting, keys, apart),
-        *map(str, pairs),
-        *([(f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan"))] if pairs else []),
-    ]
+    notes = _notes_on_class(counting, keys, apart)
+    pairs = [] if fitted.ensemble is not None else _pair_notes(worth, keys, counting)
+    if pairs:
+        notes += [*pairs, f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan")]
     return notes, strong
 
 
-def _pairs(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: CodeCounts) -> list[DependentColumns]:
-    """The most dependent pairs; of equal columns, each once."""
-    found: list[DependentColumns] = []
+def _pair_notes(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting: CodeCounts) -> list[str]:
+    """Notes on the most dependent pairs; of equal columns, each once."""
+    notes: list[str] = []
+    copies: set[Key] = set()
     for pair in worth:
-        first, second = keys[pair.a - 1], keys[pair.b - 1]
-        if not pair.copy:
-            told = DependentColumns(first, second, pair.information)
-        else:
+        first, second, same = keys[pair.a - 1], keys[pair.b - 1], False
+        note = f"{first!r} and {second!r} depend on each other within the classes ({pair.information:.2f} nats)."
+        if pair.copy:
             forth, back = _follows(counting, pair.a, pair.b)
             if not forth:
                 first, second = second, first
-            told = DependentColumns(first, second, pair.information, same=forth and back, follows=True)
-        if not {x.second for x in found if x.same} & {told.first, told.second}:
-            found.append(told)
-        if len(found) == MOST_PAIRS:
+            same = forth and back
+            how = "says the same as" if same else "follows from"
+            note = f"{second!r} {how} {first!r}, and counts twice in naive Bayes."
+        if not copies & {first, second}:
+            notes.append(note)
+            copies |= {second} if same else set()
+        if len(notes) == MOST_PAIRS:
             break
-    return found
+    return notes
 
 
 def _coded(
@@ -235,7 +211,7 @@ def _is_apart(cells: np.ndarray, labels: np.ndarray) -> bool:
     return apart and len(met) > 1 and int(met.min()) >= ENOUGH
 
 
-def _telling_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
+def _notes_on_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection[Key]) -> list[str]:
     """Columns that predict the class without error, which may be known only once the class is."""
     found = []
     for place, key in enumerate(keys, start=1):

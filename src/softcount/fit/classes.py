@@ -17,7 +17,7 @@ from softcount.core import remedies
 from softcount.errors import warn
 from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
-from softcount.evaluate.scores import Evaluation, cross_validate, hold_out, judged
+from softcount.evaluate.scores import Evaluation, cross_validate, judged
 from softcount.evaluate.warnings import doubts, measure_dependence
 from softcount.fit import reread
 from softcount.fitted.fitted import Fitted
@@ -260,9 +260,9 @@ class ClassRequest(Struct, frozen=True):
         if fitted.interrupted:
             return fitted
         if self.column_weights:
-            from softcount.evaluate.column_weights import weighed
+            from softcount.evaluate.columns import fit_column_weights
 
-            return weighed(fitted, table, self.plan, runner, self.classes)
+            return fit_column_weights(fitted, table, self.plan, runner, self.classes)
         if self.aode is not None:
             from softcount.evaluate.aode import fit_aode
 
@@ -344,9 +344,8 @@ class ClassRequest(Struct, frozen=True):
     def _cross_validate(self, table: Table, runner: Runner, calibration: str | None) -> Evaluation | None:
         if not self.n_folds:
             return None
-        if self.holdout is not None:
-            return hold_out(table, self.plan, runner, self.holdout, self.seed, calibration, self.classes)
-        return cross_validate(table, self.plan, runner, self.n_folds, self.seed, calibration, self.classes)
+        how = self.n_folds, self.seed, calibration, self.classes, self.holdout
+        return cross_validate(table, self.plan, runner, *how)
 
     def _judge(self, held: ScoredRows | None, fitted: Fitted) -> Evaluation | None:
         """What the answers for held-out rows are worth."""

@@ -410,7 +410,10 @@ def _count_patterns(
                     put_root(covariances[g], order, seen, columns, root)
                     put_pattern_turned(rows[part], order[:seen], units[1], centres[g], turned)
                     turn(root, seen, columns, turned[:, : part.stop - start])
-                    add_left(root, order, seen, mass, sums[g])
+                    # The conditional covariance of the missing columns, of which products of columns i <= j are kept.
+                    for j in range(seen, columns):
+                        for k in range(j, columns):
+                            sums[g, 1 + order[j], 1 + order[k]] += mass * root[j, k]
                     for i in range(start, part.stop):
                         # The row off the group's centre after a one, missing cells at their conditional means.
                         row, off, holes = rows[i], turned[seen:, i - start], order[seen:]
@@ -419,29 +422,16 @@ def _count_patterns(
                             full[1 + j] = (row[j] - centre[0, j]) * scales[j]
                         for j in range(holes.size):
                             full[1 + holes[j]] = centre[1, holes[j]] - off[j]
-                        add_outer(full, memberships[i, g], sums[g])
+                        for j in range(full.size):
+                            factor = memberships[i, g] * full[j]
+                            for k in range(j, full.size):
+                                sums[g, j, k] += factor * full[k]
             since += part.stop - start
             if since >= CHAIN:
                 flush_sums(sums, high, low)
                 since = 0
     flush_sums(sums, high, low)
     return high, low
-
-
-@register_jitable
-def add_left(root: np.ndarray, order: np.ndarray, seen: int, mass: float, sums: np.ndarray) -> None:
-    """The conditional covariance of the missing columns, by mass; only products of columns i <= j are kept."""
-    for j in range(seen, order.size):
-        for k in range(j, order.size):
-            sums[1 + order[j], 1 + order[k]] += mass * root[j, k]
-
-
-@register_jitable
-def add_outer(full: np.ndarray, weight: float, sums: np.ndarray) -> None:
-    for j in range(full.size):
-        factor = weight * full[j]
-        for k in range(j, full.size):
-            sums[j, k] += factor * full[k]
 
 
 @register_jitable

@@ -9,7 +9,7 @@ import numpy as np
 from softcount.kernels.jit import register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, store_part
 from softcount.kernels.posterior import put_posterior
-from softcount.kernels.reals import empty_sums, weights_from
+from softcount.kernels.reals import empty_sums
 from softcount.kernels.reference import check_labels
 from softcount.kernels.registers import put_turned
 
@@ -42,14 +42,18 @@ def paired_cell(codes: np.ndarray, row: int, k: int, starts: np.ndarray, sizes: 
 @fused
 def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     sizes = np.diff(np.append(offsets, table.shape[0]))
-    starts = pairs_of(sizes)
+    starts, groups = pairs_of(sizes), out.shape[1]
     held = aligned_zeros(TILE * WIDTH).reshape(TILE, WIDTH)
-    for g in range(0, out.shape[1], WIDTH):
+    for g in range(0, groups, WIDTH):
         pairs = pair_table(table, offsets, sizes, starts, g)
         for start in range(0, codes.shape[0], TILE):
             part = codes[start : start + TILE]
             hold_scores(part, offsets, table, starts, sizes, pairs, g, held)
-            add_held(held, out, start, start + part.shape[0], g)
+            for i in range(part.shape[0]):
+                before = load_part(out, (start + i) * groups + g, groups - g)
+                store(held, i * WIDTH, before + load(held, i * WIDTH))
+            for i in range(part.shape[0]):
+                store_part(out, (start + i) * groups + g, load(held, i * WIDTH), groups - g)
 
 
 @fused
@@ -83,11 +87,23 @@ def hold_scores(
     g: int,
     held: np.ndarray,
 ) -> None:
-    """Put scores of up to TILE rows under eight groups from `g` into `held`, by pairs of columns if there are any."""
-    if pairs.size:
-        hold_paired(codes, starts, sizes, pairs, held)
-    else:
-        hold_single(codes, offsets, table, g, held)
+    """Put scores of up to TILE rows under eight groups from `g` into `held`.
+
+    `pairs` has a cell for every pair of categories of two columns; it is empty if there would be too many.
+    """
+    rows, columns = codes.shape
+    n_groups = table.shape[1]
+    for i in range(rows):
+        score = fill(0.0)
+        if pairs.size:
+            for k in range(columns // 2):
+                score = score + load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH)
+            if columns % 2:
+                score = score + load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH)
+        else:
+            for j in range(columns):
+                score = score + load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g)
+        store(held, i * WIDTH, score)
 
 
 @register_jitable
@@ -112,40 +128,6 @@ def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts
     return pairs
 
 
-@register_jitable
-def hold_paired(codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, held: np.ndarray) -> None:
-    """Scores of eight groups from a table with a cell for every pair of levels of two columns."""
-    rows, columns = codes.shape
-    for i in range(rows):
-        score = fill(0.0)
-        for k in range(columns // 2):
-            score = score + load(pairs, paired_cell(codes, i, k, starts, sizes) * WIDTH)
-        if columns % 2:
-            score = score + load(pairs, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH)
-        store(held, i * WIDTH, score)
-
-
-@register_jitable
-def hold_single(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, g: int, held: np.ndarray) -> None:
-    rows, columns = codes.shape
-    n_groups = table.shape[1]
-    for i in range(rows):
-        score = fill(0.0)
-        for j in range(columns):
-            score = score + load_part(table, (offsets[j] + codes[i, j]) * n_groups + g, n_groups - g)
-        store(held, i * WIDTH, score)
-
-
-@register_jitable
-def add_held(held: np.ndarray, out: np.ndarray, start: int, stop: int, g: int) -> None:
-    n_groups = out.shape[1]
-    for i in range(start, stop):
-        before = load_part(out, i * n_groups + g, n_groups - g)
-        store(held, (i - start) * WIDTH, before + load(held, (i - start) * WIDTH))
-    for i in range(start, stop):
-        store_part(out, i * n_groups + g, load(held, (i - start) * WIDTH), n_groups - g)
-
-
 def count_codes_labelled(
     codes: np.ndarray,
     offsets: np.ndarray,
@@ -168,34 +150,28 @@ def _count_labelled(
     paired = sizes.size >= 2 and starts[-1] * n_groups <= 4 * PAIR_CELLS
     span = starts[-1] if paired else n_cells
     sums = empty_sums(weights, n_groups * span)
-    step = max(CHAIN, n_cells, codes.shape[0] if weights is None else 0)
-    for start in range(0, codes.shape[0], step):
-        part, heavy = codes[start : start + step], weights_from(weights, start)
+    rows, columns = codes.shape
+    step = max(CHAIN, n_cells, rows if weights is None else 0)
+    for start in range(0, rows, step):
+        for i in range(start, min(start + step, rows)):
+            if labels[i] < 0:
+                continue
+            weight = 1 if weights is None else weights[i]
+            base = labels[i] * span
+            if paired:
+                for k in range(columns // 2):
+                    sums[np.uintp(base + paired_cell(codes, i, k, starts, sizes))] += weight
+                if columns % 2:
+                    sums[np.uintp(base + starts[columns // 2] + codes[i, columns - 1])] += weight
+            else:
+                for j in range(columns):
+                    sums[np.uintp(base + offsets[j] + codes[i, j])] += weight
         if paired:
-            tally_pairs(part, starts, sizes, labels[start:], heavy, sums)
             settle_pairs(sums, offsets, sizes, total)
         else:
-            tally_single(part, offsets, labels[start:], heavy, n_cells, sums)
             total += sums.reshape((n_groups, n_cells)).T
             sums[:] = 0
     return total
-
-
-@register_jitable
-def tally_pairs(
-    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, labels: np.ndarray, weights: Any, sums: np.ndarray
-) -> None:
-    """Add rows to `sums` (groups, pair cells), one cell per two columns."""
-    rows, columns = codes.shape
-    for i in range(rows):
-        if labels[i] < 0:
-            continue
-        weight = 1 if weights is None else weights[i]
-        base = labels[i] * starts[-1]
-        for k in range(columns // 2):
-            sums[np.uintp(base + paired_cell(codes, i, k, starts, sizes))] += weight
-        if columns % 2:
-            sums[np.uintp(base + starts[columns // 2] + codes[i, columns - 1])] += weight
 
 
 @register_jitable
@@ -213,21 +189,6 @@ def settle_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
                     at += 1
 
 
-@register_jitable
-def tally_single(
-    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, sums: np.ndarray
-) -> None:
-    """Add rows to `sums` (groups, cells), one cell per column."""
-    rows, columns = codes.shape
-    for i in range(rows):
-        if labels[i] < 0:
-            continue
-        weight = 1 if weights is None else weights[i]
-        base = labels[i] * n_cells
-        for j in range(columns):
-            sums[np.uintp(base + offsets[j] + codes[i, j])] += weight
-
-
 @fused
 def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
     n_groups = memberships.shape[1]
@@ -241,11 +202,10 @@ def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.nda
     for g in range(0, n_groups, WIDTH):
         for start in range(0, codes.shape[0], step):
             part, shares = codes[start : start + step], memberships[start : start + step]
+            gather(part, offsets, starts, sizes, shares, g, paired, sums)
             if paired:
-                gather_pairs(part, starts, sizes, shares, g, sums)
                 margin_pairs(sums, offsets, sizes, total)
             else:
-                gather_single(part, offsets, shares, g, sums)
                 total += sums
                 sums[:] = 0.0
         some = min(WIDTH, n_groups - g)
@@ -255,29 +215,29 @@ def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.nda
 
 
 @register_jitable
-def gather_pairs(
-    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, memberships: np.ndarray, g: int, sums: np.ndarray
+def gather(
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+    memberships: np.ndarray,
+    g: int,
+    paired: bool,
+    sums: np.ndarray,
 ) -> None:
-    """Add eight groups' memberships from `g` on to each row's pair cells."""
+    """Add eight groups' memberships from `g` on to the cells of each row, one per column or per pair of columns."""
     rows, columns = codes.shape
     n_groups = memberships.shape[1]
     for i in range(rows):
         share = load_part(memberships, i * n_groups + g, n_groups - g)
-        for k in range(columns // 2):
-            add_at(sums, paired_cell(codes, i, k, starts, sizes) * WIDTH, share)
-        if columns % 2:
-            add_at(sums, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH, share)
-
-
-@register_jitable
-def gather_single(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, g: int, sums: np.ndarray) -> None:
-    """Add eight groups' memberships from `g` on to each row's cells."""
-    rows, columns = codes.shape
-    n_groups = memberships.shape[1]
-    for i in range(rows):
-        share = load_part(memberships, i * n_groups + g, n_groups - g)
-        for j in range(columns):
-            add_at(sums, (offsets[j] + codes[i, j]) * WIDTH, share)
+        if paired:
+            for k in range(columns // 2):
+                add_at(sums, paired_cell(codes, i, k, starts, sizes) * WIDTH, share)
+            if columns % 2:
+                add_at(sums, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH, share)
+        else:
+            for j in range(columns):
+                add_at(sums, (offsets[j] + codes[i, j]) * WIDTH, share)
 
 
 @register_jitable

@@ -85,15 +85,6 @@ def where_finite(top: Any, value: Any) -> Any:
     return where_above(top, fill(-np.inf), value) + where_above(fill(-1e300), top, fill(-np.inf))
 
 
-@register_jitable
-def sum_of_logs(sizes: np.ndarray, count: int) -> float:
-    """The sum of the logarithms of the first numbers; there are as many more as fill a register."""
-    total = fill(0.0)
-    for at in range(0, count, WIDTH):
-        total = total + where_leading(count - at, log_lanes(load(sizes, at)), fill(0.0))
-    return float(sum_of(total))
-
-
 # -- probabilities that are scaled at every step
 
 CALM = 32
@@ -147,7 +138,10 @@ def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table
     last = (stop - start) * room
     for g in range(0, room, WIDTH):
         store(rows, g, load(rows, last + g) * fill(inverse))
-    return total + sum_of_logs(sizes, stop - start) if possible else -inf
+    logs, count = fill(0.0), stop - start
+    for at in range(0, count, WIDTH):
+        logs = logs + where_leading(count - at, log_lanes(load(sizes, at)), fill(0.0))
+    return total + sum_of(logs) if possible else -inf
 
 
 @fused
@@ -174,7 +168,10 @@ def expect_scaled(
             start = first + number * tile
             stop = min(start + tile, end)
             _backward_tile(scores, start, stop, stop == end, table, (rows, pairs, ahead, weights[s]))
-            _add_pairs(nexts, pairs, table, weights[s])
+            for i in range(states):
+                for j in range(states):
+                    nexts[i, j] += weights[s] * pairs[i * room + j] * table[0, i, j]
+            pairs[:] = 0.0
         for g in range(states):
             firsts[g] += scores[first, g]
 
@@ -195,7 +192,17 @@ def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table:
             for g in range(0, room, WIDTH):
                 store(ahead, g, load(rows, at + g))
             continue
-        _step_back(rows, at, states, table, pairs, ahead)
+        for g in range(0, states, WIDTH):
+            foretold = row_times(rows, at, states, table, 0, g)
+            store(ahead, room + g, load(ahead, g) * where_above(foretold, fill(NOTHING), fill(1.0) / foretold))
+        for i in range(states):
+            for g in range(0, states, WIDTH):
+                place = i * room + g
+                store(pairs, place, load(pairs, place) + fill(rows[at + i]) * load(ahead, room + g))
+        for g in range(0, states, WIDTH):
+            own = load(rows, at + g) * row_times(ahead, room, states, table, room * room, g)
+            store(ahead, g, own)
+            store(rows, at + g, own)
         if t % CALM == 0:
             total = fill(0.0)
             for g in range(0, room, WIDTH):
@@ -206,33 +213,6 @@ def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table:
                 store(rows, at + g, load(ahead, g))
     for t in range(start, stop):
         write_row(scores, t, rows, (t - start) * room, weight)
-
-
-@register_jitable
-def _step_back(rows: np.ndarray, at: int, states: int, table: np.ndarray, pairs: np.ndarray, ahead: np.ndarray) -> None:
-    """One step backward: the row at `at`, and `ahead`, become the probabilities of its step given all others."""
-    room = table.shape[1]
-    for g in range(0, states, WIDTH):
-        foretold = row_times(rows, at, states, table, 0, g)
-        store(ahead, room + g, load(ahead, g) * where_above(foretold, fill(NOTHING), fill(1.0) / foretold))
-    for i in range(states):
-        for g in range(0, states, WIDTH):
-            place = i * room + g
-            store(pairs, place, load(pairs, place) + fill(rows[at + i]) * load(ahead, room + g))
-    for g in range(0, states, WIDTH):
-        own = load(rows, at + g) * row_times(ahead, room, states, table, room * room, g)
-        store(ahead, g, own)
-        store(rows, at + g, own)
-
-
-@register_jitable
-def _add_pairs(nexts: np.ndarray, pairs: np.ndarray, table: np.ndarray, weight: float) -> None:
-    """Add the expected transitions of a tile, and begin anew."""
-    states, room = len(nexts), table.shape[1]
-    for i in range(states):
-        for j in range(states):
-            nexts[i, j] += weight * pairs[i * room + j] * table[0, i, j]
-    pairs[:] = 0.0
 
 
 # -- logarithms, each sum around its own largest term: no digit is lost, whatever the transitions
@@ -300,9 +280,7 @@ def expect_logged(
 @register_jitable
 def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.ndarray, ahead: np.ndarray) -> None:
     """One step backward in logarithms: `ahead` is the row one step on, then this one."""
-    room = table.shape[1]
-    other = room * room
-    states = room
+    room = states = table.shape[1]
     if ends:
         for g in range(0, room, WIDTH):
             store(ahead, g, load(rows, g))
@@ -317,7 +295,7 @@ def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.nda
             both = exp_lanes(fill(rows[i]) + load(table, place) + load(ahead, room + g))
             store(pairs, place, load(pairs, place) + both)
     for g in range(0, room, WIDTH):
-        own = load(rows, g) + log_row_times(ahead, room, states, table, other, g)
+        own = load(rows, g) + log_row_times(ahead, room, states, table, room * room, g)
         store(ahead, g, own)
 
 
@@ -404,7 +382,12 @@ def expect_abreast(
             _finish(alpha, beta, heavy, start, stop, states)
         for k in range(states):
             firsts[k] += sum_of(load(alpha, k * WIDTH))
-        _scatter(scores, starts, lengths, steps, alpha)
+        for t in range(steps):
+            for lane in range(WIDTH):
+                if t < lengths[lane]:
+                    row = starts[lane] + t
+                    for k in range(states):
+                        scores[row, k] = alpha[(t * states + k) * WIDTH + lane]
 
 
 @register_jitable
@@ -510,14 +493,3 @@ def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, 
     for k in range(states):
         store(alpha, start * step + k * WIDTH, load(alpha, start * step + k * WIDTH) * factor)
         store(beta, CALM * step + k * WIDTH, load(beta, k * WIDTH) * factor)
-
-
-@register_jitable
-def _scatter(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
-    states = scores.shape[1]
-    for t in range(steps):
-        for lane in range(WIDTH):
-            if t < lengths[lane]:
-                row = starts[lane] + t
-                for k in range(states):
-                    scores[row, k] = alpha[(t * states + k) * WIDTH + lane]

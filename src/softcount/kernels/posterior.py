@@ -69,15 +69,27 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
     for start in range(0, rows, tile):
         stop = min(start + tile, rows)
         for i in range(start, stop):
-            peaks[i] = row_peak(joint, i)
-            row_below_peak(joint, i, peaks[i], powers, (i - start) * groups)
+            peak = fill(-np.inf)
+            for g in range(0, groups, WIDTH):
+                part = load_part(joint, i * groups + g, groups - g)
+                peak = lanes.larger(peak, where_leading(groups - g, part, fill(-np.inf)))
+            peaks[i] = lanes.largest_of(peak)
+            shift = fill(peaks[i] if peaks[i] > -np.inf else 0.0)
+            for g in range(0, groups, WIDTH):  # past the last group comes anything
+                below = load_part(joint, i * groups + g, groups - g) - shift
+                store(powers, (i - start) * groups + g, below)
         # End to end, so that no lane is empty: of ten groups two registers to a row would be more than a third idle.
         for at in range(0, (stop - start) * groups, WIDTH):
             store(powers, at, exp_lanes(load(powers, at)))
         for i in range(start, stop):
-            evidence[i] = row_sum(powers, (i - start) * groups, groups)
+            at, total = (i - start) * groups, fill(0.0)
+            for g in range(0, groups, WIDTH):
+                total = total + where_leading(groups - g, load(powers, at + g), fill(0.0))
+            evidence[i] = lanes.sum_of(total)
             share = 1.0 if weights is None else weights[i]
-            row_put(joint, i, share / evidence[i] if evidence[i] > 0.0 else 0.0, powers, (i - start) * groups)
+            factor = fill(share / evidence[i] if evidence[i] > 0.0 else 0.0)
+            for g in range(0, groups, WIDTH):
+                store_part(joint, i * groups + g, load(powers, at + g) * factor, groups - g)
     for i in range(0, rows, WIDTH):
         total = load_part(peaks, i, rows - i) + log_lanes(load_part(evidence, i, rows - i))
         store_part(evidence, i, total, rows - i)
@@ -125,38 +137,3 @@ def multiply_rows(joint: np.ndarray, at: int, factor: Any) -> None:
     groups, rows = joint.shape
     for g in range(groups):
         store(joint, g * rows + at, load(joint, g * rows + at) * factor)
-
-
-@register_jitable
-def row_peak(joint: np.ndarray, row: int) -> float:
-    groups = joint.shape[1]
-    floor = fill(-np.inf)
-    peak = floor
-    for g in range(0, groups, WIDTH):
-        part = load_part(joint, row * groups + g, groups - g)
-        peak = lanes.larger(peak, where_leading(groups - g, part, floor))
-    return float(lanes.largest_of(peak))
-
-
-@register_jitable
-def row_below_peak(joint: np.ndarray, row: int, peak: float, powers: np.ndarray, at: int) -> None:
-    """Put row - peak into `powers` from `at` on, and anything into the rest of the last register."""
-    groups = joint.shape[1]
-    shift = fill(peak if peak > -np.inf else 0.0)
-    for g in range(0, groups, WIDTH):
-        store(powers, at + g, load_part(joint, row * groups + g, groups - g) - shift)
-
-
-@register_jitable
-def row_sum(powers: np.ndarray, at: int, groups: int) -> float:
-    total = fill(0.0)
-    for g in range(0, groups, WIDTH):
-        total = total + where_leading(groups - g, load(powers, at + g), fill(0.0))
-    return float(lanes.sum_of(total))
-
-
-@register_jitable
-def row_put(joint: np.ndarray, row: int, factor: float, powers: np.ndarray, at: int) -> None:
-    groups = joint.shape[1]
-    for g in range(0, groups, WIDTH):
-        store_part(joint, row * groups + g, load(powers, at + g) * fill(factor), groups - g)

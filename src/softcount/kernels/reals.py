@@ -41,12 +41,6 @@ def _empty_sums(weights: Any, size: Any) -> Any:
     return lambda weights, size: np.zeros(size, kind)
 
 
-@register_jitable
-def weights_from(weights: Any, start: int) -> Any:
-    """Row weights from a row on; None for all ones."""
-    return None if weights is None else weights[start:]
-
-
 # -- counting, eight columns at a time
 
 TILE = 64
@@ -115,7 +109,7 @@ def _count_labelled(
     for start in range(0, reals.shape[0], SORTED):
         stop = min(start + SORTED, reals.shape[0])
         tile = tile_of(reals, start, stop)
-        sort_rows(labels[start:stop], weights_from(weights, start), ends, order, heavy)
+        sort_rows(labels[start:stop], None if weights is None else weights[start:], ends, order, heavy)
         for g in range(n_groups):
             first, end = ends[g], ends[g + 1]
             if first < end:

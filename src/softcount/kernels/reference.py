@@ -243,16 +243,13 @@ def count_patterns(
             where = (slice(None), places[:, :, None], places[:, None, :])
             np.add.at(spread, where, heavy)  # type: ignore[arg-type]  # NumPy takes slices here, and its types do not
             total = total + Twofold.of(spread)
-            total = total + _products(full.reshape(groups, -1, wide), shares.reshape(groups, -1))
+            full, shares = full.reshape(groups, -1, wide), shares.reshape(groups, -1)
+            products = Twofold.of(np.zeros((groups, wide, wide)))
+            for piece in blocks_of(full.shape[1]):
+                weighted = full[:, piece] * shares[:, piece, None]
+                products = products + Twofold.of(weighted.swapaxes(1, 2) @ full[:, piece])
+            total = total + products
     return anchored(total.hi, total.lo, centres[:, 0], units[0], units[1])
-
-
-def _products(full: np.ndarray, shares: np.ndarray) -> Twofold:
-    total = Twofold.of(np.zeros((len(full), full.shape[2], full.shape[2])))
-    for piece in blocks_of(full.shape[1]):
-        heavy = full[:, piece] * shares[:, piece, None]
-        total = total + Twofold.of(heavy.swapaxes(1, 2) @ full[:, piece])
-    return total
 
 
 def filled_in(

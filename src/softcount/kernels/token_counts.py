@@ -124,11 +124,8 @@ def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) ->
 @compiled
 def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
     """The cells of a table over words that stay where they are."""
-    size = 16
-    while 3 * size < 4 * offsets.size:
-        size *= 2
-    cells = np.zeros((size, 2), np.uint64)
-    last = np.uint64(size - 1)
+    cells = tokenise.spacious(np.zeros((16, 2), np.uint64), offsets.size, spread)
+    last = np.uint64(cells.shape[0] - 1)
     shift = np.uint64(64 - lowest(last + ONE))
     first, limit = address(data), address(data) + data.size
     for i in range(offsets.size - 1):
@@ -207,20 +204,6 @@ def _merge(order: Any, spare: Any, left: Any, middle: Any, end: Any, data: Any, 
         else:
             spare[at] = order[j]
             j += 1
-
-
-@compiled
-def take_words(data: Any, offsets: Any, chosen: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of chosen words one after another, and where each begins."""
-    places = np.zeros(chosen.size + 1, np.int64)
-    for i in range(chosen.size):
-        places[i + 1] = places[i] + offsets[chosen[i] + 1] - offsets[chosen[i]]
-    out = np.empty(places[-1], np.uint8)
-    for i in range(chosen.size):
-        start = offsets[chosen[i]]
-        for j in range(places[i + 1] - places[i]):
-            out[places[i] + j] = data[start + j]
-    return out, places
 
 
 @compiled

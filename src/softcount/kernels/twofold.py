@@ -38,20 +38,16 @@ def multiply_pairs(a: Pair, b: Pair) -> Pair:
 
 
 @exact
-def shift_sums(high: np.ndarray, low: np.ndarray, shift: Pair) -> None:
-    """Turn (n, sum t, sum t^2) into the same three of d = t + shift, in place and in pairs."""
-    count, total, square = (high[0], low[0]), (high[1], low[1]), (high[2], low[2])
-    moved = add_pairs(total, multiply_pairs(count, shift))
-    twice = add_pairs(total, moved)
-    high[0], low[0] = two_sum(count[0], count[1])
-    high[1], low[1] = moved
-    high[2], low[2] = add_pairs(square, multiply_pairs(shift, twice))
-
-
-@exact
 def shift_all(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> None:
-    """Move every group's sums from its centres to the columns' anchors."""
+    """Move every group's (n, sum t, sum t^2) from its centres to the columns' anchors: those of d = t + shift."""
     for g in range(high.shape[0]):
         for j in range(high.shape[1]):
             step, rest = two_sum(centres[g, j], -anchors[j])
-            shift_sums(high[g, j], low[g, j], (step * scales[j], rest * scales[j]))
+            shift = (step * scales[j], rest * scales[j])
+            count, total = (high[g, j, 0], low[g, j, 0]), (high[g, j, 1], low[g, j, 1])
+            square = high[g, j, 2], low[g, j, 2]
+            moved = add_pairs(total, multiply_pairs(count, shift))
+            twice = add_pairs(total, moved)
+            high[g, j, 0], low[g, j, 0] = two_sum(count[0], count[1])
+            high[g, j, 1], low[g, j, 1] = moved
+            high[g, j, 2], low[g, j, 2] = add_pairs(square, multiply_pairs(shift, twice))

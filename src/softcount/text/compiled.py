@@ -143,7 +143,8 @@ def _runs(tokens: Any, stretches: Any, data: Any, offsets: Any, reading: Reading
 
 def take(words: Bytes, chosen: np.ndarray) -> Bytes:
     """The words at these places."""
-    return kernels.take_words(fixed(words[0]), fixed(words[1]), chosen)
+    no_runs = np.zeros((0, 2), np.int32)
+    return kernels.spelled(chosen, no_runs, fixed(words[0]), fixed(words[1]), 0)
 
 
 def order(words: Bytes) -> np.ndarray:
