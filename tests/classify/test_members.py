@@ -223,14 +223,19 @@ def test_coefficients_are_where_the_penalised_loss_is_flat(classes):
         Features(training.terms.indicators(training.codes), lines), training.labels, training.weights, classes
     )
     penalty = np.full(problem.features.width, 0.7)
-    found = problem.fitted(penalty, most=500, tol=1e-14)
-    slope = problem.loss(found, penalty)[1]
+    found, _ = problem.solved(penalty, most=500, tol=1e-14)
+
+    def loss(coefficients):
+        values, slopes = Abreast((problem,)).losses(coefficients[None], penalty[None])
+        return float(values[0]), slopes[0]
+
+    slope = loss(found)[1]
     assert np.abs(np.delete(slope, 1, axis=0)).max() < 1e-4
     assert (found[1] == 0).all()
     step = np.random.default_rng(0).normal(size=found.shape) * 1e-5
     step[1] = 0
-    up, down = problem.loss(found + step + 0.1, penalty)[0], problem.loss(found - step + 0.1, penalty)[0]
-    along = (problem.loss(found + 0.1, penalty)[1] * step).sum()
+    up, down = loss(found + step + 0.1)[0], loss(found - step + 0.1)[0]
+    along = (loss(found + 0.1)[1] * step).sum()
     assert (up - down) / 2 == pytest.approx(along, rel=1e-4)
 
 
@@ -240,7 +245,7 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
     training = drawn(rows=200, classes=2, seed=2)
     indicators = training.terms.indicators(training.codes)
     problem = Conditional(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
-    found = problem.fitted(np.full(problem.features.width, 2.0), most=500, tol=1e-14)
+    found, _ = problem.solved(np.full(problem.features.width, 2.0), most=500, tol=1e-14)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
     theirs.fit(indicators.first(indicators.width)[:, 1:], training.labels, training.weights)
     np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)
@@ -255,7 +260,12 @@ def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows, mon
     np.add.at(ones, (np.arange(rows), places), 1.0)
     tables, columns, weights = rng.normal(size=(7, 2)), rng.normal(size=(rows, 2)), rng.random(rows)
     pointing, some = Indicators(places, 7), rng.permutation(rows)[:5]
-    for form in (pointing, pointing.for_fitting(), ApartFromMost(pointing), MatrixFeatures(sparse.csr_matrix(ones))):
+    for form in (
+        pointing,
+        pointing.for_fitting(),
+        ApartFromMost(pointing.places, pointing.width),
+        MatrixFeatures(sparse.csr_matrix(ones)),
+    ):
         assert len(form) == rows and form.width == 7
         np.testing.assert_allclose(form.product(tables), ones @ tables, atol=1e-12)
         np.testing.assert_allclose(form.turned(columns), ones.T @ columns, atol=1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,7 +57,9 @@ class EncodedRows(Struct, frozen=True, eq=False):
         if texts and chunks:
             bags = tuple(sparse.vstack([chunk.bags[k] for chunk in chunks], format="csr") for k in range(texts))
         else:  # a sparse table is one text that every row has
-            marked = [_marked(chunk.bags[0]) for chunk in chunks if chunk.bags]
+            rows = [chunk.bags[0] for chunk in chunks if chunk.bags]
+            ones = [sparse.csr_matrix(np.ones((bag.shape[0], 1))) for bag in rows]
+            marked = [sparse.hstack(pair, format="csr") for pair in zip(ones, rows, strict=True)]
             bags = (sparse.vstack(marked, format="csr"),) if marked else ()
         return cls(np.vstack(numbers) if numbers else np.zeros((0, width)), known, bags)
 
@@ -97,29 +99,41 @@ class EncodedRows(Struct, frozen=True, eq=False):
         of few distinct values that divides the rows in the same way: if all cells were different, any two columns
         would.
         """
+        columns = list(range(self.plain_columns))
+        if len(self) > GLANCED_AT:  # leave out those that a sample of the rows shows to be no copies
+            some = np.linspace(0, len(self) - 1, GLANCED_AT).astype(np.int64)
+            glances = [self._signatures(place, some) for place in columns]
+            times = Counter(chain.from_iterable(glances))
+            columns = [place for place in columns if not glances[place] or any(times[x] > 1 for x in glances[place])]
         first: dict[bytes, int] = {}
         found = {}
-        for place in self._perhaps_copies():
-            own = signatures(self._column(place), place < self.numbers.shape[1])
+        for place in columns:
+            own = self._signatures(place)
             leads = [first[one] for one in own if one in first]
             if leads:
                 found[place] = leads[0]
             first.update((one, place) for one in own if one not in first)
         return found
 
-    def _column(self, place: int) -> np.ndarray:
-        numbers = self.numbers.shape[1]
-        return self.numbers[:, place] if place < numbers else self.codes[:, place - numbers]
-
-    def _perhaps_copies(self) -> list[int]:
-        """Columns that look like copies of another, or constant, in a sample of the rows."""
-        columns = range(self.numbers.shape[1] + self.codes.shape[1])
-        if len(self) <= GLANCED_AT:
-            return list(columns)
-        some = np.linspace(0, len(self) - 1, GLANCED_AT).astype(np.int64)
-        glances = [_glance(self._column(place)[some], place < self.numbers.shape[1]) for place in columns]
-        times = Counter(glances)
-        return [place for place in columns if glances[place] is None or times[glances[place]] > 1]
+    def _signatures(self, place: int, some: np.ndarray | None = None) -> list[bytes]:
+        """What copies of a column have in common, in all or in some rows: their order, and which of them are equal."""
+        number, rows = place < self.numbers.shape[1], slice(None) if some is None else some
+        column = self.numbers[rows, place] if number else self.codes[rows, place - self.numbers.shape[1]]
+        known = ~np.isnan(column) if number else column > 0
+        distinct, ranks = np.unique(column[known], return_inverse=True)
+        if len(distinct) < 2:
+            return []
+        found = []
+        if number:  # the reversed order has the same signature
+            back = len(distinct) - 1 - ranks
+            apart = np.flatnonzero(ranks != back)  # there are two ranks at least
+            found.append(b"order" + _spread(known, ranks if ranks[apart[0]] < back[apart[0]] else back))
+        most = FEW_VALUES if number else len(ranks) if some is not None else len(ranks) // 2
+        if len(distinct) <= most:
+            lead = np.full(len(distinct), len(known))  # the first row with the same cell, for every row
+            np.minimum.at(lead, ranks, np.flatnonzero(known))
+            found.append(b"alike" + _spread(known, lead[ranks]))
+        return found
 
     def without(self, columns: Collection[int]) -> EncodedRows:
         """A copy of the rows in which some columns are missing."""
@@ -189,47 +203,6 @@ def _marks(bag: sparse.csr_matrix) -> np.ndarray:
     """A number for every row that depends on its words alone."""
     each = mixed(np.arange(1, 1 + bag.shape[1], dtype=np.uint64)).astype(np.float64) / 2.0**64
     return np.asarray(bag @ each)
-
-
-def _marked(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    return sparse.hstack([sparse.csr_matrix(np.ones((matrix.shape[0], 1))), matrix], format="csr")
-
-
-def signatures(column: np.ndarray, number: bool) -> list[bytes]:
-    """What copies of a column have in common: the order of its rows, and which rows are equal."""
-    known = ~np.isnan(column) if number else column > 0
-    distinct, ranks = np.unique(column[known], return_inverse=True)
-    if len(distinct) < 2:
-        return []
-    found = []
-    if number:
-        found.append(b"order" + _order(known, ranks))
-    if len(distinct) <= (FEW_VALUES if number else len(ranks) // 2):
-        found.append(b"alike" + _alike(known, ranks))
-    return found
-
-
-def _glance(column: np.ndarray, number: bool) -> bytes | None:
-    """The signature of a sample of a column; None if it is constant there."""
-    known = ~np.isnan(column) if number else column > 0
-    distinct, ranks = np.unique(column[known], return_inverse=True)
-    if len(distinct) < 2:
-        return None
-    return _order(known, ranks) if number and len(distinct) > FEW_VALUES else _alike(known, ranks)
-
-
-def _order(known: np.ndarray, ranks: np.ndarray) -> bytes:
-    """The order of the rows, the same for the reversed order."""
-    back = int(ranks.max()) - ranks
-    apart = np.flatnonzero(ranks != back)  # there are two ranks at least
-    return _spread(known, ranks if ranks[apart[0]] < back[apart[0]] else back)
-
-
-def _alike(known: np.ndarray, ranks: np.ndarray) -> bytes:
-    """The first row with the same cell, for every row."""
-    lead = np.full(int(ranks.max()) + 1, len(known))
-    np.minimum.at(lead, ranks, np.flatnonzero(known))
-    return _spread(known, lead[ranks])
 
 
 def _spread(known: np.ndarray, marks: np.ndarray) -> bytes:
@@ -460,7 +433,9 @@ class WordScale(Struct, frozen=True, eq=False):
     def learned(cls, rows: EncodedRows, weights: np.ndarray) -> WordScale:
         """Factors are 1 for a word of every document, plus the logarithm of how rare it is."""
         held = [_holding(bag, weights) for bag in rows.bags]
-        factors = tuple(map(_rarity, held))
+        factors = tuple(np.where(own > 0, 1.0 + np.log((1.0 + own[0]) / (1.0 + own)), 0.0) for own in held)
+        for own in factors:
+            own[0] = 0.0  # the mark of a document
         sizes = [_sizes(bag, own > 1) for bag, own in zip(rows.bags, held, strict=True)]
         middle, spread = np.zeros(len(sizes)), np.ones(len(sizes))
         for k, own in enumerate(sizes):
@@ -528,12 +503,6 @@ def _holding(bag: Any, weights: np.ndarray) -> np.ndarray:
     """The weight of the documents that hold each word, the first being that of all documents."""
     there = sparse.csr_matrix(((bag.data > 0).astype(np.float64), bag.indices, bag.indptr), shape=bag.shape)
     return np.asarray(weights @ there)
-
-
-def _rarity(held: np.ndarray) -> np.ndarray:
-    found = np.where(held > 0, 1.0 + np.log((1.0 + held[0]) / (1.0 + held)), 0.0)
-    found[0] = 0.0  # the mark of a document
-    return found
 
 
 def _sizes(bag: Any, known: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -197,7 +197,11 @@ def fit_ensemble(
     until = None if budget is None else perf_counter() + budget
     training, repeats, units = _in_order(whole)
     split = deal(training.labels, units, folds or FOLDS)
-    tested = range(folds or _count_tested(training))
+    work = max(len(training.labels), training.rows.cells) * training.classes
+    few = FOLDS if work <= FEW_WORK else 2
+    if len(training.labels) >= MANY_ROWS or (training.rows.bags and work >= MUCH_WORK):
+        few = 1
+    tested = range(folds or few)
     # Of a small table all folds are fitted in one call: the calls would take longer than the work.
     small = max(len(training.labels), training.rows.cells) <= FEW_CELLS
     tasks = [tuple(tested)] if small else [(fold,) for fold in tested]
@@ -381,37 +385,32 @@ def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
     return np.asarray(found[units])
 
 
-def _count_tested(training: Training) -> int:
-    """How many folds are tested: all of a small table, one of a large one."""
-    work = max(len(training.labels), training.rows.cells) * training.classes
-    if len(training.labels) >= MANY_ROWS or (training.rows.bags and work >= MUCH_WORK):
-        return 1
-    return FOLDS if work <= FEW_WORK else 2
-
-
 class _Fold(Struct, frozen=True, eq=False):
     inside: Training
     out: np.ndarray
     rows: EncodedRows
     labels: np.ndarray
 
-    @classmethod
-    def of(cls, training: Training, split: np.ndarray, fold: int) -> _Fold:
-        inside, out = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
-        return cls(training.take(inside), out, training.rows.take(out), training.labels[out])
-
 
 def _score_folds(training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]) -> list[Held]:
     """Log-posteriors of some folds under every recipe fitted to the others; no recipe starts after the time `until`."""
-    parts = [_Fold.of(training, split, fold) for fold in folds]
+    parts = []
+    for fold in folds:
+        out = np.flatnonzero(split == fold)
+        inside = training.take(np.flatnonzero(split != fold))
+        parts.append(_Fold(inside, out, training.rows.take(out), training.labels[out]))
     labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
     said: dict[tuple[str, Any], list[np.ndarray]] = {}
     best: dict[str, Sequence[Member]] = {}
+    trainings = [part.inside for part in parts]
     for recipe in recipes_for(training.rows):
         if until is not None and perf_counter() > until and said:
             break
-        losses = []
-        for setting, members in _path(recipe, parts):
+        losses: list[float] = []
+        every = [recipe.settings(training) for training in trainings]
+        settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
+        fits = recipe.fit_folds(trainings, settings) if settings else ()
+        for setting, members in zip(settings, fits, strict=True):
             scores = [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, parts, strict=True)]
             said[recipe.name, setting] = scores
             losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
@@ -429,14 +428,6 @@ def _score_folds(training: Training, split: np.ndarray, until: float | None, fol
         logs, kept = {key: own[k] for key, own in said.items()}, {name: own[k] for name, own in best.items()}
         found.append(Held(part.out, logs, kept, part.out[some], _alone(part, some)))
     return found
-
-
-def _path(recipe: Recipe, folds: Sequence[_Fold]) -> Iterator[tuple[Any, Sequence[Member]]]:
-    trainings = [fold.inside for fold in folds]
-    every = [recipe.settings(training) for training in trainings]
-    settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
-    if settings:
-        yield from zip(settings, recipe.fit_folds(trainings, settings), strict=True)
 
 
 def log_posteriors(scores: np.ndarray) -> np.ndarray:

@@ -52,9 +52,11 @@ class Indicators(Struct, frozen=True, eq=False, dict=True):
     def squares(self, weights: np.ndarray) -> np.ndarray:
         return np.bincount(self.places.ravel(), np.tile(weights, len(self.places)), self.width)
 
-    def for_fitting(self) -> MatrixFeatures | ApartFromMost:
+    def for_fitting(self) -> WideFeatures:
         """The form that is fastest in repeated products: dense if small, else without the commonest cells."""
-        return MatrixFeatures(self.first(self.width)) if len(self) * self.width <= FEW_PLAIN else ApartFromMost(self)
+        if len(self) * self.width <= FEW_PLAIN:
+            return MatrixFeatures(self.first(self.width))
+        return ApartFromMost(self.places, self.width)
 
     @cached_property
     def _matrix(self) -> sparse.csr_matrix:
@@ -68,40 +70,22 @@ class Indicators(Struct, frozen=True, eq=False, dict=True):
         return self._matrix.T
 
 
-class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
-    """The products of `whole`, computed without the commonest cell of each term: half of all cells.
+class ApartFromMost(Indicators, frozen=True, eq=False, dict=True):
+    """The same matrix, multiplied without the commonest cell of each term: half of all cells.
 
     Coefficients are taken relative to that cell. A term that is missing in a row, if it is known in most, gets a column
-    of its own after all cells.
+    after all cells.
     """
-
-    whole: Indicators
-
-    @property
-    def width(self) -> int:
-        return self.whole.width
-
-    def __len__(self) -> int:
-        return len(self.whole)
-
-    def take(self, rows: np.ndarray) -> Indicators:
-        return self.whole.take(rows)
-
-    def first(self, some: int) -> np.ndarray:
-        return self.whole.first(some)
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        return self.whole.squares(weights)
 
     @cached_property
     def most(self) -> np.ndarray:
-        return np.array([np.bincount(own).argmax() for own in self.whole.places], dtype=np.intp)
+        return np.array([np.bincount(own).argmax() for own in self.places], dtype=np.intp)
 
     @cached_property
     def owners(self) -> np.ndarray:
         """The term of every cell that occurs, 0 for others."""
         found = np.zeros(self.width, dtype=np.intp)
-        for term, own in enumerate(self.whole.places):
+        for term, own in enumerate(self.places):
             found[own] = term
         return found
 
@@ -111,7 +95,7 @@ class ApartFromMost(Struct, frozen=True, eq=False, dict=True):
         nothing = self.width + np.arange(len(self.most))
         cells, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int32)]
         for first in range(0, len(self), AT_ONCE):
-            own = self.whole.places[:, first : first + AT_ONCE].T
+            own = self.places[:, first : first + AT_ONCE].T
             other = own != self.most
             cells.append(np.where(own > 0, own, nothing)[other].astype(np.int32))
             counts.append(other.sum(axis=1, dtype=np.int32))
@@ -178,7 +162,7 @@ class MatrixFeatures(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(self.matrix.multiply(self.matrix).T @ weights)
 
 
-WideFeatures = Indicators | ApartFromMost | MatrixFeatures
+WideFeatures = Indicators | MatrixFeatures
 """Matrices of many columns.
 
 `product`: (rows x columns) from (width x columns) tables. `turned`: the transposed product. `first`: the first columns

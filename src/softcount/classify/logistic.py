@@ -142,20 +142,6 @@ class Conditional(Struct, frozen=True, eq=False):
     def columns(self) -> int:
         return 1 if self.classes == 2 else self.classes
 
-    def scores(self, coefficients: np.ndarray) -> np.ndarray:
-        """(rows x classes) from (1 + width x columns) coefficients, the first row being the intercept."""
-        return spread(self.features.product(coefficients[1:]) + coefficients[0])
-
-    def loss(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
-        """The penalised loss, in nats, and its gradient."""
-        values, slopes = Abreast((self,)).losses(coefficients[None], penalty[None])
-        return float(values[0]), slopes[0]
-
-    def fitted(
-        self, penalty: np.ndarray, start: np.ndarray | None = None, most: int = 60, tol: float = 1e-4
-    ) -> np.ndarray:
-        return self.solved(penalty, start, most, tol)[0]
-
     def solved(
         self,
         penalty: np.ndarray,
@@ -168,12 +154,9 @@ class Conditional(Struct, frozen=True, eq=False):
 
         A start that is `near` the optimum also gives the curvature.
         """
-        shapes = [
-            (_Curvature.of(self) if start is None or not near else _Curvature.around(self, start)).penalised(
-                self, penalty
-            )
-        ]
-        found, steps = Abreast((self,)).lowest([penalty], None if start is None else [start], shapes, most, tol)
+        curve = _Curvature.of(self) if start is None or not near else _Curvature.around(self, start)
+        starts, shapes = None if start is None else [start], [curve.penalised(self, penalty)]
+        found, steps = Abreast((self,)).lowest([penalty], starts, shapes, most, tol)
         return found[0], int(steps[0])
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from softcount.classify.encode import Binning, EncodedRows, WordScale
+from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.features import MOST_TOGETHER, Features, MatrixFeatures, Terms
 from softcount.classify.logistic import Abreast, Conditional, contrast_classes
 from softcount.classify.members import (
@@ -80,119 +81,88 @@ def fit_weights(
     doubt: float = 0.0,
     start: SharedWeights | None = None,
 ) -> SharedWeights:
-    """Weights of maximal penalised likelihood, drawn to `centre` by a penalty worth so many rows.
+    """Weights of maximal penalised likelihood, drawn to `centre` by a penalty in rows' worth.
 
     `parts` is (rows x parts x classes) log-posteriors from models that have not seen the rows; `heavy` are the row
     weights. With a `doubt`, that share of each row is taken to belong to the other classes: rows that are all
     classified correctly would make every weight as large as possible. Classes absent from the rows keep a bias near 0.
     """
-    return _WeightProblem.of(parts, labels, heavy, centre, penalty, doubt).minimise(start)
+    # The unknowns are the weights of the parts, and then the biases of the classes. `features` are (rows x columns x
+    # parts): of two classes the second against the first, of more all of them.
+    rows, number, classes = parts.shape
+    if classes == 2:
+        features = (parts[:, :, 1] - parts[:, :, 0])[:, None]
+        believed = np.where(labels == 1, 1.0 - doubt, doubt)[:, None] * heavy[:, None]
+        biases = np.array([-1.0, 1.0]) * believed.sum()
+    else:
+        features = np.ascontiguousarray((parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1))
+        believed = np.full((rows, classes), doubt / max(classes - 1, 1))
+        believed[np.arange(rows), labels] = 1.0 - doubt
+        believed *= heavy[:, None]
+        biases = believed.sum(axis=0)
+    observed = np.concatenate([believed.reshape(-1) @ features.reshape(-1, number), biases])
+    middle = np.concatenate([centre, np.zeros(classes)])
+    pull = np.concatenate([np.full(number, penalty), np.ones(classes)])
+    low = np.concatenate([np.zeros(number), np.full(classes, -np.inf)])
+    high = np.concatenate([np.full(number, LARGEST), np.full(classes, np.inf)])
+    lose = _two_class_loss if classes == 2 else _several_class_loss
 
-
-class _WeightProblem(Struct, frozen=True, eq=False):
-    """The penalised loss of weights and biases, its gradient and Hessian, and Newton's step within the bounds.
-
-    `features` are (rows x columns x parts): of two classes the second against the first, of more all of them. The
-    unknowns are the weights of the parts, and then the biases of the classes.
-    """
-
-    features: np.ndarray
-    heavy: np.ndarray
-    observed: np.ndarray  # factors of the unknowns in the scores of the rows' own classes
-    centre: np.ndarray
-    pull: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @classmethod
-    def of(
-        cls,
-        parts: np.ndarray,
-        labels: np.ndarray,
-        heavy: np.ndarray,
-        centre: np.ndarray,
-        penalty: float,
-        doubt: float,
-    ) -> _WeightProblem:
-        rows, number, classes = parts.shape
-        if classes == 2:
-            features = (parts[:, :, 1] - parts[:, :, 0])[:, None]
-            believed = np.where(labels == 1, 1.0 - doubt, doubt)[:, None] * heavy[:, None]
-            biases = np.array([-1.0, 1.0]) * believed.sum()
-        else:
-            features = np.ascontiguousarray((parts - parts.mean(axis=2, keepdims=True)).transpose(0, 2, 1))
-            believed = np.full((rows, classes), doubt / max(classes - 1, 1))
-            believed[np.arange(rows), labels] = 1.0 - doubt
-            believed *= heavy[:, None]
-            biases = believed.sum(axis=0)
-        return cls(
-            features, heavy, np.concatenate([believed.reshape(-1) @ features.reshape(-1, number), biases]),
-            np.concatenate([centre, np.zeros(classes)]),
-            np.concatenate([np.full(number, penalty), np.ones(classes)]),
-            np.concatenate([np.zeros(number), np.full(classes, -np.inf)]),
-            np.concatenate([np.full(number, LARGEST), np.full(classes, np.inf)]),
-        )  # fmt: skip
-
-    def minimise(self, start: SharedWeights | None) -> SharedWeights:
-        number = self.features.shape[2]
-        at = self._clip(self.centre) if start is None else np.concatenate([start.weights, start.bias])
-        value, slope, curve = self._evaluate(at)
-        for _ in range(MOST_STEPS):
-            held = ((at <= self.low) & (slope > 0)) | ((at >= self.high) & (slope < 0))
-            free = np.flatnonzero(~held)
-            step = np.zeros_like(at)
-            step[free] = -np.linalg.solve(curve[free[:, None], free], slope[free])
-            share = 1.0
-            while share > 1e-6:
-                ahead = self._clip(at + share * step)
-                found = self._evaluate(ahead)
-                if found[0] < value:
-                    break
-                share /= 2.0
-            else:
-                break
-            gained, at = value - found[0], ahead
-            value, slope, curve = found
-            if gained < ENOUGH * (1.0 + abs(value)):
-                break
-        return SharedWeights(at[:number], at[number:])
-
-    def _clip(self, at: np.ndarray) -> np.ndarray:
-        return np.asarray(np.minimum(np.maximum(at, self.low), self.high))
-
-    def _evaluate(self, given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    def evaluate(given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Loss, gradient and Hessian, over blocks of rows to bound the memory."""
-        apart = given - self.centre
-        value, slope = 0.5 * float(self.pull @ apart**2), self.pull * apart
-        value, slope, curve = value - float(self.observed @ given), slope - self.observed, np.diag(self.pull)
-        work = self._two_classes if self.features.shape[1] == 1 else self._several_classes
-        step = max(1, AT_ONCE // self.features[0].size)
-        for first in range(0, len(self.features), step):
-            own = work(given, slice(first, first + step))
+        apart = given - middle
+        value, slope = 0.5 * float(pull @ apart**2), pull * apart
+        value, slope, curve = value - float(observed @ given), slope - observed, np.diag(pull)
+        step = max(1, AT_ONCE // features[0].size)
+        for first in range(0, rows, step):
+            own = lose(features[first : first + step], heavy[first : first + step], given)
             value, slope, curve = value + own[0], slope + own[1], curve + own[2]
         return value, slope, curve
 
-    def _two_classes(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
-        parts, heavy = self.features[rows, 0], self.heavy[rows]
-        features = np.hstack([parts, np.tile([-1.0, 1.0], (len(parts), 1))])
-        odds = features @ given
-        small = np.exp(-np.abs(odds))
-        cost = np.log1p(small) + np.maximum(odds, 0.0)
-        share = np.where(odds >= 0, 1.0, small) / (1.0 + small)
-        curve = (features * (heavy * small / (1.0 + small) ** 2)[:, None]).T @ features
-        return float(heavy @ cost), (heavy * share) @ features, curve
+    at = np.minimum(np.maximum(middle, low), high) if start is None else np.concatenate([start.weights, start.bias])
+    value, slope, curve = evaluate(at)
+    for _ in range(MOST_STEPS):
+        held = ((at <= low) & (slope > 0)) | ((at >= high) & (slope < 0))
+        free = np.flatnonzero(~held)
+        step = np.zeros_like(at)
+        step[free] = -np.linalg.solve(curve[free[:, None], free], slope[free])
+        share = 1.0
+        while share > 1e-6:
+            ahead = np.minimum(np.maximum(at + share * step, low), high)
+            found = evaluate(ahead)
+            if found[0] < value:
+                break
+            share /= 2.0
+        else:
+            break
+        gained, at = value - found[0], ahead
+        value, slope, curve = found
+        if gained < ENOUGH * (1.0 + abs(value)):
+            break
+    return SharedWeights(at[:number], at[number:])
 
-    def _several_classes(self, given: np.ndarray, rows: slice) -> tuple[float, np.ndarray, np.ndarray]:
-        features, heavy = self.features[rows], self.heavy[rows]
-        number = features.shape[2]
-        shares, evidence = softmax_rows(features @ given[:number] + given[number:])
-        means, heavily = (shares[:, None] @ features)[:, 0], shares * heavy[:, None]
-        flat, curve = features.reshape(-1, number), np.empty((len(given), len(given)))
-        curve[:number, :number] = (flat * heavily.reshape(-1, 1)).T @ flat - (means * heavy[:, None]).T @ means
-        curve[:number, number:] = np.einsum("rkp,rk->pk", features, heavily, optimize=True) - means.T @ heavily
-        curve[number:, :number] = curve[:number, number:].T
-        curve[number:, number:] = np.diag(heavily.sum(axis=0)) - heavily.T @ shares
-        return float(heavy @ evidence), np.concatenate([heavy @ means, heavily.sum(axis=0)]), curve
+
+def _two_class_loss(parts: np.ndarray, heavy: np.ndarray, given: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    features = np.hstack([parts[:, 0], np.tile([-1.0, 1.0], (len(parts), 1))])
+    odds = features @ given
+    small = np.exp(-np.abs(odds))
+    cost = np.log1p(small) + np.maximum(odds, 0.0)
+    share = np.where(odds >= 0, 1.0, small) / (1.0 + small)
+    curve = (features * (heavy * small / (1.0 + small) ** 2)[:, None]).T @ features
+    return float(heavy @ cost), (heavy * share) @ features, curve
+
+
+def _several_class_loss(
+    features: np.ndarray, heavy: np.ndarray, given: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    number = features.shape[2]
+    shares, evidence = softmax_rows(features @ given[:number] + given[number:])
+    means, heavily = (shares[:, None] @ features)[:, 0], shares * heavy[:, None]
+    flat, curve = features.reshape(-1, number), np.empty((len(given), len(given)))
+    curve[:number, :number] = (flat * heavily.reshape(-1, 1)).T @ flat - (means * heavy[:, None]).T @ means
+    curve[:number, number:] = np.einsum("rkp,rk->pk", features, heavily, optimize=True) - means.T @ heavily
+    curve[number:, :number] = curve[:number, number:].T
+    curve[number:, number:] = np.diag(heavily.sum(axis=0)) - heavily.T @ shares
+    return float(heavy @ evidence), np.concatenate([heavy @ means, heavily.sum(axis=0)]), curve
 
 
 # Members for numeric and categorical columns. Each function yields a member for each of the settings.
@@ -201,6 +171,8 @@ MOST_PAIRS = 60
 """Pairs of columns that get a table."""
 MOST_PAIR_COEFFICIENTS = 1 << 18
 """Coefficients of all these tables."""
+MOST_SINGLE_PENALTY = 3.0
+"""Penalty of single columns and of slopes, if there are pairs of columns."""
 MOST_BLOCK = 100
 """Numbers in discriminant analysis."""
 MOST_WEIGHED = 1 << 21
@@ -285,9 +257,17 @@ def leave_one_out(training: Training, some: np.ndarray) -> np.ndarray:
 
 
 def _fit_additive(
-    trainings: Sequence[Training], terms: Sequence[Terms], penalties: Settings, most_single: float
+    trainings: Sequence[Training], penalties: Settings, paired: bool = False
 ) -> Iterator[tuple[Additive, ...]]:
-    """Additive logistic models for each penalty; that of single columns and of slopes is at most `most_single`."""
+    """Additive logistic models for each penalty, of single columns and slopes or also of pairs of columns.
+
+    With pairs, the penalty of single columns and of slopes is at most MOST_SINGLE_PENALTY.
+    """
+    if paired:
+        trainings = [training.finer for training in trainings]
+        terms = [Terms((*own.terms.columns, *choose_pairs(own)), own.terms.sizes) for own in trainings]
+    else:
+        terms = [training.terms for training in trainings]
     problems, penalty_of = [], []
     for training, own in zip(trainings, terms, strict=True):
         indicators = own.indicators(training.codes)
@@ -300,7 +280,8 @@ def _fit_additive(
         pair = np.zeros(own.width + training.rows.numbers.shape[1], dtype=bool)
         pair[training.terms.width : own.width] = True
         penalty_of.append(pair)
-    paths = ([np.where(pair, x, min(x, most_single)) for pair in penalty_of] for x in penalties)
+    most = MOST_SINGLE_PENALTY if paired else np.inf
+    paths = ([np.where(pair, x, min(x, most)) for pair in penalty_of] for x in penalties)
     for found in Abreast(tuple(problems)).path(paths):
         yield tuple(
             Additive(training.cuts, own, training.scale, coefficients)
@@ -308,19 +289,9 @@ def _fit_additive(
         )
 
 
-def _fit_single_columns(trainings: Sequence[Training], settings: Settings) -> Iterator[tuple[Member, ...]]:
-    return _fit_additive(trainings, [training.terms for training in trainings], settings, np.inf)
-
-
 def _pair_settings(training: Training) -> Settings:
     some = training.finer.countable and choose_pairs(training.finer)
     return (100.0, 25.0, 6.0, 1.5, 0.4, 0.1) if some else ()
-
-
-def _fit_pairs(trainings: Sequence[Training], settings: Settings) -> Iterator[tuple[Member, ...]]:
-    finer = [training.finer for training in trainings]
-    terms = [Terms((*own.terms.columns, *choose_pairs(own)), own.terms.sizes) for own in finer]
-    return _fit_additive(finer, terms, settings, 3.0)
 
 
 def choose_pairs(training: Training) -> list[tuple[int, int]]:
@@ -370,16 +341,12 @@ MOST_WORK = 1 << 27
 """Words of all documents times classes that these are learned from; of more documents a part, evenly spaced."""
 
 
-def _fit_multinomial(training: Training, priors: Settings) -> Iterator[Member]:
-    return _fit_word_shares(training, training.rarity.plain, priors)
+def _fit_word_shares(training: Training, priors: Settings, counts: bool = False) -> Iterator[WordModel]:
+    """Log-shares of the words in every class, less their mean over the classes, with pseudo-counts `priors`.
 
-
-def _fit_tf_idf(training: Training, priors: Settings) -> Iterator[Member]:
-    return _fit_word_shares(training, training.rarity, priors)
-
-
-def _fit_word_shares(training: Training, scale: WordScale, priors: Settings) -> Iterator[WordModel]:
-    """Log-shares of the words in every class, less their mean over the classes, with pseudo-counts `priors`."""
+    Words weigh by tf-idf, or with `counts` as much as they are counted.
+    """
+    scale = training.rarity.plain if counts else training.rarity
     totals = scale.of_each(scale.by_class(training.rows, training.labels, training.weights, training.classes))
     for prior in priors:
         logs = []
@@ -420,16 +387,21 @@ RECIPES: dict[str, Recipe] = {
         Recipe("weighted naive Bayes", _weighted_settings, _one_by_one(_fit_weighted_naive_bayes)),
         Recipe("discriminant analysis", _discriminant_settings, _one_by_one(_fit_discriminant)),
         Recipe("AODE", lambda training: (1.0,) if training.countable else (), _one_by_one(_fit_aode)),
-        Recipe("additive logistic model", lambda _: (30.0, 8.0, 2.0, 0.5, 0.1), _fit_single_columns, ordered=True),
-        Recipe("pairwise interactions", _pair_settings, _fit_pairs, ordered=True),
+        Recipe("additive logistic model", lambda _: (30.0, 8.0, 2.0, 0.5, 0.1), _fit_additive, ordered=True),
+        Recipe("pairwise interactions", _pair_settings, partial(_fit_additive, paired=True), ordered=True),
     )
 }
 """Members for numbers and categories, the simplest first."""
 WORD_RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe("multinomial naive Bayes", lambda _: (1.0, 0.1), _one_by_one(_fit_multinomial), tempered=True),
-        Recipe("tf-idf naive Bayes", lambda _: (0.3, 0.1, 0.03, 0.01), _one_by_one(_fit_tf_idf), tempered=True),
+        Recipe(
+            "multinomial naive Bayes",
+            lambda _: (1.0, 0.1),
+            _one_by_one(partial(_fit_word_shares, counts=True)),
+            tempered=True,
+        ),
+        Recipe("tf-idf naive Bayes", lambda _: (0.3, 0.1, 0.03, 0.01), _one_by_one(_fit_word_shares), tempered=True),
         Recipe(
             "logistic regression on words",
             lambda _: (1.0, 0.3, 0.1, 0.03),

@@ -34,10 +34,10 @@ class DaskEngine(WorkersEngine):
     def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
         from distributed import CancelledError, KilledWorker
 
-        asked = pickle.dumps(job)
+        work = pickle.dumps(job)
         for left in range(TRIES, -1, -1):
             try:
-                return self._run_once(asked, parts)
+                return self._run_once(work, parts)
             except (KilledWorker, CancelledError, OSError) as error:
                 if not left:
                     raise DataError(f"Dask lost its workers {TRIES + 1} times in one pass ({error}).") from None

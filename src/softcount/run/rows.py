@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial, reduce
 from itertools import chain, pairwise
 from operator import add
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,9 @@ from msgspec import Struct
 from softcount.core import remedies
 from softcount.core.scratch import new_scratch
 from softcount.errors import DataError
+
+if TYPE_CHECKING:
+    from softcount.run.local import Runner
 
 
 class Prepares(Protocol):
@@ -283,19 +286,10 @@ def free_memory() -> int:
 LONGEST_RUN = 8
 
 
-class KeepsRows(Protocol):
-    """What rows need of a runner."""
-
-    n_jobs: int
-    spill: Spill
-
-    def map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]: ...
-
-
 class HeldRows(Rows, Sequence[Any]):
     """Parts that this process has, in memory or in a mapped file."""
 
-    def __init__(self, parts: Iterable[Any], runner: KeepsRows) -> None:
+    def __init__(self, parts: Iterable[Any], runner: Runner) -> None:
         keep = runner.spill.kept
         self._parts, self.runner = [keep(part) for part in parts], runner
 
@@ -336,7 +330,7 @@ def _each(work: Callable[[Any], Any], run: Sequence[Any]) -> list[Any]:
     return [work(part) for part in run]
 
 
-def rows_here(parts: Rows | Sequence[Any], runner: KeepsRows) -> Rows:
+def rows_here(parts: Rows | Sequence[Any], runner: Runner) -> Rows:
     return parts if isinstance(parts, Rows) else HeldRows(parts, runner)
 
 

@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial, reduce
+from itertools import accumulate
 from operator import add
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
@@ -272,15 +273,15 @@ class KeptTable:
 
     def rows(self, job: PartJob, number: int, part: RowPart) -> tuple[list[Any], PartFacts]:
         """A part in the form of the job, made from the latest form that is kept."""
-        have = next((i for i in range(len(job.made), 0, -1) if (number, job.made[i - 1].key) in self._made), 0)
-        if have:
-            found = self._made[number, job.made[have - 1].key]
-        elif (number, "") in self._made:
-            found = self._made[number, ""]
+        keys = ["", *(made.key for made in job.made)]
+        have = next((i for i in range(len(job.made), -1, -1) if (number, keys[i]) in self._made), None)
+        if have is not None:
+            found = self._made[number, keys[have]]
         else:
-            found = self._read(job.reading, number, part) if self.shared is None else self._shared(job, number, part)
+            have, found = 0, (self._read if self.shared is None else self._shared)(job.reading, number, part)
         for made in job.made[have:]:
-            found = self._keep(number, made.key, _made(made, found, self._facts.get(number), number))
+            parts = _made(made, found, self._facts.get(number), number)
+            found = self._remember(number, made.key, [self.spill.kept(part) for part in parts])
         return found, self._facts[number]
 
     def digest(self, number: int) -> str | None:
@@ -291,22 +292,19 @@ class KeptTable:
         self._facts[number] = _encoded(reading, part, lambda chunk: chunks.append(self.spill.kept(chunk)))
         return self._remember(number, "", chunks)
 
-    def _shared(self, job: PartJob, number: int, part: RowPart) -> list[Any]:
+    def _shared(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
         """A part as encoded by any worker of this host, or by this one now."""
         assert self.shared is not None
         mapped = len(self._facts) < MOST_MAPPED
         found = self.shared.found(number, mapped)
         if found is None:
-            self.shared.keep(number, partial(_encoded, job.reading, part))
+            self.shared.keep(number, partial(_encoded, reading, part))
             found = self.shared.found(number, mapped)
         if found is None:
             raise DataError(f"{self.shared.path!r} was removed while it was written to. Fit again.")
         self._facts[number], chunks = found
         keep = self.spill.kept_elsewhere if mapped else self.spill.kept
         return self._remember(number, "", [keep(chunk) for chunk in chunks])
-
-    def _keep(self, number: int, key: str, parts: Iterable[Any]) -> list[Any]:
-        return self._remember(number, key, [self.spill.kept(part) for part in parts])
 
     def _remember(self, number: int, key: str, kept: list[Any]) -> list[Any]:
         self._made[number, key] = kept
@@ -399,12 +397,9 @@ class WorkersEngine(ABC):
         """Encode all rows on the workers; the table learns the levels they met."""
         if table.sides.labels is not None or table.sides.weights is not None:
             raise DataError(f"on {self.name} labels and weights are columns of the table: give their names.")
-        parts = self._parts(table)
-        coding, wanted = table.coding_elsewhere()
-        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
-        rows = RemoteRows(self, parts, reading)
+        rows = self._rows(table, *table.coding_elsewhere())
         try:
-            rows.facts = rows.read()
+            rows.facts = rows.run(None, "facts")
         except (DataError, Contradiction):
             rows.close()
             raise
@@ -413,21 +408,20 @@ class WorkersEngine(ABC):
 
     def met(self, table: Table, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> list[PartFacts]:
         """Facts about every part when read by some coding; no row is kept."""
-        reading = PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk)
-        rows = RemoteRows(self, self._parts(table), reading)
+        rows = self._rows(table, coding, wanted)
         try:
-            return rows.read()
+            return rows.run(None, "facts")
         finally:
             rows.close()
 
-    def _parts(self, table: Table) -> Sequence[RowPart]:
+    def _rows(self, table: Table, coding: RowCoding, wanted: Mapping[Key, Wanted]) -> RemoteRows:
         parts = parts_of(table.source)
         if parts is None:
             raise DataError(
                 f"rows in memory are fitted where they are: {self.name} is for files that its workers can read, and "
                 "for its own collections. Leave the engine out, or give the path of the files."
             )
-        return parts
+        return RemoteRows(self, parts, PartReading(uuid.uuid4().hex, pickle.dumps((coding, wanted)), self.shares_disk))
 
     def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
         assert isinstance(rows, RemoteRows)
@@ -445,11 +439,7 @@ class RemoteRows(Rows):
 
     @property
     def starts(self) -> list[int]:
-        found, total = [], 0
-        for facts in self.facts:
-            found.append(total)
-            total += facts.n_rows
-        return found
+        return list(accumulate((facts.n_rows for facts in self.facts), initial=0))[:-1]
 
     @property
     def n_rows(self) -> int:
@@ -461,14 +451,11 @@ class RemoteRows(Rows):
             f"what was asked needs every row on one machine, and these are on {self.engine.name}. Leave the engine out."
         )
 
-    def read(self) -> list[PartFacts]:
-        return self._asked(None, "facts")
-
     def each(self, step: Step) -> Iterator[Any]:
-        return (result for part in self._asked(step, "each") for result in part)
+        return (result for part in self.run(step, "each") for result in part)
 
     def total(self, step: Step) -> Any:
-        return reduce(add, (result for part in self._asked(step, "total") for result in part))
+        return reduce(add, (result for part in self.run(step, "total") for result in part))
 
     def made(self, step: Step) -> RemoteRows:
         return self.derived(Made(uuid.uuid4().hex, "each", step))
@@ -484,7 +471,8 @@ class RemoteRows(Rows):
     def close(self) -> None:
         self.engine.forget(self.reading.table)
 
-    def _asked(self, step: Step | None, fold: Fold) -> list[Any]:
+    def run(self, step: Step | None, fold: Fold) -> list[Any]:
+        """The results of a step for every part, in order; the facts about the parts without a step."""
         found, start = self.engine.run(PartJob(self.reading, self.made_of, step, fold), self.parts), 0
         for part, result in zip(self.parts, found, strict=True):
             if isinstance(result, PartFailure):
