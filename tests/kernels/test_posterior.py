@@ -45,17 +45,6 @@ def test_an_impossible_row_has_no_members_and_no_nan(kernels: ModuleType) -> Non
     assert evidence[1] == pytest.approx(np.log(2.0), rel=1e-15)
 
 
-@KERNELS
-def test_weights_multiply_memberships_and_not_the_evidence(kernels: ModuleType) -> None:
-    rng = np.random.default_rng(5)
-    plain = rng.normal(size=(700, 5))
-    plain[3] = -np.inf
-    heavy, weights = plain.copy(), rng.choice([0.0, 1.0, 2.5], 700)
-    evidence = kernels.normalise(plain)
-    assert np.array_equal(kernels.normalise_weighted(heavy, weights), evidence)
-    np.testing.assert_allclose(heavy, plain * weights[:, None], rtol=4e-16)
-
-
 @fused_kernel
 def exp_array(x: np.ndarray) -> np.ndarray:
     out = np.empty(x.size)

@@ -210,20 +210,19 @@ def test_scores_match_the_plain_loops(
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-12)
 
 
-@KERNELS
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 @pytest.mark.parametrize("holes", [0.0, 0.1])
-def test_memberships_are_those_of_the_scores(kernels: ModuleType, holes: float, layout: str) -> None:
+def test_memberships_are_those_of_the_scores(holes: float, layout: str) -> None:
     rng = np.random.default_rng(5)
     reals = make_reals(rng, 101, 9, holes)
     reals[7] = np.inf
     means, inverse = rng.normal(size=(11, 9)) * 30, rng.uniform(0.05, 2.0, (11, 9))
     constants, log_shares = np.log(inverse), np.log(rng.dirichlet(np.ones(11)))
     joint = np.tile(log_shares, (101, 1))
-    kernels.score_reals(reals, means, inverse, constants, joint)
-    expected = kernels.normalise(joint)
+    fused.score_reals(reals, means, inverse, constants, joint)
+    expected = fused.normalise(joint)
     out = np.full((101, 11), np.nan)
-    evidence = kernels.posterior_reals(LAYOUTS[layout](reals), means, inverse, constants, log_shares, out)
+    evidence = fused.posterior_reals(LAYOUTS[layout](reals), means, inverse, constants, log_shares, out)
     assert evidence[7] == -np.inf
     assert not out[7].any()
     np.testing.assert_allclose(evidence, expected, rtol=1e-15)

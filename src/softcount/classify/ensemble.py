@@ -116,7 +116,7 @@ class Ensemble(Struct, frozen=True, eq=False):
     bias: np.ndarray
     tried: tuple[Tried, ...] = ()
     log_loss: float = float("nan")  # on rows held out
-    plain: float = float("nan")  # that of naive Bayes as the textbook has it
+    plain: float = float("nan")  # that of standard naive Bayes
     sparse: PartialRows | None = None
 
     @property
@@ -179,7 +179,7 @@ class Held(Struct, frozen=True, eq=False):
     """
 
     rows: np.ndarray
-    said: dict[tuple[str, Any], np.ndarray]
+    logs_of: dict[tuple[str, Any], np.ndarray]
     members: dict[str, Member]
     some: np.ndarray
     alone: np.ndarray  # (some rows x columns)
@@ -207,25 +207,25 @@ def fit_ensemble(
     tasks = [tuple(tested)] if small else [(fold,) for fold in tested]
     held = [part for parts in runner.map(partial(_score_folds, training, split, until), tasks) for part in parts]
     out = np.concatenate([part.rows for part in held])
-    keys = [key for key in held[0].said if all(key in part.said for part in held)]
-    said = {key: np.concatenate([part.said[key] for part in held]) for key in keys}
+    keys = [key for key in held[0].logs_of if all(key in part.logs_of for part in held)]
+    logs_of = {key: np.concatenate([part.logs_of[key] for part in held]) for key in keys}
     labels, weights = training.labels[out], training.weights[out]
-    settings = _best_settings(said, labels, weights)
+    settings = _best_settings(logs_of, labels, weights)
     starts: dict[tuple[Any, ...], SharedWeights] = {}
-    chosen, found = _choose_members({key: said[key] for key in settings.values()}, labels, weights, starts)
+    chosen, found = _choose_members({key: logs_of[key] for key in settings.values()}, labels, weights, starts)
     refitted = runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen])
     members = [
-        _confirm_refit(member, key, said[key], training, out) for key, member in zip(chosen, refitted, strict=True)
+        _confirm_refit(member, key, logs_of[key], training, out) for key, member in zip(chosen, refitted, strict=True)
     ]
     kept = dict(zip(chosen, found.weights, strict=True))
     lines = []
     for name, key in settings.items():
-        right = float(weights @ (said[key].argmax(axis=1) == labels) / weights.sum())
-        lines.append(Tried(name, key[1], _loss(said[key], labels, weights), right, float(kept.get(key, 0.0))))
+        right = float(weights @ (logs_of[key].argmax(axis=1) == labels) / weights.sum())
+        lines.append(Tried(name, key[1], _loss(logs_of[key], labels, weights), right, float(kept.get(key, 0.0))))
     tried = sorted(lines, key=lambda line: line.log_loss)
     names = tuple(key[0] for key in chosen)
     groups = split[out] if len(tested) > 1 else np.unique(units[out], return_inverse=True)[1] % 2
-    logs = _score_nested(said, labels, weights, groups, starts)
+    logs = _score_nested(logs_of, labels, weights, groups, starts)
     gains = _column_gains(training, held, Ensemble(names, (), found.weights, found.bias))
     scored = HeldScores(logs, labels, weights, split[out], repeats, gains)
     loss = _loss(scored.logs, scored.labels, scored.weights)
@@ -287,8 +287,8 @@ def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) 
     alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.alone for part in held]).T]
     if texts:
         words = next(name for name in held[0].members if isinstance(held[0].members[name], WordModel))
-        said = _fold_parts(training, held, replace(ensemble, names=(words,), weights=np.ones(1)))[0][:, columns:]
-        logs = [log_posteriors(said[:, place] + shares) for place in range(texts)]
+        parts = _fold_parts(training, held, replace(ensemble, names=(words,), weights=np.ones(1)))[0][:, columns:]
+        logs = [log_posteriors(parts[:, place] + shares) for place in range(texts)]
         alone += [_loss(log_posteriors(own * temper(own, labels, weights)), labels, weights) for own in logs]
     whole = min(nothing, _loss(log_posteriors(total), labels, weights))
     last = [_loss(log_posteriors(total - each[:, place]), labels, weights) for place in range(columns + texts)]
@@ -321,7 +321,7 @@ def _alone(fold: _Fold, some: np.ndarray) -> np.ndarray:
 
 
 def _score_nested(
-    said: dict[tuple[str, Any], np.ndarray],
+    logs_of: dict[tuple[str, Any], np.ndarray],
     labels: np.ndarray,
     weights: np.ndarray,
     groups: np.ndarray,
@@ -331,14 +331,14 @@ def _score_nested(
 
     Settings, members and weights are chosen without the group. `starts` are the weights for all rows, by members.
     """
-    logs = np.empty(next(iter(said.values())).shape)
+    logs = np.empty(next(iter(logs_of.values())).shape)
     for group in np.unique(groups):
         inside, others = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
-        rest = {key: each[others] for key, each in said.items()}
+        rest = {key: each[others] for key, each in logs_of.items()}
         settings = _best_settings(rest, labels[others], weights[others])
         kept = {key: rest[key] for key in settings.values()}
         chosen, found = _choose_members(kept, labels[others], weights[others], dict(starts))
-        logs[inside] = log_posteriors(found.scores(np.stack([said[key][inside] for key in chosen], axis=1)))
+        logs[inside] = log_posteriors(found.scores(np.stack([logs_of[key][inside] for key in chosen], axis=1)))
     return logs
 
 
@@ -400,11 +400,11 @@ def _score_folds(training: Training, split: np.ndarray, until: float | None, fol
         inside = training.take(np.flatnonzero(split != fold))
         parts.append(_Fold(inside, out, training.rows.take(out), training.labels[out]))
     labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
-    said: dict[tuple[str, Any], list[np.ndarray]] = {}
+    logs_of: dict[tuple[str, Any], list[np.ndarray]] = {}
     best: dict[str, Sequence[Member]] = {}
     trainings = [part.inside for part in parts]
     for recipe in recipes_for(training.rows):
-        if until is not None and perf_counter() > until and said:
+        if until is not None and perf_counter() > until and logs_of:
             break
         losses: list[float] = []
         every = [recipe.settings(training) for training in trainings]
@@ -412,7 +412,7 @@ def _score_folds(training: Training, split: np.ndarray, until: float | None, fol
         fits = recipe.fit_folds(trainings, settings) if settings else ()
         for setting, members in zip(settings, fits, strict=True):
             scores = [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, parts, strict=True)]
-            said[recipe.name, setting] = scores
+            logs_of[recipe.name, setting] = scores
             losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
             if losses[-1] == min(losses):
                 best[recipe.name] = members
@@ -425,7 +425,7 @@ def _score_folds(training: Training, split: np.ndarray, until: float | None, fol
     found = []
     for k, part in enumerate(parts):
         some = np.linspace(0, len(part.out) - 1, min(len(part.out), most)).astype(np.int64)
-        logs, kept = {key: own[k] for key, own in said.items()}, {name: own[k] for name, own in best.items()}
+        logs, kept = {key: own[k] for key, own in logs_of.items()}, {name: own[k] for name, own in best.items()}
         found.append(Held(part.out, logs, kept, part.out[some], _alone(part, some)))
     return found
 
@@ -445,15 +445,17 @@ def _compared(recipe: Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.
     return _loss(log_posteriors(logs * temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights)
 
 
-def _best_settings(said: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+def _best_settings(
+    logs_of: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray
+) -> dict[str, Any]:
     """The best setting of every recipe."""
-    losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in said.items()}
-    names = dict.fromkeys(name for name, _ in said)
-    return {name: min((key for key in said if key[0] == name), key=losses.__getitem__) for name in names}
+    losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in logs_of.items()}
+    names = dict.fromkeys(name for name, _ in logs_of)
+    return {name: min((key for key in logs_of if key[0] == name), key=losses.__getitem__) for name in names}
 
 
 def _choose_members(
-    said: dict[tuple[str, Any], np.ndarray],
+    logs_of: dict[tuple[str, Any], np.ndarray],
     labels: np.ndarray,
     heavy: np.ndarray,
     starts: dict[tuple[Any, ...], SharedWeights],
@@ -464,7 +466,7 @@ def _choose_members(
     """
 
     def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
-        parts = np.stack([said[key] for key in keys], axis=1)
+        parts = np.stack([logs_of[key] for key in keys], axis=1)
         centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
         rows = float(heavy.sum())
         doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
@@ -472,9 +474,9 @@ def _choose_members(
         found = starts[tuple(keys)] = fit_weights(parts, labels, heavy, centre, PULL, doubt, start)
         return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
 
-    alone = {key: learn([key]) for key in said}
+    alone = {key: learn([key]) for key in logs_of}
     best = min(alone, key=lambda key: alone[key][1])
-    keys = list(said)
+    keys = list(logs_of)
     together, loss = learn(keys)
     kept = [key for key, weight in zip(keys, together.weights, strict=True) if weight >= LEAST_WEIGHT]
     if len(kept) < len(keys) and kept:

@@ -188,11 +188,9 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
         for place, pattern in enumerate(patterns):
             columns = np.flatnonzero(pattern)
             if len(columns):
-                yield np.flatnonzero(which.ravel() == place), columns, self._of(columns)
-
-    def _of(self, columns: np.ndarray) -> ShrunkBlock:
-        kept = self.covariances[:, columns[:, None], columns]
-        return replace(self, scale=self.scale.some(columns), means=self.means[:, columns], covariances=kept)
+                kept = self.covariances[:, columns[:, None], columns]
+                part = ShrunkBlock(self.scale.some(columns), self.means[:, columns], kept)
+                yield np.flatnonzero(which.ravel() == place), columns, part
 
     def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(classes x rows x columns) contributions of the numbers, and (classes) constants."""

@@ -50,7 +50,7 @@ STAYS = f"the temperature stays 1: the rows held out are right so often that the
 class HeldOut(Struct, frozen=True):
     """Held-out rows with the log-posteriors of a model that has not seen them.
 
-    `repeated`: the weights say how many rows each is.
+    `repeated`: the weights say how many rows each is. `part` is the share of the rows that was drawn.
     """
 
     logs: np.ndarray
@@ -58,6 +58,7 @@ class HeldOut(Struct, frozen=True):
     weights: np.ndarray
     folds: np.ndarray
     repeated: bool = False
+    part: float = 1.0
 
     @property
     def rows(self) -> int:
@@ -83,11 +84,13 @@ def calibrated(
     if fitted.n_groups < 2:
         return fitted.with_notes("not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
-    found = retyping(table, lambda t: held_out(t, plan, runner, split, classes), runner)
-    if found is None or len(np.unique(found[0].labels)) < 2:
+    held = retyping(table, lambda t: held_out(t, plan, runner, split, classes), runner)
+    if held is None or len(np.unique(held.labels)) < 2:
         return fitted.with_notes("not calibrated: too few rows have a label.")
-    held, notes = found
-    return _with_calibration(fitted.with_notes(*notes), calibration_of(held, method))
+    if held.part < 1:
+        rows = f"{len(held.labels):,} rows, about {100 * held.part:.2g} % of those with a label"
+        fitted = fitted.with_notes(f"calibrated on a random part: {rows}.")
+    return _with_calibration(fitted, calibration_of(held, method))
 
 
 def calibrated_on(
@@ -138,11 +141,10 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
     learn, split = LEARN[method], models.split
     if split.share is not None:
         within = Split(FOLDS, 0, repeats=split.repeats, inside=split, units=split.units)
-        inner = held_out(table, plan, runner, within, None)
-        held = None if inner is None else inner[0]
+        held = held_out(table, plan, runner, within, None)
         parts = [] if held is None else [held]
     else:
-        held = _held_by(table, runner, models)[0]
+        held = _held_by(table, runner, models)
         parts = [] if held is None else [held.take(np.flatnonzero(held.folds != fold)) for fold in split.tested]
     if not parts or any(len(np.unique(part.labels)) < 2 for part in parts):
         return None
@@ -150,28 +152,23 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
 
 
 @interrupts_end()
-def held_out(
-    table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
-) -> tuple[HeldOut, list[str]] | None:
-    """Answers of the models of the other folds, with a note if a part of the rows was drawn; None for too few rows."""
+def held_out(table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None) -> HeldOut | None:
+    """Answers of the models of the other folds; None if too few rows have a label."""
     models = fold_models(table, plan, runner, split, classes)
-    held, notes = (None, []) if models is None else _held_by(table, runner, models)
-    return None if held is None else (held, notes)
+    return None if models is None else _held_by(table, runner, models)
 
 
-def _held_by(table: Table, runner: Runner, models: FoldModels) -> tuple[HeldOut | None, list[str]]:
-    """Answers of every fold's model for its rows, or for a random part of them, and a note on the part."""
+def _held_by(table: Table, runner: Runner, models: FoldModels) -> HeldOut | None:
+    """Answers of every fold's model for its rows, or for a random part of them."""
     split = models.split
     cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.model.groups
     part = min(1.0, MOST_CELLS / max(cells, 1))
     drawn = Split(2, split.seed + 1, part) if part < 1 else None
     parts = models.map(table, runner, partial(_held_in, drawn=drawn))
     if not parts:
-        return None, []
+        return None
     whole = {name: np.concatenate([getattr(x, name) for x in parts]) for name in ("logs", "labels", "weights", "folds")}
-    held = HeldOut(**whole, repeated=split.counts_weights)
-    rows = f"{len(held.labels):,} rows, about {100 * part:.2g} % of those with a label"
-    return held, [] if drawn is None else [f"calibrated on a random part: {rows}."]
+    return HeldOut(**whole, repeated=split.counts_weights, part=part)
 
 
 def _held_in(models: FoldModels, chunk: Chunk, drawn: Split | None) -> list[HeldOut]:

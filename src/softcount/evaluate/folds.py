@@ -365,9 +365,19 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     A long table is read once and never held. `classes` are those of coded labels. Rows on other machines are drawn
     there.
     """
-    if not runner.keeps_rows:
-        return _known_there(fitted, table, runner)
     found = _Drawn(fitted.schema, _usual_words(fitted))
+    if not runner.keeps_rows:  # the workers of an engine draw
+        raw = runner.encoded(table)
+        try:
+            rows, known = runner.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
+            if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
+                found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
+            for part in rows.each(partial(draw_rows, fitted.schema, found.words, found.limit)):
+                found.join(part)
+        finally:
+            raw.close()
+        places = {name: place for place, name in enumerate(fitted.names)}
+        return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
     for chunk in table.chunks(runner.map):
         found.add(chunk)
     drawn = found.known(class_places(fitted, table, classes))
@@ -380,21 +390,6 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
         if trim is not None:
             trim(0)
     return drawn
-
-
-def _known_there(fitted: Fitted, table: Table, engine: Runner) -> KnownRows:
-    """Rows of known class, drawn by the workers of an engine."""
-    found, raw = _Drawn(fitted.schema, _usual_words(fitted)), engine.encoded(table)
-    try:
-        rows, known = engine.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
-        if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
-            found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
-        for part in rows.each(partial(draw_rows, fitted.schema, found.words, found.limit)):
-            found.join(part)
-    finally:
-        raw.close()
-    places = {name: place for place, name in enumerate(fitted.names)}
-    return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
 
 
 def draw_rows(schema: Schema, words: int, limit: np.uint64, chunk: Chunk) -> _Drawn:
@@ -423,7 +418,7 @@ def _usual_words(fitted: Fitted) -> int:
 class _Drawn:
     """The rows of lowest hashed numbers: the draw does not depend on the borders of chunks.
 
-    A row is taken to have so many `words`.
+    A row is taken to have this many `words`.
     """
 
     def __init__(self, schema: Schema, words: int) -> None:

@@ -1,9 +1,9 @@
 """The few loops that touch every row, each written twice with one signature: plain NumPy, and compiled.
 
 `reference` and `fused` hold the same functions: `count_labels`, `count_reals_labelled`, `count_reals_soft`,
-`score_reals`, `posterior_reals`, the same four of `codes`, all but the posterior of `bags`, `normalise`,
-`normalise_weighted`, and for correlated blocks `expect_products`, `expect_squares`, `score_` and `count_` of
-`products`, `centred` and `patterns` (rows with holes).
+`score_reals`, the same three of `codes` and `bags`, `normalise`, and for correlated blocks `expect_products`,
+`expect_squares`, `score_` and `count_` of `products`, `centred` and `patterns` (rows with missing cells). `fused` also
+has `posterior_reals` and `posterior_codes`: scores and `normalise` in one pass over the rows.
 """
 
 from __future__ import annotations

@@ -75,26 +75,19 @@ def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
             batch[p] = min(start + p, stop - 1)
         for at in range(0, stop - start, goal.packed.shape[2]):
             nearest_of_all(rows, batch, at, goal.packed, (desk.best, desk.runner, desk.which[0]))
-        moved = place(rows, state, goal, desk, batch[: stop - start])
+        moved = 0
+        for p in range(stop - start):
+            i, after = batch[p], np.int64(desk.which[0, p])
+            before = state.labels[i]
+            if before < 0:
+                state.norms[i] = dot_rows(rows, i, rows, i, rows.shape[1])
+            if desk.runner[p] - desk.best[p] <= goal.slack * (state.norms[i] + goal.furthest):
+                after = first_nearest(rows, i, goal.across, desk.squares)
+            state.labels[i] = after
+            desk.moved[moved], desk.before[moved] = i, before
+            moved += after != before
         move(rows, state, goal, desk, tally, moved)
         changed += moved
-    return changed
-
-
-@register_jitable
-def place(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> int:
-    """Give each row its label; list those that changed, and return their number."""
-    changed = 0
-    for p in range(len(batch)):
-        i, after = batch[p], np.int64(desk.which[0, p])
-        before = state.labels[i]
-        if before < 0:
-            state.norms[i] = dot_rows(rows, i, rows, i, rows.shape[1])
-        if desk.runner[p] - desk.best[p] <= goal.slack * (state.norms[i] + goal.furthest):
-            after = first_nearest(rows, i, goal.across, desk.squares)
-        state.labels[i] = after
-        desk.moved[changed], desk.before[changed] = i, before
-        changed += after != before
     return changed
 
 

@@ -21,5 +21,5 @@ from softcount.kernels.codes import (
     score_bags,
     score_codes,
 )
-from softcount.kernels.posterior import normalise, normalise_weighted
+from softcount.kernels.posterior import normalise
 from softcount.kernels.reals import count_labels, count_reals_labelled, count_reals_soft, posterior_reals, score_reals

@@ -50,16 +50,8 @@ def log_lanes(x: Any) -> Any:
     return k * fill(LN2_HIGH) + (s * fill(2.0) + tail)
 
 
-def normalise(joint: np.ndarray) -> np.ndarray:
-    return _normalise(joint, None)
-
-
-def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return _normalise(joint, weights)
-
-
 @fused
-def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
+def normalise(joint: np.ndarray) -> np.ndarray:
     rows, groups = joint.shape
     peaks = np.empty(rows)
     evidence = np.empty(rows)
@@ -86,8 +78,7 @@ def _normalise(joint: np.ndarray, weights: Any) -> np.ndarray:
             for g in range(0, groups, WIDTH):
                 total = total + where_leading(groups - g, load(powers, at + g), fill(0.0))
             evidence[i] = lanes.sum_of(total)
-            share = 1.0 if weights is None else weights[i]
-            factor = fill(share / evidence[i] if evidence[i] > 0.0 else 0.0)
+            factor = fill(1.0 / evidence[i] if evidence[i] > 0.0 else 0.0)
             for g in range(0, groups, WIDTH):
                 store_part(joint, i * groups + g, load(powers, at + g) * factor, groups - g)
     for i in range(0, rows, WIDTH):

@@ -117,7 +117,13 @@ def _count_labelled(
                     flush(sums, high, low, g * span, span)
                     since[g] = 0
                 since[g] += end - first
-                add_rows(tile, order[:end], first, heavy, steps, g, sums)
+                # The sums stay in registers, of two registers of columns: one would wait for its own last addition.
+                j = 0
+                while j + WIDTH < columns:
+                    add_two(tile, order[:end], first, heavy, j, steps, g, sums)
+                    j += 2 * WIDTH
+                if j < columns:
+                    add_one(tile, order[:end], first, heavy, j, steps, g, sums)
     flush(sums, high, low, 0, n_groups * span)
     return unpacked(high, n_groups, columns), unpacked(low, n_groups, columns)
 
@@ -147,27 +153,12 @@ def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndar
 
 
 @register_jitable
-def add_rows(
-    tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, steps: np.ndarray, group: int, sums: np.ndarray
-) -> None:
-    """Add a group's rows of a tile, from its first on, to its sums; a missing cell adds 0.
-
-    The sums stay in registers meanwhile, of two registers of columns: one would wait for its own last addition.
-    """
-    columns = tile.shape[1]
-    j = 0
-    while j + WIDTH < columns:
-        add_two(tile, order, first, heavy, j, steps, group, sums)
-        j += 2 * WIDTH
-    if j < columns:
-        add_one(tile, order, first, heavy, j, steps, group, sums)
-
-
-@register_jitable
 def add_two(
     tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, j: int, steps: np.ndarray, group: int, sums: np.ndarray
 ) -> None:
-    """Sixteen columns from `j`, or as many of the second eight as there are."""
+    """Add a group's rows of a tile, from its first on: sixteen columns from `j`, or as many of the second eight as
+    there are. A missing cell adds 0.
+    """
     columns = tile.shape[1]
     at = group * padded(columns) + j
     scale_0, minus_0 = load(steps, 2 * at), load(steps, 2 * at + WIDTH)
@@ -269,16 +260,10 @@ def unpacked(packed: np.ndarray, n_groups: int, columns: int) -> np.ndarray:
     return np.ascontiguousarray(by_column).reshape((n_groups, width, STATS))[:, :columns].copy()
 
 
+@fused
 def count_reals_soft(
     reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    high, low = _count_soft(reals, memberships, centres, scales)
-    shift_all(high, low, centres, anchors, scales)
-    return high, low
-
-
-@fused
-def _count_soft(reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Sums:
     n_groups, columns = centres.shape
     steps = steps_of(centres, scales)
     width = padded(columns)
@@ -290,7 +275,9 @@ def _count_soft(reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray,
         for j in range(0, columns, WIDTH):
             for g in range(n_groups):
                 add_tile(tile, j, shares, g, steps, high, low)
-    return unpacked(high, n_groups, columns), unpacked(low, n_groups, columns)
+    sums, lost = unpacked(high, n_groups, columns), unpacked(low, n_groups, columns)
+    shift_all(sums, lost, centres, anchors, scales)
+    return sums, lost
 
 
 @register_jitable
@@ -340,6 +327,7 @@ def posterior_reals(
     log_shares: np.ndarray,
     out: np.ndarray,
 ) -> np.ndarray:
+    """Write memberships to `out` (rows, groups) if there are no other columns; log evidence comes back."""
     groups, columns = means.shape
     bases = bases_of(constants)
     tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)

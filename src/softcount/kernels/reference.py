@@ -443,32 +443,10 @@ def score_reals(
         out[:, g] += part.sum(axis=1)
 
 
-def posterior_reals(
-    reals: np.ndarray,
-    means: np.ndarray,
-    inverse_sds: np.ndarray,
-    constants: np.ndarray,
-    log_shares: np.ndarray,
-    out: np.ndarray,
-) -> np.ndarray:
-    """Write memberships to `out` (rows, groups) where these columns are all there is; log evidence comes back."""
-    out[:] = log_shares
-    score_reals(reals, means, inverse_sds, constants, out)
-    return normalise(out)
-
-
 def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Add to `out` (rows, groups) the table's rows that each row's codes point at."""
     for j, offset in enumerate(offsets):
         out += table[offset + codes[:, j].astype(np.intp)]
-
-
-def posterior_codes(
-    codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, log_shares: np.ndarray, out: np.ndarray
-) -> np.ndarray:
-    out[:] = log_shares
-    score_codes(codes, offsets, table, out)
-    return normalise(out)
 
 
 def count_codes_labelled(
@@ -513,13 +491,6 @@ def normalise(joint: np.ndarray) -> np.ndarray:
         sums = joint.sum(axis=1)
         joint /= np.where(sums == 0.0, 1.0, sums)[:, None]
         return np.asarray(peaks + np.log(sums))
-
-
-def normalise_weighted(joint: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """As `normalise`, memberships times the row's weight; the evidence is not weighted."""
-    evidence = normalise(joint)
-    joint *= weights[:, None]
-    return evidence
 
 
 # Sparse rows: row i holds column `ids[j]` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`, which need not

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softcount.core.special import log_sum_exp
+
 PathCounts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The log-likelihood of every sequence, expected first states, and expected steps from state to state."""
 
@@ -52,8 +54,8 @@ def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fo
     """As `filter_paths`, but the probabilities stay logarithms."""
     start, after, heights = _logs(first), _logs(following), np.zeros(len(scores))
     for before, here in _steps(borders):
-        scores[here] += start if before is None else log_sum(scores[before][:, :, None] + after, 1)
-        heights[here] = log_sum(scores[here], 1)
+        scores[here] += start if before is None else log_sum_exp(scores[before][:, :, None] + after, 1)
+        heights[here] = log_sum_exp(scores[here], 1)
         scores[here] -= _finite(heights[here])[:, None]
     return heights
 
@@ -66,21 +68,14 @@ def _smooth(
     ranks, _ = _rank(borders)
     for here, behind in _steps_back(borders):
         both = scores[here[: len(behind)]][:, :, None] + after
-        ratio = scores[behind] - _finite(log_sum(both, 1))
+        ratio = scores[behind] - _finite(np.asarray(log_sum_exp(both, 1)))
         both += ratio[:, None, :]
-        scores[here[: len(behind)]] = log_sum(both, 2)
+        scores[here[: len(behind)]] = log_sum_exp(both, 2)
         np.exp(both, out=both)
         nexts += np.tensordot(weights[ranks[: len(behind)]], both, 1)
     np.exp(scores, out=scores)
     scores *= np.repeat(weights, np.diff(borders))[:, None]
     return scores[borders[:-1]].sum(axis=0), nexts
-
-
-def log_sum(terms: np.ndarray, axis: int) -> np.ndarray:
-    """Logarithm of the sum of exponentials; minus infinity without terms."""
-    top = _finite(terms.max(axis=axis, keepdims=True))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(terms - top).sum(axis=axis)) + top.squeeze(axis))
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

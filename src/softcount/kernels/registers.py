@@ -31,12 +31,10 @@ BYTES = 64
 FLOAT = ir.FloatType()
 
 
-def cell(array: Any) -> Any:
-    if isinstance(array, types.Array) and array.layout == "C":
-        if array.dtype == types.float32:
-            return FLOAT
-        if array.dtype == types.float64:
-            return DOUBLE
+def floats(array: Any) -> Any:
+    """The array's type. Raises an error if registers cannot be loaded from it."""
+    if isinstance(array, types.Array) and array.layout == "C" and array.dtype in (types.float32, types.float64):
+        return array
     raise TypingError(f"registers are loaded from C order float32 or float64 arrays, not {array}")
 
 
@@ -97,15 +95,11 @@ def loader(builder: Any, array: Any, start: Any, width: int) -> Callable[[Any, A
     return lambda at, count: load(builder, builder.gep(base, [at]), width, count)
 
 
-def dot_kinds(left: Any, i: Any, right: Any, k: Any, columns: Any) -> Any:
-    if cell(left) is not cell(right):
-        raise TypingError("rows and centres differ in type")
-    return left.dtype(left, types.int64, right, types.int64, types.int64)
-
-
-@instruction(dot_kinds)
+@instruction(
+    lambda left, i, right, k, columns: left.dtype(floats(left), types.int64, floats(right), types.int64, types.int64)
+)
 def dot_rows(builder: Any, left: Any, i: Any, right: Any, k: Any, columns: Any) -> Any:
-    """The product of row i of one array with row k of another, in their own precision."""
+    """The product of row i of one array with row k of another of the same type, in their own precision."""
     number = left.data.type.pointee
     width = lanes_in(number)
     loads = [loader(builder, array, builder.mul(row, columns), width) for array, row in ((left, i), (right, k))]
@@ -121,12 +115,11 @@ def wide_loader(builder: Any, array: Any, start: Any) -> Callable[[Any, Any], An
     return lambda at, count: builder.fpext(load(at, count), ir.VectorType(DOUBLE, 8))
 
 
-def apart_kinds(rows: Any, i: Any, centres: Any, k: Any, columns: Any) -> Any:
-    cell(rows), cell(centres)
-    return types.float64(rows, types.int64, centres, types.int64, types.int64)
-
-
-@instruction(apart_kinds)
+@instruction(
+    lambda rows, i, centres, k, columns: types.float64(
+        floats(rows), types.int64, floats(centres), types.int64, types.int64
+    )
+)
 def apart(builder: Any, rows: Any, i: Any, centres: Any, k: Any, columns: Any) -> Any:
     """Squared distance of row i from centre k, by differences in float64."""
     row = wide_loader(builder, rows, builder.mul(i, columns))
@@ -138,15 +131,9 @@ def apart(builder: Any, rows: Any, i: Any, centres: Any, k: Any, columns: Any) -
     return summed(builder, columns, ir.VectorType(DOUBLE, 8), square)
 
 
-def sums_kinds(sums: Any, k: Any, rows: Any, i: Any, weight: Any) -> Any:
-    """The types of `add_row`; sums are float64."""
-    if cell(sums) is not DOUBLE:
-        raise TypingError("sums are float64")
-    cell(rows)
-    return types.void(sums, types.int64, rows, types.int64, types.float64)
-
-
-@instruction(sums_kinds)
+@instruction(
+    lambda sums, k, rows, i, weight: types.void(checked(sums), types.int64, floats(rows), types.int64, types.float64)
+)
 def add_row(builder: Any, sums: Any, k: Any, rows: Any, i: Any, weight: Any) -> None:
     """Add row i times a weight to line k of the float64 sums, which has as many columns as rows have."""
     columns = builder.extract_value(rows.shape, 1)
@@ -243,7 +230,7 @@ class Emitter:
 
 def search_kinds(rows: Any, listed: Any, at: Any, packed: Any, out: Any, *block: Any) -> Any:
     """The types of the two searches below; arrays that do not go together are refused."""
-    if cell(packed) is not cell(rows) or not isinstance(out, types.BaseTuple) or len(out) != 3:
+    if floats(packed).dtype != floats(rows).dtype or not isinstance(out, types.BaseTuple) or len(out) != 3:
         raise TypingError("rows and packed centres differ in type, or the answers are not three arrays")
     return types.void(rows, listed, types.int64, packed, out, *[types.int64 for _ in block])
 

@@ -68,7 +68,7 @@ def runs_of(tokens: Any, stretches: Any, low: Any, high: Any, short: Any, words:
 
 
 @compiled
-def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> Any:
+def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of the chosen runs of words, a space between two words where asked, and where each begins."""
     words = offsets.size - 1
     sizes = np.empty(words + grams.shape[0], np.int64)
@@ -124,7 +124,7 @@ def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) ->
 @compiled
 def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
     """The cells of a table over words that stay where they are."""
-    cells = tokenise.spacious(np.zeros((16, 2), np.uint64), offsets.size, spread)
+    cells: np.ndarray = tokenise.spacious(np.zeros((16, 2), np.uint64), offsets.size, spread)
     last = np.uint64(cells.shape[0] - 1)
     shift = np.uint64(64 - lowest(last + ONE))
     first, limit = address(data), address(data) + data.size
@@ -222,29 +222,23 @@ def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any,
     ends = np.zeros(indptr.size, np.int64)
     used = 0
     for i in range(indptr.size - 1):
-        row = np.uint64(i) << HALF
         for j in range(indptr[i], indptr[i + 1]):
             column = columns[ids[j]] + 1
             if column > 0:
-                cells[ends_of[column]] = row | np.uint64(counts[j])
+                cells[ends_of[column]] = (np.uint64(i) << HALF) | np.uint64(counts[j])
                 ends_of[column] += 1
                 used += 1
         ends[i + 1] = used
-    _by_row(cells, ends_of[1:], ends[:-1].copy(), target)
-    return _added_up(ends, target) if _same_column(columns, ends_of.size - 2) else ends
-
-
-@compiled
-def _by_row(cells: Any, ends_of: Any, at: Any, target: Any) -> Any:
-    """Sort cells that come by column, each a row and a count, by row; `at` are the starts of the rows."""
+    # By row: the cells come by column, each a row and a count.
     indices, values = target
-    j = 0
-    for c in range(ends_of.size - 1):
-        while j < ends_of[c]:
+    at, j = ends[:-1].copy(), 0
+    for c in range(ends_of.size - 2):
+        while j < ends_of[c + 1]:
             row = np.int64(cells[j] >> HALF)
             indices[at[row]], values[at[row]] = c, np.int64(cells[j] & LOW)
             at[row] += 1
             j += 1
+    return _added_up(ends, target) if _same_column(columns, ends_of.size - 2) else ends
 
 
 @compiled

@@ -394,14 +394,6 @@ def is_ascii(data: Any, start: Any, stop: Any) -> Any:
     return found == 0
 
 
-@inlined
-def copy_stretch(at: Any, stop: Any, to: Any, fold: Any) -> Any:
-    """Copy ASCII up to the next other byte, at most 64: how many, and the bits of its word characters."""
-    wide = wide_bits(at)
-    size = min(lowest(wide) if wide else WINDOW, stop - at)
-    return size, copy_plain(at, to, fold)
-
-
 @compiled
 def respell(span: Any, lower: Any, letters: Any, out: Any) -> Any:
     """How many bytes the words of a document take, written small with spaces between; single characters left out.
@@ -417,7 +409,9 @@ def respell(span: Any, lower: Any, letters: Any, out: Any) -> Any:
         if byte(at) < 0x80 and at + WINDOW <= limit:
             if characters == 1 and not letters[byte(at)] & WORD:
                 to = begun
-            size, bits = copy_stretch(at, stop, to, fold)
+            # ASCII up to the next other byte, at most 64
+            wide = wide_bits(at)
+            size, bits = min(lowest(wide) if wide else WINDOW, stop - at), copy_plain(at, to, fold)
             at, to, begun = at + size, to + size, to + size
             characters = 2 * np.int64((bits >> np.uint64(size - 1)) & ONE)
             continue

@@ -157,8 +157,8 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return members
 
     def posterior(self, ready: Ready, compiled: list[Any], out: np.ndarray) -> np.ndarray | None:
-        """In one step, if the model is a single stack that supports it."""
-        if len(self.stacks) > 1:
+        """In one step, if the model is a single stack that supports it; only compiled kernels gain by it."""
+        if len(self.stacks) > 1 or not self.kernels.compiled:
             return None
         return self.stacks[0].posterior(ready.data[0], compiled[1], compiled[0][0], out)
 

@@ -20,7 +20,7 @@ from functools import partial, reduce
 from itertools import accumulate
 from operator import add
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,7 +51,12 @@ class SharedFolder:
 
     def __init__(self, table: str) -> None:
         self.path = _folder_of(table)
-        _remove_left_behind(os.path.dirname(self.path))
+        with suppress(OSError), os.scandir(os.path.dirname(self.path)) as entries:
+            for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
+                with suppress(OSError):
+                    found = os.lstat(path)
+                    if _is_private(found) and time.time() - found.st_mtime > LEFT_BEHIND:
+                        shutil.rmtree(path, ignore_errors=True)
         with _refusing(self.path):
             with suppress(FileExistsError):
                 os.mkdir(self.path, 0o700)
@@ -69,14 +74,37 @@ class SharedFolder:
         return True
 
     def keep(self, number: int, write: Callable[[Callable[[Any], None]], Any]) -> None:
-        """Write a part: `write` hands over its pieces one by one, and returns facts about all of them."""
+        """Write a part: `write` hands over its pieces one by one, and returns facts about all of them.
+
+        The arrays come first in the file, then how pieces are made of them, then the length of that description.
+        """
         path = os.path.join(self.path, f".{number}-{os.urandom(6).hex()}")
+        forms: list[tuple[bytes, list[tuple[int, int]]]] = []
+
+        def add(piece: Any) -> None:
+            places: list[tuple[int, int]] = []
+
+            def stays(buffer: pickle.PickleBuffer) -> bool:
+                """Whether an array is small and stays in the description; others are written."""
+                raw = buffer.raw()
+                if raw.nbytes >= SMALL:
+                    with _refusing(self.path):
+                        file.write(bytes(-file.tell() % LINE))
+                        places.append((file.tell(), raw.nbytes))
+                        file.write(raw)
+                return raw.nbytes < SMALL
+
+            forms.append((pickle.dumps(piece, protocol=5, buffer_callback=stays), places))
+
         try:
             with _refusing(self.path):
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
             with os.fdopen(handle, "wb") as file:
-                pieces = _Pieces(file, self.path)
-                pieces.end(write(pieces.add))
+                description = pickle.dumps((write(add), forms))
+                with _refusing(self.path):
+                    file.write(description)
+                    file.write(len(description).to_bytes(LENGTH, "little"))
+                    file.flush()
             os.replace(path, self._path(number))
         except BaseException:
             with suppress(OSError):
@@ -92,12 +120,12 @@ class SharedFolder:
             return None
         view = memoryview(content)
         size = int.from_bytes(view[-LENGTH:], "little")
-        told, forms = pickle.loads(view[-LENGTH - size : -LENGTH])
+        facts, forms = pickle.loads(view[-LENGTH - size : -LENGTH])
         pieces = [
             pickle.loads(form, buffers=[view[start : start + length] for start, length in places])
             for form, places in forms
         ]
-        return told, pieces
+        return facts, pieces
 
     def _path(self, number: int) -> str:
         return os.path.join(self.path, f"{number}.rows")
@@ -115,35 +143,6 @@ def _folder_of(table: str) -> str:
     return os.path.join(tempfile.gettempdir(), f"softcount-parts-{table}")
 
 
-class _Pieces:
-    """Pieces of a part in a file, followed by a description of how they fit together."""
-
-    def __init__(self, file: BinaryIO, folder: str) -> None:
-        self._file, self._folder = file, folder
-        self._forms: list[tuple[bytes, list[tuple[int, int]]]] = []
-
-    def add(self, piece: Any) -> None:
-        places: list[tuple[int, int]] = []
-
-        def written(buffer: pickle.PickleBuffer) -> bool:
-            raw = buffer.raw()
-            if raw.nbytes >= SMALL:
-                with _refusing(self._folder):
-                    self._file.write(bytes(-self._file.tell() % LINE))
-                    places.append((self._file.tell(), raw.nbytes))
-                    self._file.write(raw)
-            return raw.nbytes < SMALL  # those stay in the description
-
-        self._forms.append((pickle.dumps(piece, protocol=5, buffer_callback=written), places))
-
-    def end(self, told: Any) -> None:
-        description = pickle.dumps((told, self._forms))
-        with _refusing(self._folder):
-            self._file.write(description)
-            self._file.write(len(description).to_bytes(LENGTH, "little"))
-            self._file.flush()
-
-
 @contextmanager
 def _refusing(folder: str) -> Iterator[None]:
     try:
@@ -157,16 +156,6 @@ def _is_private(found: os.stat_result) -> bool:
     if not hasattr(os, "geteuid"):  # a system without such rights
         return stat.S_ISDIR(found.st_mode)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-
-
-def _remove_left_behind(folder: str) -> None:
-    """Remove our folders that were not touched for a day."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for path in [entry.path for entry in entries if _OURS.fullmatch(entry.name)]:
-            with suppress(OSError):
-                found = os.lstat(path)
-                if _is_private(found) and time.time() - found.st_mtime > LEFT_BEHIND:
-                    shutil.rmtree(path, ignore_errors=True)
 
 
 # Workers of another engine: they read their parts once, cache them on disk, and count them in every pass.
@@ -234,10 +223,10 @@ class PartFailure(Struct, frozen=True):
 
 def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int, Any]]:
     """The results of a job for some parts, by their numbers: the function that runs on other machines."""
-    asked: PartJob = pickle.loads(job)
+    found: PartJob = pickle.loads(job)
     with one_blas_thread(), _lock:
-        work = None if asked.step is None else begin(asked.step)
-        return [(number, _done(asked, work, number, part)) for number, part in parts]
+        work = None if found.step is None else begin(found.step)
+        return [(number, _done(found, work, number, part)) for number, part in parts]
 
 
 def _done(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: RowPart) -> Any:
@@ -485,5 +474,5 @@ def _placed(error: Exception, name: str, start: int) -> Exception:
     """The error of a part with rows numbered as in the table."""
     if isinstance(error, Contradiction):
         return Contradiction(error.key, error.row + start, error.reason, error.becomes)
-    said = str(error)
-    return DataError(said if name in said else f"{name}: {said}")
+    message = str(error)
+    return DataError(message if name in message else f"{name}: {message}")
