@@ -27,6 +27,8 @@ from softcount.table.schema import Key, Schema
 
 MOST_BYTES = 1 << 26
 """Bytes of the counts of pairs; beyond, the columns of most categories depend on the class alone."""
+LEAST_WEIGHT = 1e-6
+"""Weight of a parent that carries no information on the class; one that carries a nat has 1."""
 
 
 class AodeSetting(Struct, frozen=True):
@@ -93,7 +95,9 @@ class AodeCounts(Struct, frozen=True, eq=False):
             totals = np.add.reduceat(own, starts, axis=0)
             rows = np.maximum(totals.sum(axis=1), 1e-300)
             cells = np.add.reduceat(xlogy(own, own).sum(axis=1) - xlogy(*(own.sum(axis=1),) * 2), starts)
-            aode = aode.weighed(np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows))
+            weights = np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows)
+            each = np.repeat(np.log(np.maximum(weights, LEAST_WEIGHT)), pairs.terms.widths)
+            aode = replace(aode, alone=aode.alone + np.concatenate([[0.0], each]))
         members: list[Any] = [Aode(self.cuts, aode)]
         names = ["AODE"]
         if self.alone:

@@ -338,10 +338,6 @@ class NumberScale(Struct, frozen=True, eq=False):
     spread: np.ndarray
 
     @classmethod
-    def learned(cls, numbers: np.ndarray, weights: np.ndarray) -> NumberScale:
-        return cls(np.zeros(numbers.shape[1]), *standards(numbers, weights))
-
-    @classmethod
     def by_class(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> NumberScale:
         """Takes the logarithm of positive numbers if normals of every class fit it better."""
         floor = _floors(numbers, labels, weights, classes)

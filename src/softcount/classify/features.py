@@ -367,21 +367,33 @@ class PairCounts(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PairCounts:
         counts = np.zeros((classes, terms.width, terms.width))
-        if terms.width > WIDE * len(terms.columns):
+        if terms.width > WIDE * len(terms.columns):  # pair by pair
             heavy = None if (weights == 1).all() else weights
             cells = np.ascontiguousarray(codes.T, dtype=np.int64)
             columns = [column for (column,) in terms.columns]
             for place, first in enumerate(columns):
                 width = terms.sizes[first] + 1
                 base, start = labels * width + cells[first], terms.offsets[place]
-                for beside, second in enumerate(columns[: place + 1]):
-                    across, offset = terms.sizes[second] + 1, terms.offsets[beside]
+                for other, second in enumerate(columns[: place + 1]):
+                    across, offset = terms.sizes[second] + 1, terms.offsets[other]
                     flat = np.bincount(base * across + cells[second], heavy, len(counts) * width * across)
                     own = flat.reshape(-1, width, across)[:, 1:, 1:]
                     counts[:, start : start + width - 1, offset : offset + across - 1] = own
                     counts[:, offset : offset + across - 1, start : start + width - 1] = own.transpose(0, 2, 1)
-        else:
-            _multiply(counts, terms, codes, labels, weights)
+            return cls(terms, counts)
+        # All pairs by the product of each class's rows with themselves, in float32 if that is exact.
+        whole = float(weights.sum()) < MOST_SHORT and bool((weights == np.floor(weights)).all())
+        step = max(256, PAIR_CELLS_AT_ONCE // terms.width)
+        order = np.argsort(labels, kind="stable")
+        ends = np.searchsorted(labels[order], np.arange(classes + 1))
+        for label, own in enumerate(counts):
+            for a in range(ends[label], ends[label + 1], step):
+                rows = order[a : min(a + step, ends[label + 1])]
+                ones = np.zeros((len(rows), terms.width), dtype=np.float32 if whole else np.float64)
+                ones[np.arange(len(rows))[:, None], terms.places(codes[rows])] = 1.0
+                own += (ones * weights[rows, None].astype(ones.dtype)).T @ ones
+        counts[:, 0] = 0.0
+        counts[:, :, 0] = 0.0
         return cls(terms, counts)
 
     def __add__(self, other: PairCounts) -> PairCounts:
@@ -394,10 +406,6 @@ class PairCounts(Struct, frozen=True, eq=False):
         terms = Terms(tuple(self.terms.columns[k] for k in places), self.terms.sizes)
         return PairCounts(terms, self.counts[:, kept[:, None], kept])
 
-    def known(self) -> np.ndarray:
-        """(classes x cells x columns) weight of the rows that hold a cell and in which another column is known."""
-        return np.add.reduceat(self.counts, self.terms.offsets, axis=2)
-
     def information(self) -> tuple[np.ndarray, np.ndarray]:
         """(columns x columns) mutual information times weight: within the classes, and ignoring them.
 
@@ -405,23 +413,6 @@ class PairCounts(Struct, frozen=True, eq=False):
         """
         within = sum((_shared(own, self.terms.offsets) for own in self.counts), np.zeros(()))
         return np.asarray(within), _shared(self.counts.sum(axis=0), self.terms.offsets)
-
-
-def _multiply(counts: np.ndarray, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
-    """Count all pairs of cells by the product of each class's rows with themselves, in float32 if that is exact."""
-    whole = float(weights.sum()) < MOST_SHORT and bool((weights == np.floor(weights)).all())
-    step = max(256, PAIR_CELLS_AT_ONCE // terms.width)
-    order = np.argsort(labels, kind="stable")
-    ends = np.searchsorted(labels[order], np.arange(len(counts) + 1))
-    for label, own in enumerate(counts):
-        for a in range(ends[label], ends[label + 1], step):
-            rows = order[a : min(a + step, ends[label + 1])]
-            places = terms.places(codes[rows])
-            cells = np.zeros((len(rows), terms.width), dtype=np.float32 if whole else np.float64)
-            cells[np.arange(len(rows))[:, None], places] = 1.0
-            own += (cells * weights[rows, None].astype(cells.dtype)).T @ cells
-    counts[:, 0] = 0.0
-    counts[:, :, 0] = 0.0
 
 
 def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:

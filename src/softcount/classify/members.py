@@ -10,14 +10,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale
+from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, standards
 from softcount.classify.features import Features, Indicators, PairCounts, Terms
 from softcount.classify.logistic import spread
 from softcount.core.special import log_sum_exp, times_log
 from softcount.table.discretise import PointTable, by_class_each
-
-LEAST_WEIGHT = 1e-6
-"""Weight of a parent that carries no information on the class; one that carries a nat has 1."""
 
 
 class AodeTables(Struct, frozen=True, eq=False):
@@ -44,7 +41,8 @@ class AodeTables(Struct, frozen=True, eq=False):
         column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
         own = np.diagonal(counts.counts, axis1=1, axis2=2)
         known = np.add.reduceat(own, starts, axis=1)[:, column]
-        pairs = counts.known()[:, :, column]  # rows that hold a cell, and anything of the other's column
+        # The weight of the rows that hold a cell and in which another column is known.
+        pairs = np.add.reduceat(counts.counts, starts, axis=2)[:, :, column]
         with np.errstate(divide="ignore"):
             alone = np.log(own + even) - np.log(known + concentration)
             given = np.log(counts.counts + even) - np.log(pairs + concentration)
@@ -54,11 +52,6 @@ class AodeTables(Struct, frozen=True, eq=False):
         for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
             given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
         return cls(terms, log_shares(sizes), alone, given.transpose(0, 2, 1))
-
-    def weighed(self, weights: np.ndarray) -> AodeTables:
-        """A copy of the tables with a weight for every parent."""
-        each = np.log(np.maximum(weights, LEAST_WEIGHT))
-        return replace(self, alone=self.alone + np.concatenate([[0.0], np.repeat(each, self.terms.widths)]))
 
     def joint_scores(self, codes: np.ndarray) -> np.ndarray:
         """(rows x parents x classes) log-probability of class and row under every parent; -inf if it is missing."""
@@ -389,7 +382,8 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def scale(self) -> NumberScale:
-        return NumberScale.learned(self.rows.numbers, self.weights)
+        numbers = self.rows.numbers
+        return NumberScale(np.zeros(numbers.shape[1]), *standards(numbers, self.weights))
 
     @cached_property
     def moments(self) -> BlockMoments:

@@ -258,7 +258,7 @@ class KeptTable:
     def __init__(self, shared: SharedFolder | None = None) -> None:
         self.spill, self.shared = Spill(tempfile.gettempdir()), shared
         self._made: OrderedDict[tuple[int, str], list[Any]] = OrderedDict()
-        self._facts: dict[int, PartFacts] = {}
+        self.facts: dict[int, PartFacts] = {}
 
     def rows(self, job: PartJob, number: int, part: RowPart) -> tuple[list[Any], PartFacts]:
         """A part in the form of the job, made from the latest form that is kept."""
@@ -269,29 +269,26 @@ class KeptTable:
         else:
             have, found = 0, (self._read if self.shared is None else self._shared)(job.reading, number, part)
         for made in job.made[have:]:
-            parts = _made(made, found, self._facts.get(number), number)
+            parts = _made(made, found, self.facts.get(number), number)
             found = self._remember(number, made.key, [self.spill.kept(part) for part in parts])
-        return found, self._facts[number]
-
-    def digest(self, number: int) -> str | None:
-        return self._facts[number].digest if number in self._facts else None
+        return found, self.facts[number]
 
     def _read(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
         chunks: list[Any] = []
-        self._facts[number] = _encoded(reading, part, lambda chunk: chunks.append(self.spill.kept(chunk)))
+        self.facts[number] = _encoded(reading, part, lambda chunk: chunks.append(self.spill.kept(chunk)))
         return self._remember(number, "", chunks)
 
     def _shared(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
         """A part as encoded by any worker of this host, or by this one now."""
         assert self.shared is not None
-        mapped = len(self._facts) < MOST_MAPPED
+        mapped = len(self.facts) < MOST_MAPPED
         found = self.shared.found(number, mapped)
         if found is None:
             self.shared.keep(number, partial(_encoded, reading, part))
             found = self.shared.found(number, mapped)
         if found is None:
             raise DataError(f"{self.shared.path!r} was removed while it was written to. Fit again.")
-        self._facts[number], chunks = found
+        self.facts[number], chunks = found
         keep = self.spill.kept_elsewhere if mapped else self.spill.kept
         return self._remember(number, "", [keep(chunk) for chunk in chunks])
 
@@ -343,7 +340,7 @@ def digest_of(reading: PartReading, number: int) -> str | None:
     """The digest of the rows of a part that was counted just now; None if it has none."""
     with _lock:
         kept = _tables.get(reading.table)
-        return None if kept is None else kept.digest(number)
+        return None if kept is None or number not in kept.facts else kept.facts[number].digest
 
 
 # Rows on other machines: the engine runs steps on the parts and returns small results in order.
