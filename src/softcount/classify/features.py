@@ -386,12 +386,12 @@ class PairCounts(Struct, frozen=True, eq=False):
         step = max(256, PAIR_CELLS_AT_ONCE // terms.width)
         order = np.argsort(labels, kind="stable")
         ends = np.searchsorted(labels[order], np.arange(classes + 1))
-        for label, own in enumerate(counts):
+        for label, sums in enumerate(counts):
             for a in range(ends[label], ends[label + 1], step):
                 rows = order[a : min(a + step, ends[label + 1])]
                 ones = np.zeros((len(rows), terms.width), dtype=np.float32 if whole else np.float64)
                 ones[np.arange(len(rows))[:, None], terms.places(codes[rows])] = 1.0
-                own += (ones * weights[rows, None].astype(ones.dtype)).T @ ones
+                sums += (ones * weights[rows, None].astype(ones.dtype)).T @ ones
         counts[:, 0] = 0.0
         counts[:, :, 0] = 0.0
         return cls(terms, counts)
