@@ -248,7 +248,7 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
         self,
         penalties: Sequence[np.ndarray],
         starts: Sequence[np.ndarray] | None,
-        shapes: Sequence[_PenalisedCurvature],
+        shapes: Sequence[_Curvature],
         most: int,
         tol: float,
         each_row: float = 0.0,
@@ -301,17 +301,12 @@ def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return values, shares
 
 
-class _PenalisedCurvature(Struct, frozen=True, eq=False):
-    """Second derivatives of a penalised loss: of the features scaled together, and of each of the others."""
-
-    together: np.ndarray
-    apart: np.ndarray
-    curve: float
-    means: np.ndarray
-
-
 class _Curvature(Struct, frozen=True, eq=False):
-    """Curvature of the loss: the weight of the rows, and means and products of the features."""
+    """Curvature of the loss: `curve` is that of the intercept, `means` are of the features.
+
+    `moments` are second moments of the features scaled together, `squares` those of each of the others; with a penalty,
+    second derivatives.
+    """
 
     curve: float
     moments: np.ndarray
@@ -343,13 +338,13 @@ class _Curvature(Struct, frozen=True, eq=False):
         squares = some.squares(heavy)[first:] - means[first:cut] ** 2
         return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
 
-    def penalised(self, problem: Conditional, penalty: np.ndarray) -> _PenalisedCurvature:
-        """The curvature with a penalty."""
+    def penalised(self, problem: Conditional, penalty: np.ndarray) -> _Curvature:
+        """Second derivatives of the loss with a penalty."""
         pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
         first, last = problem.features.turned_first, problem.features.indicators.width
         together = self.curve * self.moments
         together[np.diag_indices(len(together))] += np.concatenate([pull[:first], pull[last:]])
-        return _PenalisedCurvature(together, self.curve * self.squares + pull[first:last], self.curve, self.means)
+        return _Curvature(self.curve, together, self.curve * self.squares + pull[first:last], self.means)
 
 
 class _Coordinates(Struct, frozen=True, eq=False):
@@ -369,7 +364,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
     means: np.ndarray  # (problems x 1 + width x 1)
 
     @classmethod
-    def of(cls, problems: Abreast, shapes: Sequence[_PenalisedCurvature]) -> _Coordinates:
+    def of(cls, problems: Abreast, shapes: Sequence[_Curvature]) -> _Coordinates:
         first, more, _ = problems.layout
         places = 1 + np.arange(problems.width)
         between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])
@@ -378,8 +373,8 @@ class _Coordinates(Struct, frozen=True, eq=False):
         for place, (problem, shape) in enumerate(zip(problems.problems, shapes, strict=True)):
             own = problem.features.turned_first
             mine = np.concatenate([np.arange(own), first + np.arange(problem.features.dense.shape[1])])
-            together[place][np.ix_(mine, mine)] = shape.together
-            scale[place, : len(shape.apart), 0] = 1.0 / np.sqrt(shape.apart)
+            together[place][np.ix_(mine, mine)] = shape.moments
+            scale[place, : len(shape.squares), 0] = 1.0 / np.sqrt(shape.squares)
             means[place, 1 + problems.places(problem), 0] = shape.means
         if len(ends) > MOST_TURNED:
             root = np.sqrt(np.diagonal(together, axis1=1, axis2=2))[:, :, None]
