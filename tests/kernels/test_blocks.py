@@ -145,12 +145,9 @@ def test_expecting_is_scoring_sharing_and_counting(
     assert likelihood == pytest.approx(heavy @ evidence, rel=1e-12, abs=1e-10)
 
 
-@KERNELS
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @SIZES
-def test_independent_columns_are_expected_alike(
-    kernels: ModuleType, weighted: bool, rows: int, columns: int, groups: int
-) -> None:
+def test_independent_columns_are_expected_alike(weighted: bool, rows: int, columns: int, groups: int) -> None:
     """The squares' own kernel against scoring, sharing and counting by the kernels of independent columns."""
     made = Made(rows, columns, groups)
     anchors, scales = made.units
@@ -164,20 +161,19 @@ def test_independent_columns_are_expected_alike(
     heavy = made.weights if weighted else np.ones(rows)
     right = sum(reference.count_reals_soft(made.rows, joint * heavy[:, None], compiled[0], anchors, scales))
     eta[:, 0] += np.log(made.shares)
-    high, low, likelihood = kernels.expect_squares(made.rows, made.weights if weighted else None, made.units, eta)
+    high, low, likelihood = fused.expect_squares(made.rows, made.weights if weighted else None, made.units, eta)
     np.testing.assert_allclose(high + low, right, rtol=1e-10, atol=1e-10 * np.abs(right).max())
     assert likelihood == pytest.approx(heavy @ evidence, rel=1e-12, abs=1e-10)
 
 
-@KERNELS
-def test_squares_refuse_a_missing_cell_and_far_groups(kernels: ModuleType) -> None:
+def test_squares_refuse_a_missing_cell_and_far_groups() -> None:
     made = Made(500, 2, 2)
     rows = made.rows.copy()
     rows[450, 1] = np.nan
     compiled = made.mean / made.units[1] + made.units[0], np.ones((2, 2)), np.zeros((2, 2))
     eta = square_form(compiled, made.units)
     assert eta is not None
-    assert math.isnan(kernels.expect_squares(rows, None, made.units, eta)[2])
+    assert math.isnan(fused.expect_squares(rows, None, made.units, eta)[2])
     assert square_form((compiled[0] + 1e4, *compiled[1:]), made.units) is None
 
 

@@ -1,9 +1,9 @@
 """The few loops that touch every row, each written twice with one signature: plain NumPy, and compiled.
 
 `reference` and `fused` hold the same functions: `count_labels`, `count_reals_labelled`, `count_reals_soft`,
-`score_reals`, the same three of `codes` and `bags`, `normalise`, and for correlated blocks `expect_products`,
-`expect_squares`, `score_` and `count_` of `products`, `centred` and `patterns` (rows with missing cells). `fused` also
-has `posterior_reals` and `posterior_codes`: scores and `normalise` in one pass over the rows.
+`score_reals`, the same three of `codes` and `bags`, `normalise`, and for correlated blocks `expect_products`, `score_`
+and `count_` of `products`, `centred` and `patterns` (rows with missing cells). `fused` also has two steps in one pass
+over the rows: `posterior_reals` and `posterior_codes` score and normalise, `expect_squares` scores and counts.
 """
 
 from __future__ import annotations

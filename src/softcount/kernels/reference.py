@@ -67,23 +67,6 @@ def expect_products(
     return *count_products(rows, memberships, units), likelihood
 
 
-def expect_squares(
-    rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """The same for independent columns, whose features are 1, x_i and x_i^2: pairs (groups, columns, 3).
-
-    Only for complete rows: the log-likelihood is NaN where a cell is missing.
-    """
-    t = (rows - units[0]) * units[1]
-    features = np.concatenate([np.ones((len(t), 1)), t, t * t], axis=1)
-    memberships, likelihood = shared_out(features @ eta.T, weights)
-    total = Twofold.of(np.zeros(eta.T.shape))
-    for part in blocks_of(len(rows)):
-        total = total + Twofold.of(features[part].T @ memberships[part])
-    columns = rows.shape[1]
-    return by_column(total.hi, columns), by_column(total.lo, columns), likelihood
-
-
 def shared_out(joint: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, float]:
     """Weighted memberships and weighted log-likelihood of a log joint (rows, groups)."""
     peaks = joint.max(axis=1, initial=-np.inf)
