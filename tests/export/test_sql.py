@@ -18,6 +18,7 @@ from sqlglot import exp
 
 import softcount as sc
 from contract.examples import EXAMPLES, Example
+from softcount.core.formulas import Cell
 from softcount.export import DIALECTS
 from softcount.export.scoring_plan import scoring_plan
 from softcount.export.sql_formulas import number, operate
@@ -126,11 +127,7 @@ def test_every_family_is_exported_and_agrees_or_is_refused_by_name(example: Exam
 
 def test_what_is_exported_is_compared_with_what_the_library_says(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(next(e for e in EXAMPLES if e.title == "normal"), "mean")
-    monkeypatch.setitem(
-        __import__("softcount.export.formulas", fromlist=["SINGLE"]).SINGLE,
-        "normal",
-        lambda form, x: x * form["mean"],
-    )
+    monkeypatch.setattr(sc.Normal, "formula", lambda self, params, keys, sizes: Cell(keys[0]) * params["mean"])
     with pytest.raises(sc.DataError, match="does not say what the model says"):
         model.to_sql()
 

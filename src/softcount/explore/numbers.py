@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.formulas import Apply, Once, unless_missing, walk
 from softcount.core.special import softmax_rows
-from softcount.export.formulas import Once, column_formula
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
 from softcount.models.nodes import Node
@@ -48,12 +48,13 @@ def number_document(
         found["inside"] = pack(np.diff(below, axis=1))
     if bounds is not None:
         found["bounds"] = [end if np.isfinite(end) else None for end in bounds]
-    form = family.closed_form(params)
-    density = None if form is None else column_formula(form, ("x",), (0,))
-    if form is None or density is None:
+    density = family.formula(params, ("x",), (0,))
+    if density is None:
         return found
-    least = 0.0 if form.get("inner", form)["form"] == "line" else None  # of counts and waiting times
-    return found | {"form": formula_document(density, {"x": "x"}), "least": least}
+    # A straight line is a density from 0 on only: of counts and waiting times.
+    line = all(part.operation in ("add", "multiply") for part in walk(density) if isinstance(part, Apply))
+    form = formula_document(unless_missing("x", density), {"x": "x"})
+    return found | {"form": form, "least": 0.0 if line else None}
 
 
 def formula_document(of: Any, names: Mapping[Any, str], field: str = "") -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 import softcount
+from softcount.core import formulas as fm
 from softcount.errors import DataError
-from softcount.export import formulas as fm
 from softcount.export.scoring_plan import (
     AodeMean,
     DrawnRows,
@@ -24,7 +24,7 @@ from softcount.export.scoring_plan import (
     spellings,
 )
 from softcount.export.sql_formulas import refuse_words
-from softcount.families.setting import CLAMPED, IMPOSSIBLE
+from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.fitted import Curve
 from softcount.sources.frames import number_words
 from softcount.table.schema import Key, Kind, apart
@@ -207,9 +207,9 @@ def _stars(graph: OnnxGraph, of: AodeMean) -> str:
     shape = node("Concat", node("Shape", places, end=1), known([stars.terms.width], LONG), axis=0)
     zeros = node("Expand", known([[0.0]]), shape)
     cells = node("Unsqueeze", node("ScatterElements", zeros, places, ones, axis=1), known([0], LONG))
-    sums = node("MatMul", cells, known(np.maximum(stars.given, CLAMPED)))
-    table: np.ndarray = np.maximum(of.stars.shares[:, None] + of.stars.alone, CLAMPED)
-    table[:, 0] = CLAMPED
+    sums = node("MatMul", cells, known(fm.clamp(stars.given)))
+    table = fm.clamp(of.stars.shares[:, None] + of.stars.alone)
+    table[:, 0] = fm.CLAMPED
     sums = node("Add", sums, known(table[:, None]))
     every = node("Shape", node("ReduceMax", sums, axes=[2], keepdims=1))
     wide = node("Mul", every, known([1, 1, len(of.codes)], LONG))

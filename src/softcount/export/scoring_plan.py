@@ -22,10 +22,10 @@ from softcount.classify.members import (
     WordModel,
 )
 from softcount.core import remedies
-from softcount.errors import DataError
-from softcount.export.formulas import (
-    SINGLE,
+from softcount.core.formulas import (
+    CLAMPED,
     Apply,
+    BlockDensity,
     Cell,
     Choose,
     Code,
@@ -35,24 +35,22 @@ from softcount.export.formulas import (
     IntervalCode,
     LevelCode,
     LookUp,
-    Missing,
     Once,
     Whole,
     WordsCode,
-    block_formula,
     clamp,
     clip,
-    column_formula,
     formula,
     largest,
     log,
     merge_terms,
-    products,
+    normal_density,
     smallest,
-    squared_distances,
     total,
+    unless_missing,
 )
-from softcount.families.setting import CLAMPED, IMPOSSIBLE, ClosedForm
+from softcount.errors import DataError
+from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.answers import drawn, labels_in
 from softcount.fitted.fitted import Calibration, Fitted
 from softcount.models.nodes import Node
@@ -165,11 +163,13 @@ def scoring_plan(model: Fitted) -> ScoringPlan:
         bias = np.log(model.shares) if learned is None else learned.bias
     scaled, params, terms = _scales(model), model.params, []
     for leaf in model.model.leaves:
+        sizes = [len(model.schema[key].levels) for key in leaf.columns]
         if model.linear is not None:
-            form = leaf.family.weighted_form(model.linear.weights[leaf.key], leaf.setting)
+            weights = model.linear.weights[leaf.key]
+            found = leaf.family.weighted_formula(weights, leaf.setting, leaf.columns, sizes)
         else:
-            form = leaf.family.closed_form(params[leaf.key])
-        terms.append(_term(model.schema, leaf, form, scaled.get(leaf.key)))
+            found = leaf.family.formula(params[leaf.key], leaf.columns, sizes)
+        terms.append(_term(leaf, found, scaled.get(leaf.key)))
     columns = input_columns(model, [key for leaf in model.model.leaves for key in leaf.columns])
     whole = (formula(bias), *terms)
     return ScoringPlan(tuple(columns), whole, tuple(model.names), calibration=model.calibration)
@@ -178,7 +178,12 @@ def scoring_plan(model: Fitted) -> ScoringPlan:
 def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> ScoringPlan:
     """The plan of clusters around centres; with `unit`, of directions."""
     columns = tuple(InputColumn(key, name, MISSING) for key, name in labels(keys).items())
-    score = products(centres, keys) if unit else squared_distances(centres, keys)
+    each = list(zip(keys, centres.T, strict=True))
+    if unit:
+        score = total([Cell(key) * centre for key, centre in each])
+    else:
+        offs = [Cell(key) - centre for key, centre in each]
+        score = formula(0.0) - total([off * off for off in offs])
     return ScoringPlan(columns, (score,), tuple(range(len(centres))), "highest")
 
 
@@ -193,15 +198,16 @@ def _scales(model: Fitted) -> dict[Key, tuple[float, bool]]:
     return {node.key: (weights[node.key], own is not None) for stack, (_, own) in stacks for node in stack.nodes}
 
 
-def _term(schema: Schema, leaf: Node, form: ClosedForm | None, scaled: tuple[float, bool] | None) -> Formula:
-    sizes = tuple(len(schema[key].levels) for key in leaf.columns)
-    found = None if form is None else column_formula(form, tuple(leaf.columns), sizes)
+def _term(leaf: Node, found: Formula | None, scaled: tuple[float, bool] | None) -> Formula:
+    """The score of a leaf, 0 if its cells are missing."""
     if found is None:
         raise refused(leaf.key, f"is {leaf.family.title}", "has no formula without special functions")
+    if not leaf.family.block and not isinstance(found, LookUp):
+        found = unless_missing(leaf.columns[0], found)
     if scaled is None:
         return found
     weight, bounded = scaled
-    if bounded and form is not None and form["form"] == "words":
+    if bounded and leaf.family.words_of(leaf.setting) is not None:
         raise refused(leaf.key, f"is {leaf.family.title}", "with a weight has words that are impossible in some class")
     if isinstance(found, LookUp):
         return LookUp(found.code, clamp(weight * (np.maximum(found.table, LOWEST) if bounded else found.table)))
@@ -351,7 +357,7 @@ def _length(key: Key, member: WordModel, place: int, weight: float) -> list[Form
         return []
     words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
     line = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place]) * slopes
-    return [Choose((Missing(key),), formula(0.0), line)]
+    return [unless_missing(key, line)]
 
 
 def ensemble_plan(model: Fitted) -> ScoringPlan:
@@ -387,9 +393,9 @@ def ensemble_terms(model: Fitted) -> tuple[EnsembleColumns, list[Formula]]:
 
 def _known(columns: EnsembleColumns, cuts: Binning, place: int, share: np.ndarray) -> Formula:
     if place >= len(columns.keys):
-        return Choose((Missing(columns.texts[place - len(columns.keys)]),), formula(0.0), formula(share[0]))
+        return unless_missing(columns.texts[place - len(columns.keys)], formula(share[0]))
     if place < columns.numbers:
-        return Choose((Missing(columns.keys[place]),), formula(0.0), formula(share[0]))
+        return unless_missing(columns.keys[place], formula(share[0]))
     size, none = cuts.sizes[place], np.zeros_like(share)
     return LookUp(LevelCode(columns.keys[place], size), np.array([none, *([share] * size), none]))
 
@@ -437,13 +443,11 @@ def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: f
         cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
         if isinstance(member.block, ShrunkBlock):
             form = {"mean": member.block.means, "covariance": member.block.covariances}
-            return [*found, *([block_formula(form, keys, cells) * weight] if keys else [])]
+            return [*found, *([BlockDensity(form, keys, tuple(cells)) * weight] if keys else [])]
         deviations = np.sqrt(member.block.variances)
         for place, (key, cell) in enumerate(zip(keys, cells, strict=True)):
-            form = {"mean": member.block.means[:, place], "deviation": deviations[:, place]}
-            bell = SINGLE["normal"](form, cell)
-            assert bell is not None
-            found.append(Choose((Missing(key),), formula(0.0), bell * weight))
+            bell = normal_density(cell, member.block.means[:, place], deviations[:, place])
+            found.append(unless_missing(key, bell * weight))
         return found
     if isinstance(member, WordModel):
         return word_terms(columns.texts, member, weight)
@@ -462,7 +466,7 @@ def _additive(columns: EnsembleColumns, member: Additive, weight: float) -> list
     for place, slope in enumerate(coefficients[1 + member.terms.width :]):
         key = columns.keys[place]
         line = _standard(member.scale, place, key, FARTHEST) * slope
-        found.append(Choose((Missing(key),), formula(0.0), line))
+        found.append(unless_missing(key, line))
     return found
 
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 import numpy as np
 from msgspec import Struct
 
+from softcount.core import formulas as fm
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export import formulas as fm
 from softcount.export.scoring_plan import ScoringPlan
 from softcount.table.schema import Key
 

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core import formulas as fm
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.export import formulas as fm
 from softcount.export import sql_formulas as sql
 from softcount.export.scoring_plan import (
     SINCE_1970,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from msgspec.structs import replace
 
+from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.capabilities import Capabilities
-from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Key, Kind
 
 if TYPE_CHECKING:
@@ -127,15 +128,15 @@ class Answering(Capabilities):
         """(groups x columns) means and (groups x columns x columns) covariances of normal columns, else None."""
         return None
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """Its log-density in every group, up to terms common to all groups, as a formula without special functions.
 
-        For exports, which have no NumPy: `form` is the formula's name, the rest are its numbers by group. None if there
-        is no such formula.
+        For exports, which have no NumPy; None if there is no such formula. The only column is there, unless the formula
+        looks a level up; of several columns, each may be missing. `sizes` are their numbers of levels.
         """
         return None
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         """Its features times (groups x features) weights as such a formula, or None."""
         return None
 

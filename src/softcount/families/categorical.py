@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.formulas import Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
@@ -16,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting, given_shares
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
 from softcount.table.discretise import level_groups
@@ -213,12 +214,12 @@ class Categorical(Family, Struct, frozen=True):
         """Of a 0/1 column whether it is there, and its value."""
         return np.array([[1.0, 0.0], [1.0, 1.0]]) if setting.levels in ((0, 1), (False, True)) else None
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """By code: a missing cell first, then the levels, a level never seen last."""
-        return {"form": "levels", "table": self.table(params)}
+        return LookUp(LevelCode(keys[0], sizes[0]), clamp(self.table(params).T))
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
-        return {"form": "levels", "table": np.pad(weights, ((0, 0), (1, 1)))}
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
+        return LookUp(LevelCode(keys[0], sizes[0]), clamp(np.pad(weights, ((0, 0), (1, 1))).T))
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         """An unseen level is evidence only if some mass is reserved for it."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.formulas import Cell, Choose, Compare, Formula, Keys, Sizes, formula, log
 from softcount.core.lazy import gammainc, gammaincc
 from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.core.twofold import Twofold, stack
@@ -15,11 +16,13 @@ from softcount.families.base import Family, register, said, scalar_prior
 from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
-from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12
 """The largest shape: a relative deviation of one in a million, beyond which rows are taken as equal."""
+
+SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
 
 
 @register
@@ -128,8 +131,17 @@ class GammaFamily(Family, Struct, frozen=True):
             scored = height(shape) - HALF_LOG_2PI - shape * excess(x, mean)
         return np.where(np.isnan(x), 0.0, scored)
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        return {"form": "gamma", "mean": params["mean"], "shape": params["shape"], "top": height(params["shape"])}
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        """x / mean - 1 - log(x / mean), by a series near the mean."""
+        x, mean, shape = Cell(keys[0]), formula(params["mean"]), params["shape"]
+        apart = (x - mean) / mean
+        s = apart / (apart + 2.0)
+        square, rest = s * s, formula(SERIES[-1])
+        for term in SERIES[-2::-1]:
+            rest = square * rest + term
+        near = apart * s - s * square * rest * 2.0
+        is_near = (Compare("<", apart, formula(0.125)), Compare("<", formula(-0.125), apart))
+        return formula(height(shape)) - Choose(is_near, near, apart - log(x / mean)) * formula(shape)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, apart = _moments(stats)

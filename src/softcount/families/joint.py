@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.formulas import CombinedCode, Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
@@ -18,7 +19,7 @@ from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_b
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, concentration, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
 from softcount.table.schema import Field, Key
 
@@ -108,11 +109,12 @@ class Joint(Categorical, frozen=True):
             flat = np.log(full)
         return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """By the codes of the columns, the last turning fastest; a level never seen is a missing cell."""
-        return {"form": "joint", "table": self.table(params)[..., :-1], "shape": self.shape}
+        code = CombinedCode(tuple(map(LevelCode, keys, sizes)), tuple(size + 1 for size in self.shape))
+        return LookUp(code, clamp(self.table(params)[..., :-1].T))
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return None
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:

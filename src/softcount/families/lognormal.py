@@ -12,7 +12,7 @@ from softcount.families.base import Family, register, said
 from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
-from softcount.families.setting import ClosedForm, Params, Setting
+from softcount.families.setting import Params, Setting
 from softcount.table.schema import Kind
 
 
@@ -59,10 +59,6 @@ class LogNormal(Normal, frozen=True):
 
     def survival(self, params: Params, x: float) -> np.ndarray:
         return Normal.survival(self, params, np.log(x)) if x > 0 else np.ones(len(params["mean"]))
-
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        found = Normal.closed_form(self, params)
-        return None if found is None else found | {"of": "log"}
 
     # -- what it says
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.formulas import CLAMPED
 from softcount.core.lazy import entr, gammaln, xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
@@ -16,7 +17,7 @@ from softcount.families.answers import Columns, Rng
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import CLAMPED, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.families.text import Text, evidence, marking, spoken, usual_lengths
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.formulas import Cell, Formula, Keys, Sizes, log_sum, normal_density
 from softcount.core.special import NARROW, least_share, ndtr, softmax_rows
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
@@ -18,7 +19,7 @@ from softcount.families.capabilities import FEW_ROWS, Labels, NumberFacts
 from softcount.families.categorical import Categorical, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardise
-from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Field, Key, Kind
 
@@ -421,11 +422,13 @@ class Mixed(Family, Struct, frozen=True):
         above = ndtr((params["mean"] - x) / np.sqrt(params["variance"]))
         return np.asarray((params["share"] * above).sum(axis=1))
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        mean, spread = params["mean"], np.sqrt(params["variance"])
-        return (
-            {"form": "parts", "share": params["share"], "mean": mean, "deviation": spread} if mean.ndim == 2 else None
-        )
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        if params["mean"].ndim != 2:
+            return None
+        with np.errstate(divide="ignore"):
+            shares = np.log(params["share"]).T
+        each = zip(params["mean"].T, np.sqrt(params["variance"]).T, shares, strict=True)
+        return log_sum([normal_density(Cell(keys[0]), mean, spread) + share for mean, spread, share in each])
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         return None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.formulas import CLAMPED, Cell, Choose, Formula, Keys, Sizes, formula, there, total, unless_missing
 from softcount.core.lazy import betaln, gammaln
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
@@ -16,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
 from softcount.families.categorical import Categorical, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import CLAMPED, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
 
@@ -89,12 +90,14 @@ class Multinomial(Family, Struct, frozen=True):
 
     # -- what it says
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """A sum of straight lines, unless it is predictive."""
-        return None if "alpha" in params else {"form": "sum", "slopes": self.natural(params)}
+        if "alpha" in params:
+            return None
+        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
-        return {"form": "sum", "slopes": weights}
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
+        return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
 
     counted = True
     typical = Categorical.typical
@@ -235,11 +238,12 @@ class Binomial(Family, Struct, frozen=True):
 
     # -- what it says
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         if "alpha" in params:
             return None
-        failure, success = self.natural(params).T
-        return {"form": "trials", "failure": failure, "success": success}
+        failure, success = map(formula, self.natural(params).T)
+        hits, trials = map(Cell, keys)
+        return Choose(there(keys), (trials - hits) * failure + hits * success, formula(0.0))
 
     counted = True
 

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.formulas import BlockDensity, Cell, Formula, Keys, Sizes
 from softcount.core.lazy import gammaln, psi
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold, concatenate
@@ -28,7 +29,7 @@ from softcount.families.normal import (
     scale_evidence,
     shift_anchor,
 )
-from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Field, Key, Kind
 
@@ -255,8 +256,8 @@ class Multinormal(Family, Struct, frozen=True):
         student = (params["freedom"], params["spread"]) if "freedom" in params else None
         return params["mean"], params["covariance"], student
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        return {"form": "block", **params}
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        return BlockDensity(params, keys, tuple(map(Cell, keys)))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         out = np.zeros((len(column), len(params["mean"])))

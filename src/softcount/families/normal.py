@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, log1p, normal_density
 from softcount.core.lazy import betaln, gammaln, psi, stdtr, xlog1py
 from softcount.core.special import log_rising, ndtr
 from softcount.core.twofold import Twofold, stack, two_sum
@@ -15,7 +16,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, said, said_spread, scalar_prior, spoken
 from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
@@ -374,14 +375,17 @@ class Normal(Family, Struct, frozen=True):
             return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
         return np.asarray(ndtr(z))
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        x = log(Cell(keys[0])) if self.logged else Cell(keys[0])
         if "freedom" in params:
-            return student_form(params)
-        return {"form": "normal", "mean": params["mean"], "deviation": np.sqrt(params["variance"])}
+            return student_formula(params, x)
+        return normal_density(x, params["mean"], np.sqrt(params["variance"]))
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
-        unit = {"anchor": setting.anchor, "scale": setting.scale, "of": "log" if self.logged else ""}
-        return {"form": "square", "weights": weights, **unit}
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
+        x = log(Cell(keys[0])) if self.logged else Cell(keys[0])
+        moved = (x - formula(setting.anchor)) * formula(setting.scale)
+        start, slope, bend = map(formula, weights.T)
+        return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start
 
     # -- what it says
 
@@ -476,11 +480,16 @@ def student_score(column: np.ndarray, params: Params) -> np.ndarray:
     return np.where(np.isnan(column)[:, None], 0.0, top - log_deviation - tail)
 
 
-def student_form(params: Params) -> ClosedForm:
-    """Student's t as a formula; normal if the freedom is infinite."""
-    numbers = {name: params[name] for name in ("mean", "freedom")}
+ENDLESS = 1e300
+"""Degrees of freedom from which Student's t is normal to the last digit."""
+
+
+def student_formula(params: Params, x: Formula) -> Formula:
+    """Student's t as a formula."""
+    z = (x - formula(params["mean"])) / formula(np.sqrt(params["spread"]))
+    freedom: np.ndarray = np.minimum(params["freedom"], ENDLESS)
     top = student_score(params["mean"], params).diagonal()  # at the middle of every group
-    return {"form": "student", **numbers, "deviation": np.sqrt(params["spread"]), "top": top}
+    return formula(top) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))
 
 
 _HEIGHTS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5]

@@ -11,13 +11,26 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from softcount.core.formulas import (
+    Cell,
+    Choose,
+    Compare,
+    Formula,
+    IntervalCode,
+    Keys,
+    LookUp,
+    Sizes,
+    clamp,
+    formula,
+    log1p,
+)
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import Family, said, spoken
 from softcount.families.categorical import Categorical, imagined_counts
-from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key, Kind
 
 LARGEST = 1e300
@@ -179,11 +192,17 @@ class PointCounts(Family):
                 scored[out] -= 2.0 * np.log1p(np.minimum(off[out] / _reach(edges), LARGEST))[:, None]
         return np.asarray(scored)
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        edges = params["edges"][0]
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        x, edges, heights = Cell(keys[0]), params["edges"][0], _heights(params)
         if len(edges) < 2:
             return None
-        return {"form": "steps", "edges": edges, "reach": _reach(edges), "heights": _heights(params)}
+        # The last cell holds its upper edge too.
+        code = IntervalCode(keys[0], np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
+        inside = LookUp(code, clamp(np.concatenate([np.zeros((1, len(heights))), heights.T])))
+        low, high, reach = map(formula, (edges[0], edges[-1], _reach(edges)))
+        below, above = log1p((low - x) / reach) * 2.0, log1p((x - high) / reach) * 2.0
+        outside = Choose((Compare("<", high, x),), inside - above, inside)
+        return Choose((Compare("<", x, low),), inside - below, outside)
 
     def public(self, params: Params, setting: Setting) -> Params:
         return {name: params[name] for name in ("probability", "edges", "beyond")}

@@ -17,15 +17,12 @@ if TYPE_CHECKING:
 
 How = Literal["ml", "map", "mean", "predictive"]
 Line = Literal["plain", "log", "share", "shares", "covariance"]
-ClosedForm = dict[str, Any]
-"""A log-density in every group by the name of its formula and the numbers in it."""
 Params = dict[str, np.ndarray]
 Hyper = dict[str, np.ndarray]
 HOWS: tuple[How, ...] = ("ml", "map", "mean", "predictive")
 
 IMPOSSIBLE = -1e199
 """A log-density below this stands for probability zero, because a product must stay finite."""
-CLAMPED = -1e200
 SMALLEST = 1e-300
 SLACK = 1e-6
 """In proportion, by which a spread may be above its floor and still be at it: steps bring it back off by rounding."""

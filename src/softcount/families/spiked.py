@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.formulas import Cell, Choose, Compare, Formula, Keys, Sizes, formula
 from softcount.core.lazy import betaln, entr, xlog1py, xlogy
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
@@ -16,7 +17,7 @@ from softcount.families.base import FAMILIES, Family, register, said, scalar_pri
 from softcount.families.capabilities import NumberFacts
 from softcount.families.categorical import estimate_shares
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Key, Kind
 
 BESIDE = ("lognormal", "gamma", "exponential", "normal")
@@ -234,12 +235,12 @@ class Spiked(Family, Struct, frozen=True):
         with np.errstate(divide="ignore"):
             return np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        inner = self.inner.closed_form({name: value for name, value in params.items() if name != "spike"})
-        if inner is None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        rest = {name: value for name, value in params.items() if name != "spike"}
+        beside, (on, off) = self.inner.formula(rest, keys, sizes), self._logs(params)
+        if beside is None:
             return None
-        at, off = self._logs(params)
-        return {"form": "spike", "at": self.at, "on": at, "off": off, "inner": inner}
+        return Choose((Compare("=", Cell(keys[0]), formula(self.at)),), formula(on), beside + formula(off))
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         beside = self.inner.draw(params, groups, rng)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.formulas import Cell, Formula, Keys, Sizes
 from softcount.core.lazy import stdtrit
 from softcount.core.special import gap, height, log_integral, shape_of
 from softcount.core.twofold import Twofold, concatenate, stack
@@ -22,10 +23,10 @@ from softcount.families.normal import (
     moments,
     scale_evidence,
     standardise,
-    student_form,
+    student_formula,
     student_score,
 )
-from softcount.families.setting import ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import How, Hyper, Line, Params, Setting
 from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Key, Kind
 
@@ -179,8 +180,8 @@ class Student(Family, Struct, frozen=True):
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         return student_score(column, params)
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
-        return student_form(params)
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        return student_formula(params, Cell(keys[0]))
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """With the hidden weights, which have a gamma distribution of shape freedom / 2."""

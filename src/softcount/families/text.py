@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from softcount.core import remedies
+from softcount.core.formulas import CLAMPED, Formula, Keys, LookUp, Sizes, WordsCode, clamp, formula
 from softcount.core.lazy import entr, gammaln, logit, xlog1py, xlogy
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
@@ -20,7 +21,7 @@ from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, imagined_counts
 from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
-from softcount.families.setting import CLAMPED, IMPOSSIBLE, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import IMPOSSIBLE, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words
@@ -539,14 +540,15 @@ class Text(Family, Struct, frozen=True):
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         return natural[:, 1:], natural[:, 0]
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """None if words are drawn one after another, or if some are certain: these are not sums."""
         if "alpha" in params or self.lacking(params) is not None:
             return None
-        return self.weighted_form(self.natural(params), Setting())
+        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
-        return {"form": "words", "weights": weights, "once": self.by_document}
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
+        code = WordsCode(keys[0], "once" if self.by_document else "times")
+        return LookUp(code, clamp(weights[:, 1:].T)) + formula(weights[:, 0])
 
     def words_of(self, setting: Setting) -> WordFigures | None:
         return WordFigures(setting.levels, self.words_model, self.by_document)

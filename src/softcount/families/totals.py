@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.formulas import CLAMPED, Cell, Formula, Keys, Sizes, formula
 from softcount.core.lazy import betainc, betaln, gammaln, pdtrc, xlog1py
 from softcount.core.special import log_rising, pdtr
 from softcount.core.twofold import Twofold
@@ -16,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
 from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import CLAMPED, SLACK, SMALLEST, ClosedForm, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Gamma
 from softcount.table.schema import Key, Kind
 
@@ -132,15 +133,15 @@ class Totals(Family):
         x = column[:, None]
         return np.where(np.isnan(x), 0.0, self.predicted(np.where(np.isnan(x), 0.0, x), *after))
 
-    def closed_form(self, params: Params) -> ClosedForm | None:
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """A straight line, unless it is predictive."""
         if self.after(params) is not None:
             return None
-        return self.weighted_form(self.natural(params), Setting())
+        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
 
-    def weighted_form(self, weights: np.ndarray, setting: Setting) -> ClosedForm | None:
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         start, slope = weights.T
-        return {"form": "line", "start": start, "slope": slope}
+        return Cell(keys[0]) * formula(slope) + formula(start)
 
 
 LEAST_MEAN = 1e-294

@@ -1,8 +1,11 @@
-"""Scoring formulas: expressions over cells, and the log-densities of families as such expressions."""
+"""Scoring formulas: expressions over the cells of a row.
+
+A family gives its log-density as one (`Family.formula`); SQL, ONNX and the explorer write it in their own language.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
@@ -11,8 +14,15 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core.lazy import gammaln
-from softcount.families.setting import CLAMPED, ClosedForm
-from softcount.table.schema import Key
+
+Key = Hashable
+Keys = tuple[Key, ...]
+Sizes = Sequence[int]
+"""Numbers of levels of columns."""
+BlockForm = Mapping[str, np.ndarray]
+"""Means and covariances of a block in every group, and degrees of freedom and spread of Student's t."""
+CLAMPED = -1e200
+"""Stands for the logarithm of 0, because a product must stay finite."""
 
 Operation = Literal["add", "subtract", "multiply", "divide", "log", "exp", "largest"]
 
@@ -300,7 +310,7 @@ NOWHERE = GroupNumbers(np.array([-1e250]))
 class BlockDensity(Whole, Struct, frozen=True, eq=False):
     """The density of a block of numbers, each a formula of one column."""
 
-    form: ClosedForm
+    form: BlockForm
     keys: tuple[Key, ...]
     values: tuple[Formula, ...]
 
@@ -336,10 +346,6 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
         return len(self.form["mean"]) * len(self.keys) * (len(self.keys) + 3) // 2
 
 
-def block_formula(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    return BlockDensity(form, keys, tuple(values))
-
-
 def blocks_in(of: Formula) -> list[BlockDensity]:
     """The blocks in a formula, without those of few columns."""
     if isinstance(of, Apply):
@@ -354,7 +360,7 @@ def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
     return Computed(names[id(of)]) if id(of) in names else of
 
 
-def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) -> Formula:
+def _density(form: BlockForm, values: Sequence[Formula], present: list[int]) -> Formula:
     mean, covariance = form["mean"][:, present], form["covariance"][:, present][:, :, present]
     unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     root = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
@@ -370,7 +376,7 @@ def _density(form: ClosedForm, values: Sequence[Formula], present: list[int]) ->
     return _at(form, len(present), distance) - formula(log_det)
 
 
-def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
+def _at(form: BlockForm, present: int, distance: Formula) -> Formula:
     """The density of `present` numbers at a squared distance, for a covariance of determinant one."""
     if "freedom" not in form:
         return formula(-present * HALF_LOG_2PI) - distance * 0.5
@@ -378,7 +384,7 @@ def _at(form: ClosedForm, present: int, distance: Formula) -> Formula:
     return formula(tops[present]) - log1p(distance / (freedom * stretch)) * (0.5 * (freedom + present))
 
 
-def student_tops(form: ClosedForm, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def student_tops(form: BlockForm, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Degrees of freedom, the factor of covariances, and the log-density at the mean of 0, 1, ... columns."""
     freedom: np.ndarray = form["freedom"]
     stretch = form.get("spread", np.ones(len(freedom)))
@@ -387,7 +393,7 @@ def student_tops(form: ClosedForm, columns: int) -> tuple[np.ndarray, np.ndarray
     return freedom, stretch, tops
 
 
-def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
+def _eliminated(form: BlockForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
     """The density of the observed numbers, by eliminating one column after the other from the covariance.
 
     A missing number has the variance one, depends on no other and is at its mean, so that it adds nothing.
@@ -396,7 +402,7 @@ def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formul
     covariance = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
     columns = range(len(keys))
     offs: list[Formula] = [
-        Once(Choose((Missing(key),), formula(0.0), (value - form["mean"][:, j]) / unit[:, j]))
+        Once(unless_missing(key, (value - form["mean"][:, j]) / unit[:, j]))
         for j, (key, value) in enumerate(zip(keys, values, strict=True))
     ]
     rest: dict[tuple[int, int], Formula] = {
@@ -414,14 +420,14 @@ def _eliminated(form: ClosedForm, keys: tuple[Key, ...], values: Sequence[Formul
             offs[i] = Once(offs[i] - share * off)
             for j in range(k + 1, i + 1):
                 rest[i, j] = Once(rest[i, j] - share * rest[j, k])
-    units = [Choose((Missing(key),), formula(0.0), formula(np.log(unit[:, j]))) for j, key in enumerate(keys)]
+    units = [unless_missing(key, formula(np.log(unit[:, j]))) for j, key in enumerate(keys)]
     log_det = total(pivots) * 0.5 + total(units)
     return _of_present(form, keys, Once(total(squares))) - log_det
 
 
-def _of_present(form: ClosedForm, keys: tuple[Key, ...], distance: Formula) -> Formula:
+def _of_present(form: BlockForm, keys: tuple[Key, ...], distance: Formula) -> Formula:
     """The density by the number of observed cells."""
-    present = Once(total([Choose((Missing(key),), formula(0.0), formula(1.0)) for key in keys]))
+    present = Once(total([unless_missing(key, formula(1.0)) for key in keys]))
 
     def between(least: int, most: int) -> Formula:
         if least == most:
@@ -433,147 +439,15 @@ def _of_present(form: ClosedForm, keys: tuple[Key, ...], distance: Formula) -> F
     return between(0, len(keys))
 
 
-# -- densities of families, from their closed forms
-
-ENDLESS = 1e300
-"""Degrees of freedom from which Student's t is normal to the last digit."""
-SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
-
-Sizes = tuple[int, ...]
+# -- densities
 
 
-def column_formula(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula | None:
-    """The score of columns in every group, 0 if they are missing; None for an unknown form.
-
-    `sizes` are their numbers of levels.
-    """
-    several = SEVERAL.get(form["form"])
-    if several is not None:
-        return several(form, keys, sizes)
-    single = SINGLE.get(form["form"])
-    if single is None or len(keys) != 1:
-        return None
-    cell = Cell(keys[0])
-    found = single(form, log(cell) if form.get("of") == "log" else cell)
-    return None if found is None else Choose((Missing(keys[0]),), formula(0.0), found)
+def normal_density(x: Formula, mean: Any, deviation: Any) -> Formula:
+    """The logarithm, without the constant."""
+    z = (x - formula(mean)) / formula(deviation)
+    return formula(-np.log(deviation)) - z * z * 0.5
 
 
-def _normal(form: ClosedForm, x: Formula) -> Formula:
-    z = (x - formula(form["mean"])) / formula(form["deviation"])
-    return formula(-np.log(form["deviation"])) - z * z * 0.5
-
-
-def _student(form: ClosedForm, x: Formula) -> Formula:
-    z = (x - formula(form["mean"])) / formula(form["deviation"])
-    freedom: np.ndarray = np.minimum(form["freedom"], ENDLESS)
-    return formula(form["top"]) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))
-
-
-def _line(form: ClosedForm, x: Formula) -> Formula:
-    return x * formula(form["slope"]) + formula(form["start"])
-
-
-def _square(form: ClosedForm, x: Formula) -> Formula:
-    moved = (x - formula(form["anchor"])) * formula(form["scale"])
-    start, slope, bend = map(formula, form["weights"].T)
-    return (moved * bend + slope) * moved + start if form["weights"][:, 2].any() else moved * slope + start
-
-
-def _gamma(form: ClosedForm, x: Formula) -> Formula:
-    """x / mean - 1 - log(x / mean), by a series near the mean."""
-    mean = formula(form["mean"])
-    apart = (x - mean) / mean
-    s = apart / (apart + 2.0)
-    square, rest = s * s, formula(SERIES[-1])
-    for term in SERIES[-2::-1]:
-        rest = square * rest + term
-    near = apart * s - s * square * rest * 2.0
-    is_near = (Compare("<", apart, formula(0.125)), Compare("<", formula(-0.125), apart))
-    return formula(form["top"]) - Choose(is_near, near, apart - log(x / mean)) * formula(form["shape"])
-
-
-def _parts(form: ClosedForm, x: Formula) -> Formula:
-    with np.errstate(divide="ignore"):
-        shares = np.log(form["share"]).T
-    both = zip(form["mean"].T, form["deviation"].T, shares, strict=True)
-    return log_sum([_normal({"mean": mean, "deviation": spread}, x) + share for mean, spread, share in both])
-
-
-def _spike(form: ClosedForm, x: Formula) -> Formula | None:
-    inner = form["inner"]
-    make = SINGLE.get(inner["form"])
-    beside = None if make is None else make(inner, log(x) if inner.get("of") == "log" else x)
-    if beside is None:
-        return None
-    return Choose((Compare("=", x, formula(form["at"])),), formula(form["on"]), beside + formula(form["off"]))
-
-
-def _steps(form: ClosedForm, x: Formula) -> Formula | None:
-    if not isinstance(x, Cell):
-        return None
-    edges, heights = form["edges"], form["heights"]
-    # The last cell holds its upper edge too.
-    code = IntervalCode(x.key, np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
-    inside = LookUp(code, clamp(np.concatenate([np.zeros((1, len(heights))), heights.T])))
-    below = log1p((formula(edges[0]) - x) / formula(form["reach"])) * 2.0
-    above = log1p((x - formula(edges[-1])) / formula(form["reach"])) * 2.0
-    outside = Choose((Compare("<", formula(edges[-1]), x),), inside - above, inside)
-    return Choose((Compare("<", x, formula(edges[0])),), inside - below, outside)
-
-
-SINGLE: dict[str, Callable[[ClosedForm, Formula], Formula | None]] = {
-    "normal": _normal, "student": _student, "line": _line, "square": _square, "gamma": _gamma, "parts": _parts,
-    "spike": _spike, "steps": _steps,
-}  # fmt: skip
-"""The score of a number that is not missing, by its form."""
-
-
-# -- levels, and several columns
-
-
-def _levels(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    return LookUp(LevelCode(keys[0], sizes[0]), clamp(form["table"].T))
-
-
-def _joint(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    codes: tuple[Code, ...] = tuple(LevelCode(key, size) for key, size in zip(keys, sizes, strict=True))
-    return LookUp(CombinedCode(codes, tuple(size + 1 for size in form["shape"])), clamp(form["table"].T))
-
-
-def _sum(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    each = zip(keys, form["slopes"].T, strict=True)
-    return total([Choose((Missing(key),), formula(0.0), Cell(key) * slope) for key, slope in each])
-
-
-def _trials(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    hits, trials = Cell(keys[0]), Cell(keys[1])
-    found = (trials - hits) * formula(form["failure"]) + hits * formula(form["success"])
-    return Choose(there(keys), found, formula(0.0))
-
-
-def _words(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    start, table = form["weights"][:, 0], form["weights"][:, 1:].T
-    found = LookUp(WordsCode(keys[0], "once" if form["once"] else "times"), clamp(table)) + formula(start)
-    return Choose((Missing(keys[0]),), formula(0.0), found)
-
-
-def _block(form: ClosedForm, keys: tuple[Key, ...], sizes: Sizes) -> Formula:
-    return block_formula(form, keys, [Cell(key) for key in keys])
-
-
-SEVERAL: dict[str, Callable[[ClosedForm, tuple[Key, ...], Sizes], Formula]] = {
-    "levels": _levels, "joint": _joint, "sum": _sum, "trials": _trials, "block": _block,
-    "words": _words,
-}  # fmt: skip
-"""The score of levels and of several columns, by their form."""
-
-
-def squared_distances(centres: np.ndarray, keys: Sequence[Any]) -> Formula:
-    """Minus the squared distance of a row from every centre."""
-    offs = [Cell(key) - centre for key, centre in zip(keys, centres.T, strict=True)]
-    return formula(0.0) - total([off * off for off in offs])
-
-
-def products(centres: np.ndarray, keys: Sequence[Any]) -> Formula:
-    """A row times every centre."""
-    return total([Cell(key) * centre for key, centre in zip(keys, centres.T, strict=True)])
+def unless_missing(key: Key, of: Formula) -> Formula:
+    """A formula that is 0 if a cell is missing."""
+    return Choose((Missing(key),), formula(0.0), of)
