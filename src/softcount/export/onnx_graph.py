@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from softcount.fitted.fitted import Curve
 from softcount.sources.frames import number_words
 from softcount.table.schema import Key, Kind, apart
 
+LONG = np.int64
 OPERATIONS = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "log": "Log", "exp": "Exp", "largest": "Max",
 }  # fmt: skip
@@ -84,24 +86,24 @@ class OnnxGraph:
 
     def cell(self, key: Key) -> str:
         """A column's numbers, NaN if they are missing or out of range."""
-        if ("cell", key) not in self.made:
-            self.made["cell", key] = self._cell(self.columns[key])
-        return self.made["cell", key]
-
-    def _cell(self, column: InputColumn) -> str:
+        if ("cell", key) in self.made:
+            return self.made["cell", key]
+        column, nothing, zero = self.columns[key], self.known([[np.nan]]), self.known([[0.0]])
         if column.valued:
             levels = [float(level) for level in column.levels or ()]  # type: ignore[arg-type]
             values = self.known([[np.nan], *([level] for level in levels), [np.nan]])
-            return self.node("Gather", values, self.flat(self.level(column.key)), axis=0)
-        found, nothing, zero = column.name, self.known([[np.nan]]), self.known([[0.0]])
-        for mark in number_words(column.missing):
-            found = self.node("Where", self.node("Equal", found, self.known([[mark]])), nothing, found)
-        if column.kind is Kind.POSITIVE:
-            return self.node("Where", self.node("Greater", found, zero), found, nothing)
-        if column.kind in (Kind.COUNT, Kind.AMOUNT):
-            found = self.node("Where", self.node("Less", found, zero), nothing, found)
-        if column.kind is Kind.COUNT:
-            found = self.node("Where", self.node("Equal", found, self.node("Floor", found)), found, nothing)
+            found = self.node("Gather", values, self.flat(self.level(key)), axis=0)
+        else:
+            found = column.name
+            for mark in number_words(column.missing):
+                found = self.node("Where", self.node("Equal", found, self.known([[mark]])), nothing, found)
+            if column.kind is Kind.POSITIVE:
+                found = self.node("Where", self.node("Greater", found, zero), found, nothing)
+            if column.kind in (Kind.COUNT, Kind.AMOUNT):
+                found = self.node("Where", self.node("Less", found, zero), nothing, found)
+            if column.kind is Kind.COUNT:
+                found = self.node("Where", self.node("Equal", found, self.node("Floor", found)), found, nothing)
+        self.made["cell", key] = found
         return found
 
     def level(self, key: Key) -> str:
@@ -118,7 +120,7 @@ class OnnxGraph:
 
     def flat(self, of: str) -> str:
         """A column as a line."""
-        return self.node("Reshape", of, self.known([-1], np.int64))
+        return self.node("Reshape", of, self.known([-1], LONG))
 
     # -- formulas
 
@@ -135,15 +137,16 @@ class OnnxGraph:
             return self.cell(of.key)
         if isinstance(of, fm.Once):
             return self.write(of.of)
+        if isinstance(of, AodeMean) and of.codes:
+            return _aode_mean(self, of)
+        if isinstance(of, fm.BlockDensity):
+            return _block(self, of)
         if isinstance(of, fm.Whole):
-            return _write_whole(self, of)
+            return self.write(of.out)
         if isinstance(of, fm.LookUp):
             return self.node("Gather", self.known(of.table), self.flat(self.code(of.code)), axis=0)
         if isinstance(of, fm.Choose):
-            tests = [self._test(test) for test in of.tests]
-            both = tests[0]
-            for test in tests[1:]:
-                both = self.node("And", both, test)
+            both = reduce(partial(self.node, "And"), map(self._test, of.tests))
             return self.node("Where", both, self.write(of.then), self.write(of.otherwise))
         assert isinstance(of, fm.Apply)
         return self.node(OPERATIONS[of.operation], *(self.write(part) for part in of.parts))
@@ -157,26 +160,25 @@ class OnnxGraph:
 
     def code(self, code: fm.Code) -> str:
         """A code's tensor of whole numbers, rows by one."""
-        key = ("code", fm.code_key(code))
-        if key not in self.made:
-            self.made[key] = self._code(code)
-        return self.made[key]
-
-    def _code(self, code: fm.Code) -> str:
         if isinstance(code, fm.LevelCode):
             return self.level(code.key)
-        if isinstance(code, fm.IntervalCode):
-            cell = self.cell(code.key)
-            place = self.node("Add", self.places(cell, code.edges), self.known([[1]], np.int64))
-            return self.node("Where", self.node("IsNaN", cell), self.known([[0]], np.int64), place)
         if isinstance(code, fm.WordsCode):
             raise refuse_words(code.key, "a graph")
-        assert isinstance(code, fm.CombinedCode)
-        whole = ""
-        for part, size in zip(code.codes, code.sizes, strict=True):
-            own, room = self.code(part), self.known([[size]], np.int64)
-            own = self.node("Where", self.node("Less", own, room), own, self.known([[0]], np.int64))
-            whole = self.node("Add", self.node("Mul", whole, room), own) if whole else own
+        key = ("code", fm.code_key(code))
+        if key in self.made:
+            return self.made[key]
+        if isinstance(code, fm.IntervalCode):
+            cell = self.cell(code.key)
+            place = self.node("Add", self.places(cell, code.edges), self.known([[1]], LONG))
+            whole = self.node("Where", self.node("IsNaN", cell), self.known([[0]], LONG), place)
+        else:
+            assert isinstance(code, fm.CombinedCode)
+            whole = ""
+            for part, size in zip(code.codes, code.sizes, strict=True):
+                own, room = self.code(part), self.known([[size]], LONG)
+                own = self.node("Where", self.node("Less", own, room), own, self.known([[0]], LONG))
+                whole = self.node("Add", self.node("Mul", whole, room), own) if whole else own
+        self.made[key] = whole
         return whole
 
     def places(self, of: str, edges: np.ndarray) -> str:
@@ -185,65 +187,46 @@ class OnnxGraph:
             zero = self.node("Mul", of, self.known([[0.0]]))
             return self.node("Cast", self.node("Where", self.node("IsNaN", zero), self.known([[0.0]]), zero), to=7)
         reached = self.node("GreaterOrEqual", of, self.known(np.asarray(edges)[None]))
-        return self.node("ReduceSum", self.node("Cast", reached, to=7), self.known([1], np.int64), keepdims=1)
+        return self.node("ReduceSum", self.node("Cast", reached, to=7), self.known([1], LONG), keepdims=1)
 
 
 # -- AODE and blocks as products of matrices: a node for every pair of columns took minutes
 
-LONG = np.int64
 
-
-def _write_whole(graph: OnnxGraph, of: fm.Whole) -> str:
-    if isinstance(of, AodeMean):
-        return _stars(graph, of) if of.codes else graph.write(of.out)
-    return _block(graph, of) if isinstance(of, fm.BlockDensity) else graph.write(of.out)
-
-
-def _stars(graph: OnnxGraph, of: AodeMean) -> str:
+def _aode_mean(graph: OnnxGraph, of: AodeMean) -> str:
     """One-hot cells times the table of every class give the sums for all parents, of which the known ones are kept."""
     stars, node, known = of.stars, graph.node, graph.known
-    places = node("Concat", *(_place(graph, of, parent) for parent in range(len(of.codes))), axis=1)
+    ends = [*stars.terms.offsets.tolist(), stars.terms.width]
+    each = []
+    for parent, code in enumerate(of.codes):  # the place of its cell among those of all columns; 0 if it is unknown
+        own, first, size = graph.code(code), ends[parent], ends[parent + 1] - ends[parent]
+        there = node("Greater", own, known([[0]], LONG))
+        if isinstance(code, fm.LevelCode):
+            there = node("And", there, node("Less", own, known([[size + 1]], LONG)))
+        each.append(node("Where", there, node("Add", own, known([[first - 1]], LONG)), known([[0]], LONG)))
+    places = node("Concat", *each, axis=1)
     ones = node("Cast", node("GreaterOrEqual", places, known([[0]], LONG)), to=11)
     shape = node("Concat", node("Shape", places, end=1), known([stars.terms.width], LONG), axis=0)
     zeros = node("Expand", known([[0.0]]), shape)
     cells = node("Unsqueeze", node("ScatterElements", zeros, places, ones, axis=1), known([0], LONG))
     sums = node("MatMul", cells, known(fm.clamp(stars.given)))
-    table = fm.clamp(of.stars.shares[:, None] + of.stars.alone)
+    table = fm.clamp(stars.shares[:, None] + stars.alone)
     table[:, 0] = fm.CLAMPED
     sums = node("Add", sums, known(table[:, None]))
     every = node("Shape", node("ReduceMax", sums, axes=[2], keepdims=1))
     wide = node("Mul", every, known([1, 1, len(of.codes)], LONG))
+    # (classes x rows x parents), of which the mean is over those that are possible.
     found = node("GatherElements", sums, node("Expand", node("Unsqueeze", places, known([0], LONG)), wide), axis=2)
-    return _mean(graph, of, found)
-
-
-def _place(graph: OnnxGraph, of: AodeMean, parent: int) -> str:
-    """The place of a parent's cell among those of all columns; 0 if it is unknown."""
-    code, node, known = of.codes[parent], graph.node, graph.known
-    ends = [*of.stars.terms.offsets.tolist(), of.stars.terms.width]
-    own, first, size = graph.code(code), ends[parent], ends[parent + 1] - ends[parent]
-    there = node("Greater", own, known([[0]], LONG))
-    if isinstance(code, fm.LevelCode):
-        there = node("And", there, node("Less", own, known([[size + 1]], LONG)))
-    return node("Where", there, node("Add", own, known([[first - 1]], LONG)), known([[0]], LONG))
-
-
-def _mean(graph: OnnxGraph, of: AodeMean, stars: str) -> str:
-    """The logarithm of the mean of (classes x rows x parents) over those that are possible."""
-    node, known = graph.node, graph.known
     last = known([2], LONG)
-    top = node("ReduceMax", stars, axes=[2], keepdims=1)
-    whole = node("Log", node("ReduceSum", node("Exp", node("Sub", stars, top)), last, keepdims=0))
-    possible = node("GreaterOrEqual", stars, known([[[IMPOSSIBLE]]]))
+    top = node("ReduceMax", found, axes=[2], keepdims=1)
+    whole = node("Log", node("ReduceSum", node("Exp", node("Sub", found, top)), last, keepdims=0))
+    possible = node("GreaterOrEqual", found, known([[[IMPOSSIBLE]]]))
     count = node("ReduceSum", node("Cast", possible, to=11), last, keepdims=0)
     shared = node("Log", node("Max", count, known([[1.0]])))
     mean = node("Sub", node("Add", node("Squeeze", top, last), whole), shared)
     mean, count = (node("Transpose", each, perm=[1, 0]) for each in (mean, count))
     none = node("Equal", count, known([[0.0]]))
-    return node("Where", none, graph.write(fm.formula(of.stars.shares)), mean)
-
-
-# -- blocks
+    return node("Where", none, graph.write(fm.formula(stars.shares)), mean)
 
 
 def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
@@ -298,7 +281,7 @@ def _with_holes(graph: OnnxGraph, whole: tuple[str, str], row: tuple[str, str], 
     flat = graph.flat(rows)
     each = node("Transpose", offs, perm=[1, 0, 2])
     gone, apart = node("Gather", holes, flat, axis=0), node("Gather", each, flat, axis=0)
-    body = _row_body(graph, scaled)
+    body = _eliminate_one_row(graph, scaled)
     found = [graph.name(), graph.name()]
     graph.nodes.append(graph.onnx.helper.make_node("Scan", [gone, apart], found, body=body, num_scan_inputs=2))
     both = []
@@ -309,62 +292,31 @@ def _with_holes(graph: OnnxGraph, whole: tuple[str, str], row: tuple[str, str], 
     return both[0], both[1]
 
 
-def _row_body(graph: OnnxGraph, scaled: np.ndarray) -> Any:
-    """Elimination for one row: missing numbers have variance one and depend on no other."""
+def _eliminate_one_row(graph: OnnxGraph, scaled: np.ndarray) -> Any:
+    """A subgraph for one row: missing numbers have variance one and depend on no other."""
+    helper, kind, node, known = graph.onnx.helper, graph.onnx.TensorProto, graph.node, graph.known
     groups, size = scaled.shape[:2]
-    onnx, eye = graph.onnx, np.eye(size)[None]
     hole, off = graph.name(), graph.name()
-
-    def steps() -> list[str]:
-        node, known = graph.node, graph.known
-        pair = node("Or", node("Unsqueeze", hole, known([0], LONG)), node("Unsqueeze", hole, known([1], LONG)))
-        matrix = node("Where", pair, known(eye), known(scaled))
-        column = node("Unsqueeze", off, known([2], LONG))
-        zero = known(np.zeros(groups))
-        found = [graph.name() for _ in range(4)]
-        body = _column_body(graph, groups, size)
-        start = [known(size, LONG), "", matrix, column, zero, zero]
-        graph.nodes.append(onnx.helper.make_node("Loop", start, found, body=body))
-        return found[2:]
-
-    kind = onnx.TensorProto
-    given = [(hole, kind.BOOL, [size]), (off, kind.DOUBLE, [groups, size])]
-    return _inside(graph, given, steps, [(kind.DOUBLE, [groups]), (kind.DOUBLE, [groups])])
-
-
-def _column_body(graph: OnnxGraph, groups: int, size: int) -> Any:
-    """Eliminate one column: covariance and offsets of the others given it, and its part of distance and determinant."""
-    kind = graph.onnx.TensorProto
-    place, going, matrix, column, distance, roots = (graph.name() for _ in range(6))
-
-    def steps() -> list[str]:
-        node, known = graph.node, graph.known
-        at = node("Unsqueeze", place, known([0], LONG))
+    outer, graph.nodes = graph.nodes, []
+    pair = node("Or", node("Unsqueeze", hole, known([0], LONG)), node("Unsqueeze", hole, known([1], LONG)))
+    matrix = node("Where", pair, known(np.eye(size)[None]), known(scaled))
+    column, both = node("Unsqueeze", off, known([2], LONG)), known([1, 2], LONG)
+    distance = roots = known(np.zeros(groups))
+    for place in range(size):  # covariance and offsets of the others given this column, its distance and determinant
+        at = known([place], LONG)
         own = node("Gather", matrix, at, axis=2)
-        pivot, off = node("Gather", own, at, axis=1), node("Gather", column, at, axis=1)
+        pivot, mine = node("Gather", own, at, axis=1), node("Gather", column, at, axis=1)
         share = node("Div", own, pivot)
-        rest = node("Sub", matrix, node("Mul", share, node("Gather", matrix, at, axis=1)))
+        matrix = node("Sub", matrix, node("Mul", share, node("Gather", matrix, at, axis=1)))
         # The eliminated column is never a pivot again: what is left of it does not matter.
-        others = node("Sub", column, node("Mul", share, off))
-        both = known([1, 2], LONG)
-        square = node("Squeeze", node("Div", node("Mul", off, off), pivot), both)
-        root = node("Mul", node("Squeeze", node("Log", pivot), both), known([0.5]))
-        go_on = node("Identity", going)
-        return [go_on, rest, others, node("Add", distance, square), node("Add", roots, root)]
-
-    shapes = [(matrix, [groups, size, size]), (column, [groups, size, 1]), (distance, [groups]), (roots, [groups])]
-    given = [(place, kind.INT64, []), (going, kind.BOOL, []), *((name, kind.DOUBLE, shape) for name, shape in shapes)]
-    return _inside(graph, given, steps, [(kind.BOOL, []), *((kind.DOUBLE, shape) for _, shape in shapes)])
-
-
-def _inside(graph: OnnxGraph, given: list[Any], steps: Callable[[], list[str]], made: list[Any]) -> Any:
-    """A subgraph of the nodes that these steps add."""
-    helper, outer = graph.onnx.helper, graph.nodes
-    graph.nodes = []
-    names = steps()
+        column = node("Sub", column, node("Mul", share, mine))
+        square = node("Squeeze", node("Div", node("Mul", mine, mine), pivot), both)
+        distance = node("Add", distance, square)
+        roots = node("Add", roots, node("Mul", node("Squeeze", node("Log", pivot), both), known([0.5])))
     inner, graph.nodes = graph.nodes, outer
+    given = [(hole, kind.BOOL, [size]), (off, kind.DOUBLE, [groups, size])]
     ins = [helper.make_tensor_value_info(*each) for each in given]
-    outs = [helper.make_tensor_value_info(name, *each) for name, each in zip(names, made, strict=True)]
+    outs = [helper.make_tensor_value_info(name, kind.DOUBLE, [groups]) for name in (distance, roots)]
     return helper.make_graph(inner, graph.name(), ins, outs)
 
 
@@ -376,15 +328,8 @@ PREDICTED, PROBABILITIES = "predicted", "probabilities"
 
 
 def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
-    """The graph of a model, and the result of its check."""
-    plan = model._export_plan()
-    graph = scoring_graph(plan)
-    return graph, check_graph(plan, model._export_rows(), graph)
-
-
-def scoring_graph(plan: ScoringPlan) -> Any:
-    """The model; its inputs are (rows x 1) doubles, NaN if missing, and texts."""
-    onnx = onnx_module()
+    """The graph of a model, whose inputs are (rows x 1) doubles, NaN if missing, and texts; the result of its check."""
+    onnx, plan = onnx_module(), model._export_plan()
     names = [column.name for column in plan.columns]
     if len(set(names)) < len(names) or not names:
         raise DataError("a graph has a tensor for every column, and this model has none of its own names.")
@@ -393,7 +338,12 @@ def scoring_graph(plan: ScoringPlan) -> Any:
     predicted, proba = _finish(graph, plan)
     graph.nodes.append(onnx.helper.make_node("Identity", [predicted], outputs[:1]))
     kinds, values, _ = _labels(plan)
-    given = [_value(column) for column in plan.columns]
+    given = []
+    for column in plan.columns:
+        kind, expected = onnx.TensorProto.DOUBLE, f"{column.expected}, NaN where missing"
+        if column.levels is not None:
+            kind, expected = onnx.TensorProto.STRING, 'text, "" where missing'
+        given.append(onnx.helper.make_tensor_value_info(column.name, kind, ["rows", 1], doc_string=expected))
     found = [onnx.helper.make_tensor_value_info(outputs[0], kinds, ["rows"])]
     if proba is not None:
         graph.nodes.append(onnx.helper.make_node("Identity", [proba], outputs[1:]))
@@ -401,19 +351,11 @@ def scoring_graph(plan: ScoringPlan) -> Any:
         found.append(onnx.helper.make_tensor_value_info(outputs[1], double, ["rows", len(values)]))
     made = onnx.helper.make_graph(graph.nodes, "softcount", given, found, graph.numbers)
     opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
-    model = onnx.helper.make_model(made, opset_imports=opsets, producer_name="softcount", ir_version=IR_VERSION)
-    model.producer_version = softcount.__version__
-    onnx.helper.set_model_props(model, {"classes": json.dumps(values)})
-    onnx.checker.check_model(model)
-    return model
-
-
-def _value(column: InputColumn) -> Any:
-    onnx = onnx_module()
-    kind, expected = onnx.TensorProto.DOUBLE, f"{column.expected}, NaN where missing"
-    if column.levels is not None:
-        kind, expected = onnx.TensorProto.STRING, 'text, "" where missing'
-    return onnx.helper.make_tensor_value_info(column.name, kind, ["rows", 1], doc_string=expected)
+    whole = onnx.helper.make_model(made, opset_imports=opsets, producer_name="softcount", ir_version=IR_VERSION)
+    whole.producer_version = softcount.__version__
+    onnx.helper.set_model_props(whole, {"classes": json.dumps(values)})
+    onnx.checker.check_model(whole)
+    return whole, check_graph(plan, model._export_rows(), whole)
 
 
 def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
@@ -455,7 +397,7 @@ def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
         if plan.calibration is not None and plan.calibration.temperature is not None:
             off = graph.node("Div", off, graph.known([[plan.calibration.temperature]]))
         shares = graph.node("Exp", off)
-    whole = graph.node("ReduceSum", shares, graph.known([1], np.int64), keepdims=1)
+    whole = graph.node("ReduceSum", shares, graph.known([1], LONG), keepdims=1)
     proba = graph.node("Div", shares, whole)
     proba = graph.node("Where", impossible, graph.known([[np.nan]]), proba)
     return _predict(graph, plan, shares, impossible), proba
@@ -464,20 +406,20 @@ def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
 def _predict(graph: OnnxGraph, plan: ScoringPlan, scores: str, impossible: str) -> str:
     labels = _labels(plan)[2]
     place = graph.node("ArgMax", scores, axis=1, keepdims=0)
-    none = graph.known([len(labels) - 1], np.int64)
+    none = graph.known([len(labels) - 1], LONG)
     return graph.node(
         "Gather", graph.known(labels, labels.dtype), graph.node("Where", graph.flat(impossible), none, place), axis=0
     )
 
 
 def _odds(graph: OnnxGraph, joint: str, own: int, others: list[int]) -> str:
-    rest = graph.node("Gather", joint, graph.known(others, np.int64), axis=1)
+    rest = graph.node("Gather", joint, graph.known(others, LONG), axis=1)
     if len(others) > 1:
         top = graph.node("ReduceMax", rest, axes=[1], keepdims=1)
         parts = graph.node("Exp", graph.node("Sub", rest, top))
-        whole = graph.node("ReduceSum", parts, graph.known([1], np.int64), keepdims=1)
+        whole = graph.node("ReduceSum", parts, graph.known([1], LONG), keepdims=1)
         rest = graph.node("Add", top, graph.node("Log", whole))
-    return graph.node("Sub", graph.node("Gather", joint, graph.known([own], np.int64), axis=1), rest)
+    return graph.node("Sub", graph.node("Gather", joint, graph.known([own], LONG), axis=1), rest)
 
 
 def _curve(graph: OnnxGraph, odds: str, curve: Curve) -> str:
@@ -486,7 +428,7 @@ def _curve(graph: OnnxGraph, odds: str, curve: Curve) -> str:
     slopes = np.where(wide > 0, np.diff(shares) / np.where(wide > 0, wide, 1.0), 0.0)
     tables = np.column_stack([[points[0], *points], [shares[0], *shares], [0.0, *slopes, 0.0]])
     row = graph.node("Gather", graph.known(tables), graph.flat(graph.places(odds, points)), axis=0)
-    start, share, slope = (graph.node("Gather", row, graph.known([j], np.int64), axis=1) for j in range(3))
+    start, share, slope = (graph.node("Gather", row, graph.known([j], LONG), axis=1) for j in range(3))
     # Where the slope is nothing its product is too, however far out the odds are.
     off = graph.node("Where", graph.node("Equal", slope, graph.known([[0.0]])), slope, graph.node("Sub", odds, start))
     return graph.node("Add", graph.node("Mul", slope, off), share)

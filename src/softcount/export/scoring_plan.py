@@ -58,7 +58,7 @@ from softcount.models.star import LOWEST, Star, WeighedStar
 from softcount.run.local import Threads
 from softcount.sources.frames import number_words
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_plain, write_cell
-from softcount.table.schema import BLANK, DASHES, MISSING, Field, Key, Kind, Schema, asked_words, labels
+from softcount.table.schema import BLANK, DASHES, MISSING, Key, Kind, asked_words, labels
 from softcount.text import Reading
 
 NOT_A_NUMBER = ("nan", "NaN", "NAN")
@@ -133,7 +133,7 @@ class ScoringPlan(Struct, frozen=True, eq=False):
 
 
 class Exported(Protocol):
-    """What can be exported: it says how rows are scored, and has rows to check that by."""
+    """A model that can be exported."""
 
     def _export_plan(self) -> ScoringPlan: ...
 
@@ -153,7 +153,13 @@ def plan_of(model: Any) -> ScoringPlan:
             "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
             "Fit a table whose columns have names, or the texts themselves."
         )
-    return scoring_plan(model) if model.ensemble is None else ensemble_plan(model)
+    if model.ensemble is None:
+        return scoring_plan(model)
+    columns, terms = ensemble_terms(model)
+    texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
+    numbered = columns.keys[measured_count(model.schema) : columns.numbers]
+    inputs = input_columns(model, (*columns.keys, *texts), numbered)
+    return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
 
 
 def scoring_plan(model: Fitted) -> ScoringPlan:
@@ -225,30 +231,30 @@ def refused(key: Key, what: str, why: str) -> DataError:
 
 def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()) -> list[InputColumn]:
     """How these columns of a model are read."""
-    names = labels_in(model)
-    return [_input(model.schema, model.schema[key], names[key], key in valued) for key in dict.fromkeys(keys)]
-
-
-def _input(schema: Schema, spec: Field, name: str, valued: bool) -> InputColumn:
-    form = None if is_plain(spec.written) else spec.written
-    if form is not None and not spec.kind.numeric:
-        raise refused(spec.key, f"holds {form.description}", "other programs read otherwise")
-    if spec.kind is Kind.TEXT:
-        reading = spec.reading or Reading()
-        if reading.analyzer == "steps":
-            raise refused(spec.key, "holds sequences", "only Softcount counts the steps of")
-        asked = () if set(schema.missing) == set(MISSING) else ("", *map(str.strip, schema.missing))
-        return InputColumn(spec.key, name, asked, tuple(spec.levels), spec.kind, reading=reading)
-    levels = None if spec.kind.numeric else tuple(spec.levels)
-    dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
-    # Databases have real nulls: among categories the usual words are words, as in frames.
-    said = schema.missing if levels is None else asked_words(schema.missing)
-    words = dict.fromkeys(("", *map(str.strip, said), *spec.missing, *dashes))
-    marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
-    of_numbers = levels is None or not all(isinstance(level, str) for level in levels)
-    missing = dict.fromkeys((*words, *marks, *(NOT_A_NUMBER if of_numbers else ())))
-    kept = tuple(word for word in missing if levels is None or word not in levels)
-    return InputColumn(spec.key, name, kept, levels, spec.kind, valued, form)
+    names, schema, found = labels_in(model), model.schema, []
+    for key in dict.fromkeys(keys):
+        spec = schema[key]
+        form = None if is_plain(spec.written) else spec.written
+        if form is not None and not spec.kind.numeric:
+            raise refused(key, f"holds {form.description}", "other programs read otherwise")
+        if spec.kind is Kind.TEXT:
+            reading = spec.reading or Reading()
+            if reading.analyzer == "steps":
+                raise refused(key, "holds sequences", "only Softcount counts the steps of")
+            asked = () if set(schema.missing) == set(MISSING) else ("", *map(str.strip, schema.missing))
+            found.append(InputColumn(key, names[key], asked, tuple(spec.levels), spec.kind, reading=reading))
+            continue
+        levels = None if spec.kind.numeric else tuple(spec.levels)
+        dashes = DASHES if spec.kind.numeric and set(MISSING) <= set(schema.missing) else ()
+        # Databases have real nulls: among categories the usual words are words, as in frames.
+        given = schema.missing if levels is None else asked_words(schema.missing)
+        words = dict.fromkeys(("", *map(str.strip, given), *spec.missing, *dashes))
+        marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
+        of_numbers = levels is None or not all(isinstance(level, str) for level in levels)
+        missing = dict.fromkeys((*words, *marks, *(NOT_A_NUMBER if of_numbers else ())))
+        kept = tuple(word for word in missing if levels is None or word not in levels)
+        found.append(InputColumn(key, names[key], kept, levels, spec.kind, key in valued, form))
+    return found
 
 
 def spellings(level: object) -> list[str]:
@@ -285,26 +291,33 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
     codes: tuple[Code, ...]
 
     def _written_out(self) -> Formula:
-        return aode_mean(aode_sums(self.stars, self.codes), formula(self.stars.shares))
+        """The logarithm of the mean over the parents that are known; the shares of the classes if none is.
 
-
-def aode_sums(stars: AodeTables, codes: Sequence[Code]) -> list[Formula]:
-    """The joint log-probability of class and row with every column as the parent; impossible if it is missing."""
-    ends = [*stars.terms.offsets.tolist(), stars.terms.width]
-    cells = [slice(ends[place], ends[place + 1]) for place in range(len(codes))]
-    found: list[Formula] = []
-    for parent, own in enumerate(cells):
-        table = stars.shares[:, None] + stars.alone[:, own]
-        unknown = np.full((1, len(table)), CLAMPED)  # also for levels never seen
-        rows = [unknown, table.T, *([unknown] if isinstance(codes[parent], LevelCode) else [])]
-        terms: list[Formula] = [LookUp(codes[parent], np.vstack(rows))]
-        for child, others in enumerate(cells):
-            if child < parent:
-                terms.append(_pair((codes[child], codes[parent]), stars.given[:, others, own]))
-            elif child > parent:
-                terms.append(_pair((codes[parent], codes[child]), stars.given[:, others, own].transpose(0, 2, 1)))
-        found.append(Once(total(terms)))
-    return found
+        Each parent has the joint log-probability of class and row, which is impossible if the parent is missing.
+        """
+        if not self.codes:
+            return formula(self.stars.shares)
+        ends = [*self.stars.terms.offsets.tolist(), self.stars.terms.width]
+        cells = [slice(ends[place], ends[place + 1]) for place in range(len(self.codes))]
+        stars: list[Formula] = []
+        for parent, (code, own) in enumerate(zip(self.codes, cells, strict=True)):
+            table = self.stars.shares[:, None] + self.stars.alone[:, own]
+            unknown = np.full((1, len(table)), CLAMPED)  # also for levels never seen
+            rows = [unknown, table.T, *([unknown] if isinstance(code, LevelCode) else [])]
+            terms: list[Formula] = [LookUp(code, np.vstack(rows))]
+            for child, others in enumerate(cells):
+                given = self.stars.given[:, others, own]
+                if child < parent:
+                    terms.append(_pair((self.codes[child], code), given))
+                elif child > parent:
+                    terms.append(_pair((code, self.codes[child]), given.transpose(0, 2, 1)))
+            stars.append(Once(total(terms)))
+        top = Once(largest(stars))
+        sums = total([Apply("exp", (star - top,)) for star in stars])
+        known = [Choose((Compare("<", star, formula(IMPOSSIBLE)),), formula(0.0), formula(1.0)) for star in stars]
+        there = Once(total(known))
+        mean = top + log(sums) - log(largest([there, formula(1.0)]))
+        return Choose((Compare("=", there, formula(0.0)),), formula(self.stars.shares), mean)
 
 
 def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
@@ -313,18 +326,6 @@ def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
     whole = np.zeros((sizes[0] + 1, sizes[1] + 1, classes))
     whole[1:, 1:] = table.transpose(1, 2, 0)
     return LookUp(CombinedCode(codes, (sizes[0] + 1, sizes[1] + 1)), whole.reshape(-1, classes))
-
-
-def aode_mean(stars: Sequence[Formula], alone: Formula) -> Formula:
-    """The logarithm of the mean over the parents that are known; `alone` if none is."""
-    if not stars:
-        return alone
-    top = Once(largest(stars))
-    sums = total([Apply("exp", (star - top,)) for star in stars])
-    known = [Choose((Compare("<", star, formula(IMPOSSIBLE)),), formula(0.0), formula(1.0)) for star in stars]
-    there = Once(total(known))
-    mean = top + log(sums) - log(largest([there, formula(1.0)]))
-    return Choose((Compare("=", there, formula(0.0)),), alone, mean)
 
 
 # -- words of a classifier
@@ -346,27 +347,12 @@ def word_terms(texts: Sequence[Key], member: WordModel, weight: float) -> list[F
         words = LookUp(WordsCode(key, "log"), coefficients * factors)
         squares = largest([LookUp(WordsCode(key, "square"), factors**2), formula(SHORTEST)])
         found.append(words * Apply("exp", (log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
-        found += _length(key, member, place, weight)
+        slopes = weight * spread(member.lengths)[place]
+        if slopes.any():
+            words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
+            length = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])
+            found.append(unless_missing(key, length * slopes))
     return found
-
-
-def _length(key: Key, member: WordModel, place: int, weight: float) -> list[Formula]:
-    """The term of the length of a text, if it has one."""
-    scale, slopes = member.scale, weight * spread(member.lengths)[place]
-    if not slopes.any():
-        return []
-    words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
-    line = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place]) * slopes
-    return [unless_missing(key, line)]
-
-
-def ensemble_plan(model: Fitted) -> ScoringPlan:
-    assert model.ensemble is not None
-    columns, terms = ensemble_terms(model)
-    texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
-    numbered = columns.keys[measured_count(model.schema) : columns.numbers]
-    inputs = input_columns(model, (*columns.keys, *texts), numbered)
-    return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
 
 
 def ensemble_terms(model: Fitted) -> tuple[EnsembleColumns, list[Formula]]:
@@ -418,20 +404,20 @@ class EnsembleColumns(Struct, frozen=True):
 
     def tables(self, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
         """A look-up for every term; the first row of the table is for unknown cells."""
-        return [self._table(cuts, terms, table, place) for place in range(len(terms.columns))]
-
-    def _table(self, cuts: Binning, terms: Terms, table: np.ndarray, place: int) -> Formula:
-        term, first = terms.columns[place], int(terms.offsets[place])
-        sizes = [cuts.sizes[column] for column in term]
-        own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
-        unknown = np.broadcast_to(table[0], (*(size + 1 for size in sizes), table.shape[1])).copy()
-        unknown[(slice(1, None),) * len(term)] = own
-        codes = tuple(self.code(column, cuts) for column in term)
-        if len(term) > 1:
-            whole = unknown.reshape(-1, table.shape[1])
-            return LookUp(CombinedCode(codes, tuple(size + 1 for size in sizes)), whole)
-        unseen = [table[:1]] if isinstance(codes[0], LevelCode) else []
-        return LookUp(codes[0], np.concatenate([unknown, *unseen]))
+        found: list[Formula] = []
+        for term, first in zip(terms.columns, terms.offsets.tolist(), strict=True):
+            sizes = [cuts.sizes[column] for column in term]
+            own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
+            unknown = np.broadcast_to(table[0], (*(size + 1 for size in sizes), table.shape[1])).copy()
+            unknown[(slice(1, None),) * len(term)] = own
+            codes = tuple(self.code(column, cuts) for column in term)
+            if len(term) > 1:
+                whole = unknown.reshape(-1, table.shape[1])
+                found.append(LookUp(CombinedCode(codes, tuple(size + 1 for size in sizes)), whole))
+            else:
+                unseen = [table[:1]] if isinstance(codes[0], LevelCode) else []
+                found.append(LookUp(codes[0], np.concatenate([unknown, *unseen])))
+        return found
 
 
 def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: float) -> list[Formula]:

@@ -57,7 +57,16 @@ def scoring_query(plan: ScoringPlan, dialect: str, table: str = USUAL_TABLE, kee
     if dialect not in sql.DIALECTS:
         raise DataError(f"there is no dialect {dialect!r}. Use one of: {', '.join(sql.DIALECTS)}.")
     writer = QueryWriter(plan, dialect, tuple(keep))
-    _refuse_too_large(writer.tables)
+    numbers = sum(one.table.size for joined in writer.tables for one in joined.look_ups)
+    if len(writer.tables) > MOST_TABLES or numbers > MOST_NUMBERS:
+        remedy = "Fit again with fewer words: Text(max_words=10_000)"
+        if not any(isinstance(joined.code, fm.WordsCode) for joined in writer.tables):
+            bayes = remedies.either("NaiveBayes().fit(X, y)", "softcount fit --model naive-bayes")
+            remedy = f"Export it as ONNX, or fit naive Bayes: {bayes}"
+        raise DataError(
+            f"a query of this model would look up in {len(writer.tables):,} tables of {numbers:,} numbers; databases "
+            f"plan {MOST_TABLES:,} tables or {MOST_NUMBERS:,} numbers at most: it cannot be exported as SQL. {remedy}"
+        )
     last = writer.write(table)
     marked = " MATERIALIZED" if sql.DIALECTS[dialect].materialized else ""
     steps = [f"{name} AS{marked} (\n  {step}\n)" for name, step in writer.steps.items()]
@@ -98,14 +107,6 @@ class JoinedTable(Struct, frozen=True):
     def numbers(self) -> np.ndarray:
         """(codes x columns of all look-ups)."""
         return np.hstack([one.table for one in self.look_ups])
-
-
-def _join_tables(asked: Sequence[fm.LookUp]) -> list[JoinedTable]:
-    """One table for each code, in the order of first use."""
-    found: dict[Hashable, dict[int, fm.LookUp]] = {}
-    for one in asked:
-        found.setdefault(fm.code_key(one.code), {})[id(one)] = one
-    return [JoinedTable(f"softcount_table{place}", tuple(own.values())) for place, own in enumerate(found.values())]
 
 
 class SumStep(Struct, frozen=True):
@@ -167,7 +168,12 @@ class QueryWriter:
         every = [*self.terms, *(formula for _, *both in self.blocks.values() for formula in both)]
         once = [one for stage in fm.stages(every) for one in stage]
         found = [one for term in (*(one.of for one in once), *every) for one in sql.look_ups(term)]
-        self.tables = _join_tables([one for one in found if not sql.is_inlined(one, dialect)])
+        by_code: dict[Hashable, dict[int, fm.LookUp]] = {}  # one table for each code, in the order of first use
+        for one in found:
+            if not sql.is_inlined(one, dialect):
+                by_code.setdefault(fm.code_key(one.code), {})[id(one)] = one
+        own = enumerate(by_code.values())
+        self.tables = [JoinedTable(f"softcount_table{place}", tuple(each.values())) for place, each in own]
         self.codes: dict[Any, fm.Code] = {
             fm.code_key(code): code for one in found for code in sql.single_codes(one.code)
         }
@@ -456,19 +462,6 @@ def most_kept(dialect: str) -> int:
     return fm.MOST_KEPT if sql.DIALECTS[dialect].materialized else fm.MOST_INLINED
 
 
-def _refuse_too_large(tables: Sequence[JoinedTable]) -> None:
-    numbers = sum(one.table.size for table in tables for one in table.look_ups)
-    if len(tables) > MOST_TABLES or numbers > MOST_NUMBERS:
-        bayes = remedies.either("NaiveBayes().fit(X, y)", "softcount fit --model naive-bayes")
-        words = any(isinstance(table.code, fm.WordsCode) for table in tables)
-        remedy = "Fit again with fewer words: Text(max_words=10_000)" if words else ""
-        raise DataError(
-            f"a query of this model would look up in {len(tables):,} tables of {numbers:,} numbers; databases plan "
-            f"{MOST_TABLES:,} tables or {MOST_NUMBERS:,} numbers at most: it cannot be exported as SQL. "
-            f"{remedy or f'Export it as ONNX, or fit naive Bayes: {bayes}'}"
-        )
-
-
 # -- the check: the query runs on rows drawn from the model, in a database in memory
 
 
@@ -490,13 +483,14 @@ def check_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck
     if plan.finish == "probabilities":
         proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
     check = compare(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], predicted, proba)
-    blocks = [block for term in plan.terms for block in fm.blocks_in(term) if block.kept > most_kept(dialect)]
-    return replace(check, notes=(*map(_note_whole_rows, blocks), *columns_to_cast(plan)))
-
-
-def _note_whole_rows(block: fm.BlockDensity) -> str:
-    keys = list(block.keys)
-    return f"rows with a hole in the block of {len(keys)} columns ({and_others(keys)}) come out without a class"
+    notes = [
+        f"rows with a hole in the block of {len(block.keys)} columns ({and_others(list(block.keys))}) come out without "
+        "a class"
+        for term in plan.terms
+        for block in fm.blocks_in(term)
+        if block.kept > most_kept(dialect)
+    ]
+    return replace(check, notes=(*notes, *columns_to_cast(plan)))
 
 
 def _run_in_sqlite(cells: Mapping[str, list[Any]], query: str) -> list[Any]:
