@@ -119,12 +119,12 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 LIES: dict[str, Change] = {
-    "more states than there are": say(3, "groups"),
-    "no states": say(0, "groups"),
-    "states that share with nobody": say([0, 2], "shown"),
-    "sharing in words": say("many", "shown"),
-    "a state too many that shows": say([0, 1, 1], "shown"),
-    "cells below zero": say(-1, "cells"),
+    "more states than there are": say(3, "structure", "groups"),
+    "no states": say(0, "structure", "groups"),
+    "states that share with nobody": say([0, 2], "structure", "shown"),
+    "sharing in words": say("many", "structure", "shown"),
+    "a state too many that shows": say([0, 1, 1], "structure", "shown"),
+    "cells below zero": say(-1, "structure", "cells"),
     "a successor that is no state": say([0, 7], "leaves", 1, "levels"),
     "a successor twice": say([0, 0], "leaves", 1, "levels"),
     "no successor": say([], "leaves", 1, "levels"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -78,23 +77,15 @@ class Filing(Answering):
 
     # -- its setting
 
-    def setting_document(self, setting: Setting) -> dict[str, Any]:
-        """The document of its setting, without keys and groups: plain values and tuples of them."""
-        anchor, scale = tuple(map(float, setting.anchor)), tuple(map(float, setting.scale))
-        return {"levels": self._kept_levels(setting), "anchor": anchor, "scale": scale, "floor": float(setting.floor)}
-
-    def _kept_levels(self, setting: Setting) -> Any:
+    def filed_levels(self, setting: Setting) -> Any:
+        """Its levels for a file: plain values and tuples of them."""
         return len(setting.levels)
 
-    def setting_parts(self, document: Mapping[str, Any], specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        """The arguments of its `setting_type` from a document; no table of the file is wider than `widest`."""
-        levels = self._read_levels(document["levels"], specs, widest)
-        anchor, scale = (np.array(document[name], dtype=float) for name in ("anchor", "scale"))
-        parts = {"levels": levels, "anchor": anchor, "scale": scale, "floor": number(document["floor"], "the floor")}
-        return parts | {"written": specs[0].written if len(specs) == 1 else None}
-
-    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
-        return tuple(spec.key for spec in specs) or tuple(range(whole(kept, 0, widest, "width")))
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        """Levels from a file, and other arguments of its `setting_type`; no table there is wider than `widest`."""
+        if not specs and (type(levels) is not int or not 0 <= levels <= widest):
+            raise ModelFileError(f"width is {levels!r}, which is not a whole number between 0 and {widest}.")
+        return {"levels": tuple(spec.key for spec in specs) or tuple(range(levels))}
 
     def units(self, columns: tuple[Key, ...]) -> int:
         """How many anchors and scales it has."""
@@ -124,27 +115,6 @@ class Filing(Answering):
             return "it imagines what is not finite"
         imagined = hyper.get("alpha", np.zeros(1))
         return None if (imagined >= 0).all() else "it imagines less than nothing"
-
-
-def whole(value: Any, least: int, most: int, what: str) -> int:
-    """A whole number of a file, if it is one between these."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ModelFileError(f"{what} is {value!r}, which is not a whole number between {least} and {most}.")
-    return value
-
-
-def number(value: Any, what: str) -> float:
-    """A number of a file, if it is one."""
-    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-        raise ModelFileError(f"{what} is {value!r}, which is no finite number.")
-    return float(value)
-
-
-def truth(value: Any, what: str) -> bool:
-    """A Boolean value of a file, checked."""
-    if not isinstance(value, bool):
-        raise ModelFileError(f"{what} is {value!r}, which is neither true nor false.")
-    return value
 
 
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]

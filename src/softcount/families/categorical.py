@@ -231,11 +231,11 @@ class Categorical(Family, Struct, frozen=True):
     def takes(self, kind: Kind) -> bool:
         return not kind.numeric and kind is not Kind.TEXT
 
-    def _kept_levels(self, setting: Setting) -> Any:
+    def filed_levels(self, setting: Setting) -> Any:
         return tuple(setting.levels)
 
-    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
-        return tuple(kept)
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        return {"levels": tuple(levels)}
 
     def units(self, columns: tuple[Key, ...]) -> int:
         return 1

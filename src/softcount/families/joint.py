@@ -154,12 +154,12 @@ class Joint(Categorical, frozen=True):
 
     # -- what it says
 
-    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         count = prod(len(spec.levels) for spec in specs)
-        levels = tuple(product(*(spec.levels for spec in specs))) if count == len(kept) else ()
-        if tuple(kept) != levels or self.shape != tuple(len(spec.levels) for spec in specs):
+        every = tuple(product(*(spec.levels for spec in specs))) if count == len(levels) else ()
+        if tuple(levels) != every or self.shape != tuple(len(spec.levels) for spec in specs):
             raise ModelFileError(f"the levels of {self.name} are not those of its columns {[x.key for x in specs]}.")
-        return levels
+        return {"levels": every}
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
         if want is None:

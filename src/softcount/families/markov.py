@@ -70,7 +70,7 @@ class Markov(Family, Struct, frozen=True):
     is_product = Text.is_product
     linear = Text.linear
     linear_of = Text.linear_of
-    _kept_levels = Text._kept_levels
+    filed_levels = Text.filed_levels
     _rebase = Text._rebase
     by_document = False
 
@@ -258,13 +258,13 @@ class Markov(Family, Struct, frozen=True):
     def word_model(self) -> str | None:
         return self.name
 
-    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
-        if kept is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
             raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of sequences.")
-        levels = specs[0].levels
-        if len(levels) and not _regular(levels, *self._shape(len(levels))):
+        steps = specs[0].levels
+        if len(steps) and not _regular(steps, *self._shape(len(steps))):
             raise ModelFileError(f"column {specs[0].key!r} does not have every transition between its steps.")
-        return levels
+        return {"levels": steps}
 
 
 def _regular(levels: Words, contexts: int, steps: int) -> bool:

@@ -279,11 +279,10 @@ class PointCounts(Family):
 
     # -- in files
 
-    def setting_parts(self, document: Mapping[str, Any], specs: Sequence[Field], widest: int) -> dict[str, Any]:
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         if len(specs) != 1 or specs[0].points is None:
             raise ModelFileError(f"a {self.name} column is counted at points, and the file has none.")
-        parts = Family.setting_parts(self, document, specs, widest)
-        return parts | {"levels": specs[0].points.values, "step": specs[0].points.step}
+        return {"levels": specs[0].points.values, "step": specs[0].points.step}
 
     def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
         shapes = {name: np.shape(params[name]) for name in ("probability", "edges", "beyond")}

@@ -562,13 +562,13 @@ class Text(Family, Struct, frozen=True):
     def takes(self, kind: Kind) -> bool:
         return kind is Kind.TEXT
 
-    def _kept_levels(self, setting: Setting) -> Any:
+    def filed_levels(self, setting: Setting) -> Any:
         return None  # words are in arrays of their own
 
-    def _read_levels(self, kept: Any, specs: Sequence[Field], widest: int) -> Sequence[object]:
-        if kept is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
             raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of text.")
-        return specs[0].levels
+        return {"levels": specs[0].levels}
 
 
 BY_MODEL = (

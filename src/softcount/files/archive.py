@@ -31,7 +31,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.files.atomic import Path, atomic_writer
 from softcount.files.codec import Arrays, Document, decode, from_json, require, show, to_json
 
-FORMAT = 6
+FORMAT = 7
 """The format of model files that this version writes, and the only one that it reads."""
 TYPES = ("<f8", "<i8", "<i4", "|u1", "|b1")
 """The types an array may have, besides text of fixed width."""
@@ -80,15 +80,21 @@ def write(path: Path, document: Document, arrays: Arrays) -> None:
         if len(arrays) > _MOST_ARRAYS:
             raise ValueError(f"a model file holds at most {_MOST_ARRAYS:,} arrays, not {len(arrays):,}")
         kept = {name: _as_kept(name, array) for name, array in arrays.items()}
-        listed = {name: _list_array(f"{place}.npy", kept[name]) for place, name in enumerate(kept)}
-        entries = {name: asdict(entry) for name, entry in listed.items()}
+        entries = {}
+        for place, (name, array) in enumerate(kept.items()):
+            digest, size = hashlib.sha256(), 0
+            for piece in _pieces(array):
+                digest.update(piece)
+                size += len(piece)
+            entries[name] = ArrayEntry(f"{place}.npy", array.shape, array.dtype.str, digest.hexdigest(), size)
         version = getattr(softcount, "__version__", "unknown")
-        text = to_json({"format": FORMAT, "softcount": version, "document": document, "arrays": entries})
+        listed = {name: asdict(entry) for name, entry in entries.items()}
+        text = to_json({"format": FORMAT, "softcount": version, "document": document, "arrays": listed})
     except ValueError as error:
         raise DataError(f"cannot write {_show_path(path)}: {error}.") from None
     with atomic_writer(path, "wb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, _DOCUMENT, len(text), [text])
-        for name, entry in listed.items():
+        for name, entry in entries.items():
             _add(archive, entry.entry, entry.size, _pieces(kept[name]))
 
 
@@ -109,14 +115,6 @@ def _as_kept(name: str, array: np.ndarray) -> np.ndarray:
 
 def _is_kept(dtype: str) -> bool:
     return dtype in TYPES or _TEXT.fullmatch(dtype) is not None
-
-
-def _list_array(file: str, array: np.ndarray) -> ArrayEntry:
-    digest, size = hashlib.sha256(), 0
-    for piece in _pieces(array):
-        digest.update(piece)
-        size += len(piece)
-    return ArrayEntry(file, array.shape, array.dtype.str, digest.hexdigest(), size)
 
 
 def _pieces(array: np.ndarray) -> Iterator[bytes | memoryview]:
@@ -189,8 +187,7 @@ def _read(name: str) -> tuple[Document, Arrays]:
         with zipfile.ZipFile(source) as archive:
             entries = _check_entries(archive, size)
             manifest = _read_manifest(archive, entries)
-            listed = {name: _read_entry(name, x) for name, x in manifest["arrays"].items()}
-            _check_listed(listed, entries)
+            listed = _read_listing(manifest["arrays"], entries)
             return manifest["document"], {name: _read_array(archive, name, x) for name, x in listed.items()}
 
 
@@ -247,17 +244,16 @@ def _read_manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]
     return manifest
 
 
-def _read_entry(name: str, listed: Any) -> ArrayEntry:
-    entry = decode(ArrayEntry, listed, {}, "", f"the listing of array {show(name)}")
-    sound = all(0 <= length < 1 << 62 for length in entry.shape) and _DIGEST.fullmatch(entry.sha256)
-    require(sound, f"array {show(name)} is listed with values that make no sense")
-    kept = _is_kept(entry.dtype)
-    require(kept, f"array {show(name)} has the type {show(entry.dtype)}, which model files never hold")
-    return entry
-
-
-def _check_listed(listed: dict[str, ArrayEntry], entries: dict[str, zipfile.ZipInfo]) -> None:
-    """Check that every entry is listed once, with the size it has."""
+def _read_listing(arrays: dict[str, Any], entries: dict[str, zipfile.ZipInfo]) -> dict[str, ArrayEntry]:
+    """The listed arrays, if every entry is listed once, with the size it has."""
+    listed = {}
+    for name, found in arrays.items():
+        entry = decode(ArrayEntry, found, {}, "", f"the listing of array {show(name)}")
+        sound = all(0 <= length < 1 << 62 for length in entry.shape) and _DIGEST.fullmatch(entry.sha256)
+        require(sound, f"array {show(name)} is listed with values that make no sense")
+        kept = _is_kept(entry.dtype)
+        require(kept, f"array {show(name)} has the type {show(entry.dtype)}, which model files never hold")
+        listed[name] = entry
     names = {f"{position}.npy" for position in range(len(listed))}
     in_order = {entry.entry for entry in listed.values()} == names
     require(in_order, "its arrays are not listed as 0.npy, 1.npy and so on")
@@ -268,6 +264,7 @@ def _check_listed(listed: dict[str, ArrayEntry], entries: dict[str, zipfile.ZipI
         require(entry.entry in entries, f"array {show(name)} is listed but missing")
         same = entry.size == entries[entry.entry].file_size
         require(same, f"array {show(name)} does not have the size listed")
+    return listed
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> np.ndarray:
@@ -341,10 +338,6 @@ def looks_like(start: bytes) -> str:
             return name
     if not start.strip(b"\0"):
         return "a file of zeros"
-    return _kind_of_text(start)
-
-
-def _kind_of_text(start: bytes) -> str:
     try:
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # the last character may be cut
     except UnicodeDecodeError:

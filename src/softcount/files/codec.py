@@ -74,27 +74,20 @@ def check(value: Any, where: str = "document", depth: int = 0) -> None:
     elif isinstance(value, list | tuple):
         for position, item in enumerate(value):
             check(item, f"{where}[{position}]", depth + 1)
-    else:
-        _check_leaf(value, where)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{show(where)} is {value}, which JSON cannot hold; keep it in an array")
+    elif isinstance(value, int):
+        if value.bit_length() > MOST_BITS:
+            raise ValueError(f"{show(where)} is a whole number of more than {MOST_BITS} bits")
+    elif value is not None and not isinstance(value, str):
+        raise ValueError(f"{show(where)} is a {type(value).__name__}, which JSON cannot hold")
 
 
 def show(text: object, most: int = 60) -> str:
     """A value from a file as one short printable line, quoted."""
     line = ascii(text)
     return line if len(line) <= most else f"{line[: most - 4]}...{line[-1]}"
-
-
-def _check_leaf(value: Any, where: str) -> None:
-    if value is None or isinstance(value, bool | str):
-        return
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{show(where)} is {value}, which JSON cannot hold; keep it in an array")
-    elif isinstance(value, int):
-        if value.bit_length() > MOST_BITS:
-            raise ValueError(f"{show(where)} is a whole number of more than {MOST_BITS} bits")
-    else:
-        raise ValueError(f"{show(where)} is a {type(value).__name__}, which JSON cannot hold")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -180,7 +173,9 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
                 found[name] = own if type(own) in PLAIN else walk(own)
             return found
         if isinstance(value, np.ndarray):
-            if not is_packed(value):
+            # Packed, if it is large and mostly zero; a negative zero would come back as zero.
+            large = value.size >= SMALL and value.dtype == np.float64 and not np.signbit(value[value == 0]).any()
+            if not large or np.count_nonzero(value) >= value.size // 2:
                 return {"array": put(value)}
             packed = {name: put(part) for name, part in _pack(value).items()}
             return packed | {"shape": list(value.shape)}
@@ -193,13 +188,6 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
         raise DataError(f"{value!r:.80} ({type(value).__name__}) cannot be kept in a model file.")
 
     return walk(record)
-
-
-def is_packed(array: np.ndarray) -> bool:
-    """Whether an array is shorter as bits of which cells are not zero, and what those hold."""
-    if array.size < SMALL or array.dtype != np.float64 or np.signbit(array[array == 0]).any():
-        return False
-    return bool(np.count_nonzero(array) < array.size // 2)
 
 
 def decode(

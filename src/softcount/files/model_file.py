@@ -5,19 +5,20 @@ The document names only families and priors of the registry, never a class to im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from softcount import priors
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
-from softcount.families import FAMILIES, HOWS, Family
+from softcount.families import FAMILIES, Family, How
 from softcount.families import Params as Own
-from softcount.families.base import number, truth, whole
 from softcount.files.archive import naming, write
 from softcount.files.codec import (
     SMALL,
@@ -36,7 +37,7 @@ from softcount.files.codec import (
 from softcount.files.history import calibration_from, history_document, history_from, record_document, record_from
 from softcount.files.schema import array_name, check_reading, schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
-from softcount.fitted.fitted import DependentPairs, Fitted
+from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Learned
 from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
@@ -44,6 +45,49 @@ from softcount.models.nodes import Imagined, Node
 from softcount.table.schema import Key, Schema
 
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
+
+
+class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node: its family by name with its own settings, and its setting; None for the groups of a class model."""
+
+    key: Any
+    columns: list[Any]
+    family: str
+    own: dict[str, Any]
+    levels: Any
+    anchor: list[float]
+    scale: list[float]
+    floor: Annotated[float, Meta(ge=0)]
+    groups: Annotated[int, Meta(ge=1)] | None
+    follows: bool
+    """Whether its parameters are those that its counts and prior give, so that they are not kept."""
+
+
+class FiledModel(Struct, frozen=True, forbid_unknown_fields=True):
+    """The document of a model; parts that other modules read are not typed here."""
+
+    schema: Any
+    leaves: list[FiledNode]
+    places: dict[str, list[list[int]]]
+    model: str
+    structure: dict[str, Any]
+    how: tuple[How, How]
+    classes: list[Any] | None
+    target: Any
+    prior: Any
+    class_prior: Any
+    estimate: How
+    missing: list[tuple[Any, float]]
+    rows: float
+    history: Any
+    record: Any
+    estimator: dict[str, Any]
+    calibration: Any = None
+    dependent: list[tuple[Any, Any, float]] | None = None
+    aode: Any = None
+    ensemble: Any = None
+    column_weights: Any = None
+    linear: Any = None
 
 
 def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
@@ -55,7 +99,8 @@ def save_model(model: Learned, path: Any, settings: Document | None = None) -> N
 def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Document]:
     """The fitted model in the content of a file, and its estimator's settings."""
     with naming(path, "the model does not make sense", UNSOUND):
-        return model_of(document, arrays), dict(document["estimator"])
+        filed = msgspec.convert(document, FiledModel)
+        return model_of(filed, arrays), filed.estimator
 
 
 # -- model -> document
@@ -77,28 +122,33 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
             root["fixed"] = model.imagined.fixed[ROOT]["probability"][0]
         arrays |= {f"root/{name}": value for name, value in _doubles(root).items()}
         arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
-    return {
-        "schema": schema_document(model.schema, arrays),
-        "leaves": [_node_document(leaf, model.model) | {"follows": leaf.key in follow} for leaf in nodes],
-        "places": {section: _put_alike(arrays, section, own) for section, own in each.items()},
-        "model": model.model.name,
-        "groups": 1,
-        **model.model.document(),
-        "how": [model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)],
-        "classes": None if model.classes is None else [plain(c) for c in model.classes],
-        "target": plain(model.target),
-        "prior": prior_document(model.prior),
-        "class_prior": _class_prior(model.class_prior),
-        "estimate": model.estimate,
-        "missing": [[plain(key), float(n)] for key, n in model.missing.items()],
-        "rows": float(model.counts.rows),
-        "history": history_document(model),
-        "record": record_document(model.record),
-        **(_scorer_documents(model, nodes, arrays) if isinstance(model, Fitted) else {}),
-    }
+    class_prior = model.class_prior
+    if class_prior is not None and not isinstance(class_prior, str):
+        class_prior = np.asarray(class_prior, dtype=float).tolist()
+    filed = FiledModel(
+        schema=schema_document(model.schema, arrays),
+        leaves=[_file_node(node, model.model, node.key in follow) for node in nodes],
+        places={section: _put_alike(arrays, section, own) for section, own in each.items()},
+        model=model.model.name,
+        structure=encode(model.model.filed(), {}, "structure"),
+        how=(model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)),
+        classes=None if model.classes is None else [plain(c) for c in model.classes],
+        target=plain(model.target),
+        prior=prior_document(model.prior),
+        class_prior=class_prior,
+        estimate=model.estimate,
+        missing=[(plain(key), float(n)) for key, n in model.missing.items()],
+        rows=float(model.counts.rows),
+        history=history_document(model),
+        record=record_document(model.record),
+        estimator={},
+        **(_file_scorers(model, nodes, arrays) if isinstance(model, Fitted) else {}),
+    )
+    found: Document = msgspec.to_builtins(filed)
+    return found
 
 
-def _scorer_documents(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Document:
+def _file_scorers(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Document:
     """The parts that a classifier scores rows by, as far as it has them."""
     found = {
         "calibration": model.calibration,
@@ -121,22 +171,21 @@ def _find_following(model: Learned) -> set[Key]:
     if not large:
         return set()
     again = estimate_again(model.model, model.counts, model.imagined, model.estimate)
-    return {key for key in large if _equal(again[key], model.estimates[key])}
-
-
-def _equal(left: Own, right: Own) -> bool:
-    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+    pairs = ((key, again[key], model.estimates[key]) for key in large)
+    return {key for key, a, b in pairs if a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)}
 
 
 def _doubles(values: Mapping[str, np.ndarray]) -> Arrays:
     return {name: np.asarray(value, dtype=np.float64, order="C") for name, value in values.items()}
 
 
-def _node_document(node: Node, model: Model) -> Document:
-    setting = {name: plain(value) for name, value in node.family.setting_document(node.setting).items()}
-    # The groups of the nodes of a class model are the classes.
-    groups = {} if isinstance(model, ClassModel) else {"groups": node.setting.groups}
-    return {"key": plain(node.key), "columns": plain(node.columns), **family_document(node.family), **setting, **groups}
+def _file_node(node: Node, model: Model, follows: bool) -> FiledNode:
+    setting, columns = node.setting, [plain(column) for column in node.columns]
+    return FiledNode(
+        plain(node.key), columns, **family_document(node.family), levels=plain(node.family.filed_levels(setting)),
+        anchor=setting.anchor.tolist(), scale=setting.scale.tolist(), floor=float(setting.floor),
+        groups=None if isinstance(model, ClassModel) else setting.groups, follows=follows,
+    )  # fmt: skip
 
 
 def family_document(family: Family) -> Document:
@@ -151,122 +200,105 @@ def prior_document(prior: Any) -> Any:
     if isinstance(prior, Older):
         return prior_document(prior.prior)
     if type(prior).__name__ in PRIORS:
-        return {"prior": type(prior).__name__, "values": {k: _nested(v) for k, v in asdict(prior).items()}}
+        values = {name: tuple(x) if isinstance(x, list) else x for name, x in asdict(prior).items()}
+        found = {name: x.tolist() if isinstance(x, np.ndarray) else plain(x) for name, x in values.items()}
+        return {"prior": type(prior).__name__, "values": found}
     if isinstance(prior, dict):
         return {"columns": [[plain(key), prior_document(value)] for key, value in prior.items()]}
     raise DataError(f"prior {prior!r} cannot be kept in a model file.")
 
 
-def _nested(value: Any) -> Any:
-    return (
-        value.tolist() if isinstance(value, np.ndarray) else plain(tuple(value) if isinstance(value, list) else value)
-    )
-
-
-def _class_prior(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else np.asarray(value, dtype=float).tolist()
-
-
 # -- document -> model
 
 
-def model_of(document: Document, arrays: Arrays) -> Learned:
+def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
     """The fitted model that a document and its arrays describe, if it makes sense."""
-    schema = schema_from(document["schema"], arrays)
+    schema = schema_from(filed.schema, arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have a bit for each cell
-    groups = whole(document["groups"], 1, room, "groups")
-    leaves = _nodes_from(document["leaves"], groups, schema, room)
-    check_structure(leaves, schema, hidden=document["model"] != "star")
-    model = _structure_from(document, schema, leaves)
-    follow = {
-        leaf.key
-        for leaf, x in zip(leaves, document["leaves"], strict=True)
-        if truth(x["follows"], f"column {leaf.key!r}: follows")
-    }
-    filed = FiledArrays(arrays, [array_name(leaf.key) for leaf in leaves], document["places"])
-    imagined = _read_imagined(model, document, filed)
-    own = _read_params(model, filed, follow, groups)
-    counts = _read_counts(model, document, filed)
-    estimate = _one_of(document["estimate"], HOWS)
+    if filed.model == "network":
+        import softcount.models.network
+    if filed.model == "hidden-chain":
+        import softcount.models.hidden_chain  # noqa: F401
+    require(filed.model in MODELS, f"{filed.model!r} is not one of {', '.join(MODELS)}.")
+    kind = MODELS[filed.model]
+    structure: Any = decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
+    groups = structure.groups
+    require(groups <= room, f"groups is {groups}, of which there is no room in the file.")
+    leaves = _nodes_from(filed.leaves, groups, schema, room)
+    check_structure(leaves, schema, hidden=filed.model != "star")
+    model = kind.from_filed(structure, schema, leaves)
+    follow = {leaf.key for leaf, own in zip(leaves, filed.leaves, strict=True) if own.follows}
+    parts = FiledArrays(arrays, [array_name(leaf.key) for leaf in leaves], filed.places)
+    imagined = _read_imagined(model, filed.how, parts)
+    own = _read_params(model, parts, follow, groups)
+    counts = _read_counts(model, filed, parts, groups)
     if follow:
-        again = estimate_again(model, counts, imagined, estimate)
+        again = estimate_again(model, counts, imagined, filed.estimate)
         own |= {key: again[key] for key in follow}
-    classes, target = document["classes"], document["target"]
+    classes, known_classes = filed.classes, None
     if classes is not None:
         require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
+        known_classes = groups
+    for leaf in leaves:  # the target of a network is a node
+        levels = leaf.family.levels_of(leaf.setting) if leaf.key == filed.target and classes is None else None
+        known_classes = known_classes if levels is None else len(levels)
     facts: Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
-        "classes": classes, "target": None if target is None else column_from(target),
-        "prior": prior_from(document["prior"]), "class_prior": document["class_prior"], "estimate": estimate,
-        "missing": {column_from(key): number(n, "missing cells") for key, n in document["missing"]},
-        **history_from(document["history"], groups),
-        "record": record_from(document["record"], schema, _count_known_classes(document, leaves)),
+        "classes": classes, "target": None if filed.target is None else column_from(filed.target),
+        "prior": prior_from(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
+        "missing": {column_from(key): n for key, n in filed.missing},
+        **history_from(filed.history, groups),
+        "record": record_from(filed.record, schema, known_classes),
     }  # fmt: skip
+    found: Learned
     if isinstance(model, ClassModel):
-        found: Learned = Fitted(**facts, **_scorers_from(document, arrays, model))
+        found = Fitted(**facts, **_scorers_from(filed, arrays, model))
     else:
         found = Learned(**facts)
     check_model(found)
     return found
 
 
-def _scorers_from(document: Document, arrays: Arrays, model: ClassModel) -> Document:
+def _scorers_from(filed: FiledModel, arrays: Arrays, model: ClassModel) -> Document:
     """The parts that a classifier scores rows by, as arguments of `Fitted`."""
     leaves, groups = model.leaves, model.groups
-    calibration = calibration_from(document.get("calibration"), arrays, groups, document["classes"] is not None)
-    found: Document = {"calibration": calibration, "dependent": _dependent_from(document, model.schema)}
-    if not document.keys() & {"aode", "ensemble", "column_weights", "linear"}:
+    found: Document = {"calibration": calibration_from(filed.calibration, arrays, groups, filed.classes is not None)}
+    if filed.dependent is not None:
+        found["dependent"] = tuple((column_from(a), column_from(b), x) for a, b, x in filed.dependent)
+        known = all(key in model.schema.by_key for a, b, _ in found["dependent"] for key in (a, b))
+        require(known, "columns that depend on each other are not in the table.")
+    if filed.aode is filed.ensemble is filed.column_weights is filed.linear is None:
         return found
     from softcount.files import scorers  # loads the ensemble's classes
 
-    found["weights"] = scorers.weights_from(document.get("column_weights"), arrays, len(leaves), groups)
-    found["linear"] = scorers.linear_from(document.get("linear"), arrays, leaves, groups)
-    if "aode" in document:
-        found["aode"] = scorers.aode_from(document["aode"], arrays, model.schema, groups)
+    found["weights"] = scorers.weights_from(filed.column_weights, arrays, len(leaves), groups)
+    found["linear"] = scorers.linear_from(filed.linear, arrays, leaves, groups)
+    if filed.aode is not None:
+        found["aode"] = scorers.aode_from(filed.aode, arrays, model.schema, groups)
         found["ensemble"] = found["aode"].ensemble()
-    elif "ensemble" in document:
+    elif filed.ensemble is not None:
         texts = model.schema.stored("bags")
         blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # one, of a sparse table
         words = [len(each.levels) for each in (texts or blocks)]
-        found["ensemble"] = scorers.ensemble_from(document["ensemble"], arrays, model.schema, words, groups)
+        found["ensemble"] = scorers.ensemble_from(filed.ensemble, arrays, model.schema, words, groups)
     return found
 
 
-def _dependent_from(document: Document, schema: Schema) -> DependentPairs | None:
-    """The pairs of columns that depend on each other, None if they were not measured."""
-    if document.get("dependent") is None:
-        return None
-    pairs = tuple((column_from(a), column_from(b), number(x, "a dependence")) for a, b, x in document["dependent"])
-    known = all(key in schema.by_key for a, b, _ in pairs for key in (a, b))
-    require(known, "columns that depend on each other are not in the table.")
-    return pairs
-
-
-def _count_known_classes(document: Document, leaves: tuple[Node, ...]) -> int | None:
-    """The number of classes, if they are known: those of the target, which is a node of a network."""
-    if document["classes"] is not None:
-        return len(document["classes"])
-    levels = [leaf.family.levels_of(leaf.setting) for leaf in leaves if leaf.key == document["target"]]
-    return len(levels[0]) if levels and levels[0] is not None else None
-
-
-def _one_of(value: Any, known: Any) -> Any:
-    require(value in known, f"{value!r} is not one of {', '.join(map(str, known))}.")
-    return value
-
-
-def _nodes_from(documents: list[Document], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
+def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
     """All nodes; those without columns, whose width is only in the document, have this room together."""
     nodes: list[Node] = []
-    for x in documents:
-        key, columns = key_of(x["key"]), key_of(x["columns"])
-        family = family_from(x, key)
-        kept = {name: key_of(value) for name, value in x.items()}
-        parts = family.setting_parts(kept, [schema[column] for column in columns], room)
-        own = whole(x.get("groups", groups), 1, max(room, groups), "groups")
-        setting = family.setting_type(columns or (key,), own, **parts)
-        sound = np.isfinite(setting.anchor).all() and np.isfinite(setting.scale).all() and (setting.scale > 0).all()
-        require(sound, f"column {key!r} has an impossible anchor or scale.")
+    for x in filed:
+        key, columns = key_of(x.key), key_of(x.columns)
+        family, specs = family_from({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
+        parts = family.setting_parts(key_of(x.levels), specs, room)
+        own = groups if x.groups is None else x.groups
+        sound = own <= max(room, groups) and min(x.scale, default=1.0) > 0
+        require(sound, f"column {key!r} has impossible groups, or an impossible anchor or scale.")
+        anchor, scale = np.array(x.anchor), np.array(x.scale)
+        written = specs[0].written if len(specs) == 1 else None
+        setting = family.setting_type(
+            columns or (key,), own, anchor=anchor, scale=scale, floor=x.floor, written=written, **parts
+        )
         nodes.append(Node(key, columns, family, setting))
         room -= 0 if columns else len(setting.levels)
     return tuple(nodes)
@@ -280,15 +312,6 @@ def family_from(x: Document, key: Key) -> Family:
     if reading is not None:
         check_reading(reading, key)
     return found
-
-
-def _structure_from(document: Document, schema: Schema, nodes: tuple[Node, ...]) -> Model:
-    name = document["model"]
-    if name == "network":
-        import softcount.models.network
-    if name == "hidden-chain":
-        import softcount.models.hidden_chain  # noqa: F401
-    return MODELS[_one_of(name, MODELS)].from_document(document, schema, nodes)
 
 
 def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int) -> dict[Key, Own]:
@@ -309,27 +332,26 @@ def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int
     return found
 
 
-def _read_imagined(model: Model, document: Document, filed: FiledArrays) -> Imagined:
+def _read_imagined(model: Model, hows: tuple[How, How], filed: FiledArrays) -> Imagined:
     keys: list[Key] = [node.key for node in model.nodes.columns]
     hypers = dict(zip(keys, filed.each("hyper", [True] * len(keys)), strict=True))
     held = dict(zip(keys, filed.each("fixed"), strict=True))
-    how, root_how = (_one_of(x, HOWS) for x in document["how"])
     if ROOT in model.nodes.places:
         root = filed.root()
         fixed = root.pop("fixed", None)
         root.pop("shares")
         hypers[ROOT], held[ROOT] = root, {} if fixed is None else {"probability": fixed[None]}
-    return Imagined(hypers, how, {ROOT: root_how}, {key: part for key, part in held.items() if part})
+    return Imagined(hypers, hows[0], {ROOT: hows[1]}, {key: part for key, part in held.items() if part})
 
 
-def _read_counts(model: Model, document: Document, filed: FiledArrays) -> Counts:
+def _read_counts(model: Model, document: FiledModel, filed: FiledArrays, groups: int) -> Counts:
     found: dict[Hashable, Twofold] = {}
     if ROOT in model.nodes.places:
-        found[ROOT] = counts_from(filed.of("groups"), (document["groups"],), "the classes")
+        found[ROOT] = counts_from(filed.of("groups"), (groups,), "the classes")
     for node, parts in zip(model.nodes.columns, filed.each("counts"), strict=True):
         shape = node.setting.groups, node.family.width(node.setting)
         found[node.key] = counts_from(parts, shape, f"column {node.key!r}")
-    return Counts(found, number(document["rows"], "rows"), document["history"]["log_likelihood"] or 0.0)
+    return Counts(found, document.rows, document.history["log_likelihood"] or 0.0)
 
 
 def prior_from(value: Any) -> Any:
@@ -338,14 +360,12 @@ def prior_from(value: Any) -> Any:
         return value
     if "columns" in value:
         return {key_of(key): prior_from(part) for key, part in value["columns"]}
-    make: Callable[..., Any] = getattr(priors, _one_of(value["prior"], PRIORS))
-    return make(**{k: _array_or_value(v) for k, v in value["values"].items()})
-
-
-def _array_or_value(value: Any) -> Any:
-    if isinstance(value, list) and value and all(isinstance(x, (int, float, list)) for x in value):
-        return np.array(value, dtype=float)
-    return key_of(value)
+    require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
+    values = {}
+    for name, part in value["values"].items():
+        numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
+        values[name] = np.array(part, dtype=float) if numbers else key_of(part)
+    return getattr(priors, value["prior"])(**values)
 
 
 # -- arrays of many columns in few entries: those of one name, type and shape are stacked

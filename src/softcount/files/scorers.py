@@ -63,8 +63,10 @@ def _check_member(member: Member, schema: Schema, words: Sequence[int], classes:
         _check_positive(scale.spread, (len(widths),))
         finite_array(member.coefficients, (1 + sum(widths) + len(widths), columns), ENSEMBLE)
         return
-    _check_cuts(member.cuts, schema)
-    numbers = len(member.cuts.edges)
+    numbers, cuts = len(member.cuts.edges), member.cuts
+    sizes = (*(len(edges) + 1 for edges in cuts.edges), *level_sizes(schema))
+    require(numbers == number_count(schema) and cuts.sizes == sizes, "its cuts are not those of its columns.")
+    _check_edges(cuts.edges)
     if isinstance(member, Additive):
         _check_terms(member.terms, member.cuts, 2)
         _check_scale(member.scale, numbers)
@@ -98,13 +100,6 @@ def _check_block(member: NormalsAndTables, classes: int) -> None:
         np.linalg.cholesky(finite_array(block.covariances, (classes, width, width), ENSEMBLE))
     except np.linalg.LinAlgError:
         raise ModelFileError("the covariances of its block are none.") from None
-
-
-def _check_cuts(cuts: Binning, schema: Schema) -> None:
-    sizes = (*(len(edges) + 1 for edges in cuts.edges), *level_sizes(schema))
-    same = len(cuts.edges) == number_count(schema) and cuts.sizes == sizes
-    require(same, "its cuts are not those of its columns.")
-    _check_edges(cuts.edges)
 
 
 def _check_edges(edges: Sequence[np.ndarray]) -> None:

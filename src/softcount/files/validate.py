@@ -61,7 +61,12 @@ def check_model(model: Learned) -> None:
     """Refuse counts below zero, and parameters or priors of another shape than the counts give them."""
     if model.classes is not None:
         check_names(model.classes)
-    _check_counts(model)
+    rows = model.counts[ROOT] if ROOT in model.counts else np.zeros(1)
+    require(model.counts.rows >= 0 and (rows >= -SLACK).all(), "its counts of rows are below zero.")
+    for leaf in model.model.nodes.columns:
+        counts = model.counts[leaf.key]
+        rows = counts[..., :1] if leaf.family.signed else counts
+        require((rows >= -SLACK).all(), f"the counts of column {leaf.key!r} are below zero.")
     _check_fixed(model)
     again = estimate_again(model.model, model.counts, model.imagined, model.estimate)
     usual = model.model.nodes.hypers(model.counts, dict.fromkeys(model.imagined.hypers, 1.0))
@@ -80,15 +85,6 @@ def estimate_again(model: Model, counts: Counts, imagined: Imagined, estimate: s
     how: How = "predictive" if estimate == "predictive" else imagined.how
     with np.errstate(all="ignore"):
         return model.nodes.estimate(model.nodes.stacked(counts), imagined.using(how))
-
-
-def _check_counts(model: Learned) -> None:
-    rows = model.counts[ROOT] if ROOT in model.counts else np.zeros(1)
-    require(model.counts.rows >= 0 and (rows >= -SLACK).all(), "its counts of rows are below zero.")
-    for leaf in model.model.nodes.columns:
-        counts = model.counts[leaf.key]
-        rows = counts[..., :1] if leaf.family.signed else counts
-        require((rows >= -SLACK).all(), f"the counts of column {leaf.key!r} are below zero.")
 
 
 def _check_fixed(model: Learned) -> None:

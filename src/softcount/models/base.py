@@ -115,13 +115,15 @@ class Model:
         """The error to raise if the initial parameters give a row probability zero."""
         return DataError("the start gives some row probability zero. Start from probabilities above zero.")
 
-    def document(self) -> dict[str, Any]:
-        """The JSON document of the model file, without schema, nodes and parameters."""
-        return {}
+    filed_as: ClassVar[type[Struct]]
+    """The record of its structure in a model file, without schema, nodes and parameters."""
+
+    def filed(self) -> Struct:
+        raise NotImplementedError
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Model:
-        """Read a document of a model file, which may hold anything."""
+    def from_filed(cls, filed: Any, schema: Schema, nodes: tuple[Node, ...]) -> Model:
+        """The model of a record whose types were checked, and nothing else."""
         raise NotImplementedError
 
 

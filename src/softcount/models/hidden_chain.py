@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from softcount.core.counts import Counts
@@ -17,7 +17,6 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families import Categorical, Setting
 from softcount.families import Params as Own
-from softcount.families.base import whole
 from softcount.models.base import Assign, DeadEnd, Model, register_model
 from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Kernels
@@ -91,6 +90,12 @@ class CompiledChain(Struct, frozen=True):
     first: np.ndarray
     following: np.ndarray
     emissions: list[Any]
+
+
+class FiledChain(Struct, frozen=True):
+    groups: Annotated[int, Meta(ge=1)]
+    shown: tuple[int, ...]
+    cells: Annotated[int, Meta(ge=0)]
 
 
 @register_model
@@ -317,26 +322,26 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
     # -- in files
 
-    def document(self) -> dict[str, Any]:
-        return {"groups": self.states, "shown": list(self.links.shown), "cells": int(self.kernels.cells)}
+    filed_as = FiledChain
+
+    def filed(self) -> FiledChain:
+        return FiledChain(self.states, self.links.shown, int(self.kernels.cells))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> HiddenChain:
-        states, cells = document["groups"], whole(document["cells"], 0, 1 << 62, "cells")
+    def from_filed(cls, filed: FiledChain, schema: Schema, nodes: tuple[Node, ...]) -> HiddenChain:
+        states, shown = filed.groups, filed.shown
         known = {node.key: node for node in nodes if not node.columns}
         keys = [FIRST, *map(after, range(states))]
         if not set(known) >= set(keys):
             raise ModelFileError(f"its states are {states}, but not every one of them has successors.")
         firsts, *nexts = (_levels(known[key], states) for key in keys)
-        shown = document["shown"]
-        is_list = isinstance(shown, list) and all(type(x) is int for x in shown) and len(shown) == states
-        if not is_list or sorted(set(shown)) != list(range(max(shown, default=0) + 1)):
+        if len(shown) != states or sorted(set(shown)) != list(range(max(shown) + 1)):
             raise ModelFileError("which states show the same makes no sense.")
-        links = Links(firsts, tuple(nexts), tuple(shown))
+        links = Links(firsts, tuple(nexts), shown)
         leaves = tuple(node for node in nodes if node.key not in keys)
         if not leaves or any(leaf.setting.groups != links.emissions for leaf in leaves):
             raise ModelFileError("what its states show is not there for each of them.")
-        return cls(schema, leaves, links, Kernels(cells))
+        return cls(schema, leaves, links, Kernels(filed.cells))
 
 
 def _reorder(own: Own, order: np.ndarray) -> Own:

@@ -6,17 +6,17 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
-from softcount.families.base import IMPOSSIBLE, number, whole
+from softcount.families.base import IMPOSSIBLE
 from softcount.models.base import Assign, Model, register_model
 from softcount.models.nodes import Imagined, Node, Nodes, Params
 from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
@@ -89,6 +89,35 @@ class NetRows(Struct, frozen=True, dict=True):
     @cached_property
     def alike(self) -> bool:
         return bool((self.weights == 1.0).all())
+
+
+class FiledDensity(Struct, frozen=True):
+    """The density within the intervals of a cut node, without the cuts."""
+
+    ends: tuple[float, float]
+    means: list[float]
+    shares: list[list[float]]
+    beyond: tuple[float, float]
+
+    def density(self, key: Key, cuts: np.ndarray) -> IntervalDensity:
+        shares, edges = np.array(self.shares), np.concatenate([self.ends[:1], cuts, self.ends[1:]])
+        if shares.shape != (len(cuts) + 1, PIECES) or len(self.means) != len(cuts) + 1:
+            raise ModelFileError(f"node {key!r} has not one density for each of its intervals.")
+        sound = (shares > 0).all() and np.allclose(shares.sum(axis=1), 1.0) and (np.diff(edges) > 0).all()
+        if not sound or not all(0 < x < 0.5 for x in self.beyond):
+            raise ModelFileError(f"node {key!r} has an impossible density within its intervals.")
+        return IntervalDensity(edges, shares, np.array(self.means), self.beyond)
+
+
+class FiledNet(Struct, frozen=True):
+    """Nodes by their places; `cuts` and `within` are of the cut nodes, `label` is the class."""
+
+    parents: tuple[tuple[int, ...], ...]
+    cuts: list[tuple[int, list[float]]]
+    within: list[FiledDensity]
+    label: int | None
+    cells: Annotated[int, Meta(ge=0)]
+    groups: Literal[1] = 1
 
 
 @register_model
@@ -434,30 +463,40 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     # -- in a file
 
-    def document(self) -> dict[str, Any]:
-        cuts = [[place, list(map(float, self.cuts[x.key]))] for place, x in enumerate(self.each) if x.key in self.cuts]
-        label = None if self.target is None else self.graph.number[self.target]
-        parents = [list(own) for own in self.graph.parents]
-        within = []
-        for density in (self.density_within(x.key) for x in self.each if x.key in self.cuts):
-            ends, rows = [float(density.edges[0]), float(density.edges[-1])], density.shares.tolist()
-            own = {"ends": ends, "means": density.means.tolist(), "shares": rows, "beyond": list(density.beyond)}
-            within.append(own)
-        return {"parents": parents, "cuts": cuts, "within": within, "label": label, "cells": int(self.kernels.cells)}
+    filed_as = FiledNet
+
+    def filed(self) -> FiledNet:
+        cut = [(place, node.key) for place, node in enumerate(self.each) if node.key in self.cuts]
+        densities = [self.density_within(key) for _, key in cut]
+        return FiledNet(
+            self.graph.parents,
+            [(place, list(map(float, self.cuts[key]))) for place, key in cut],
+            [
+                FiledDensity((float(x.edges[0]), float(x.edges[-1])), x.means.tolist(), x.shares.tolist(), x.beyond)
+                for x in densities
+            ],
+            None if self.target is None else self.graph.number[self.target],
+            int(self.kernels.cells),
+        )
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Net:
-        said, last = document["parents"], len(nodes) - 1
-        if not isinstance(said, list) or len(said) != len(nodes):
+    def from_filed(cls, filed: FiledNet, schema: Schema, nodes: tuple[Node, ...]) -> Net:
+        if len(filed.parents) != len(nodes):
             raise ModelFileError("its nodes and their parents are not as many.")
-        parents = tuple(tuple(whole(parent, 0, last, "a parent") for parent in own) for own in said)
-        if any(len(set(own)) < len(own) for own in parents):
-            raise ModelFileError("a node has a parent twice.")
-        cuts = {nodes[whole(place, 0, last, "a cut node")].key: _edges(edges) for place, edges in document["cuts"]}
+        known = set(range(len(nodes)))
+        for own in filed.parents:
+            if len(set(own)) < len(own):
+                raise ModelFileError("a node has a parent twice.")
+            if not known.issuperset(own):
+                raise ModelFileError(f"the parents {own!r} are not all there.")
+        if not known.issuperset([place for place, _ in filed.cuts] + ([] if filed.label is None else [filed.label])):
+            raise ModelFileError("a cut node, or the class, is not there.")
+        cuts = {nodes[place].key: np.array(edges) for place, edges in filed.cuts}
+        if not all((np.diff(edges) > 0).all() for edges in cuts.values()):
+            raise ModelFileError("cuts do not rise.")
         net = cls(
-            schema, Graph(tuple(node.key for node in nodes), parents), nodes,
-            Kernels(whole(document["cells"], 0, 1 << 62, "cells")), cuts,
-            None if document["label"] is None else nodes[whole(document["label"], 0, last, "the class")].key,
+            schema, Graph(tuple(node.key for node in nodes), filed.parents), nodes, Kernels(filed.cells), cuts,
+            None if filed.label is None else nodes[filed.label].key,
         )  # fmt: skip
         for before, node in zip(nodes, net.each, strict=True):
             levels = node.setting.levels
@@ -477,32 +516,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
-        said = document.get("within")
-        if said is None:
-            return net
-        if not isinstance(said, list) or len(said) != len(cuts):
+        if len(filed.within) != len(cuts):
             raise ModelFileError("densities within intervals are not as many as cut nodes.")
-        return replace(net, within={key: _density(key, cuts[key], own) for key, own in zip(cuts, said, strict=True)})
-
-
-def _edges(said: Any) -> np.ndarray:
-    edges = np.array([number(edge, "a cut") for edge in said], dtype=np.float64)
-    if not (np.diff(edges) > 0).all():
-        raise ModelFileError("cuts do not rise.")
-    return edges
-
-
-def _density(key: Key, cuts: np.ndarray, said: Mapping[str, Any]) -> IntervalDensity:
-    numbers = {name: np.array([number(x, f"{name} of {key!r}") for x in said[name]]) for name in ("ends", "means")}
-    beyond = tuple(number(x, f"what {key!r} keeps beyond its ends") for x in said["beyond"])
-    shares = np.array([[number(x, f"a share of {key!r}") for x in row] for row in said["shares"]])
-    edges = np.concatenate([numbers["ends"][:1], cuts, numbers["ends"][1:]])
-    if shares.shape != (len(cuts) + 1, PIECES) or len(numbers["means"]) != len(cuts) + 1 or len(edges) != len(cuts) + 2:
-        raise ModelFileError(f"node {key!r} has not one density for each of its intervals.")
-    sound = (shares > 0).all() and np.allclose(shares.sum(axis=1), 1.0) and (np.diff(edges) > 0).all()
-    if not sound or len(beyond) != 2 or not all(0 < x < 0.5 for x in beyond):
-        raise ModelFileError(f"node {key!r} has an impossible density within its intervals.")
-    return IntervalDensity(edges, shares, numbers["means"], (beyond[0], beyond[1]))
+        each = zip(cuts.items(), filed.within, strict=True)
+        return replace(net, within={key: own.density(key, edges) for (key, edges), own in each})
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from threading import local
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError
 from softcount.families import Params as Own
-from softcount.families.base import IMPOSSIBLE, number, whole
+from softcount.families.base import IMPOSSIBLE
 from softcount.models.bag_stack import Bag, regrouped
 from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
 from softcount.models.batched import ProductRows
@@ -36,6 +36,12 @@ STACKS: dict[str, type[Stack]] = {
 """Stacks by the names that families use."""
 SHARED = ("reals", "codes")
 """Stacks that hold all columns of their kind."""
+
+
+class FiledStar(Struct, frozen=True):
+    groups: Annotated[int, Meta(ge=1)]
+    unknown_weight: Annotated[float, Meta(ge=0)]
+    cells: Annotated[int, Meta(ge=0)]
 
 
 @register_model
@@ -267,17 +273,14 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         own = {"probability": np.asarray(shares, dtype=float)[None], "unseen": np.zeros(1)}
         return self.nodes.params({ROOT: own, **leaves})
 
-    def document(self) -> dict[str, Any]:
-        weight, cells = float(self.unknown_weight), int(self.kernels.cells)
-        return {"groups": self.groups, "unknown_weight": weight, "cells": cells}
+    filed_as = FiledStar
+
+    def filed(self) -> FiledStar:
+        return FiledStar(self.groups, float(self.unknown_weight), int(self.kernels.cells))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Star:
-        groups, cells = document["groups"], whole(document["cells"], 0, 1 << 62, "cells")
-        weight = number(document["unknown_weight"], "the weight of rows without a class")
-        if not weight >= 0:
-            raise ModelFileError("its counts of rows are below zero.")
-        return cls(schema, nodes, groups, Kernels(cells), weight)
+    def from_filed(cls, filed: FiledStar, schema: Schema, nodes: tuple[Node, ...]) -> Star:
+        return cls(schema, nodes, filed.groups, Kernels(filed.cells), filed.unknown_weight)
 
 
 def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]:
