@@ -362,21 +362,15 @@ def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
         if leaf_with(model, key) is leaf:
             raise not_together(key, of)
     place, levels = leaf.columns.index(of), leaf.family.levels_of(leaf.setting, leaf.columns.index(of))
-    weights, family, params = _mixed(model, leaf, place, rows)
+    cells = cells_of_leaf(model, leaf, rows.chunk)
+    weights, (family, params) = rows.groups, conditional(model, leaf, cells[0], place)
+    if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over the given rows, too
+        each = [conditional(model, leaf, row, place)[1] for row in cells]
+        weights, params = rows.weights.ravel(), {name: np.concatenate([own[name] for own in each]) for name in params}
     if levels is None:
         return Answer(weights, family, params, model.schema[of].written, model.schema[of].bounds)
     shares = map(float, weights @ params["probability"])
     return dict(zip(levels_as_written(model.schema, of, levels), shares, strict=True))
-
-
-def _mixed(model: Fitted, leaf: Node, place: int, rows: RowsGiven) -> tuple[np.ndarray, Family, Params]:
-    """One column as a mixture over the groups and, in a block, over the given rows."""
-    cells = cells_of_leaf(model, leaf, rows.chunk)
-    if len(leaf.columns) == 1 or len(cells) == 1:
-        return rows.groups, *conditional(model, leaf, cells[0], place)
-    each = [conditional(model, leaf, row, place) for row in cells]
-    params = {name: np.concatenate([own[name] for _, own in each]) for name in each[0][1]}
-    return rows.weights.ravel(), each[0][0], params
 
 
 def _mapping(given: Any) -> dict[Key, Any]:
@@ -477,24 +471,24 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
     leads = {spec.derived.lead for spec in derived_fields(model.schema) if spec.derived is not None}
     shares: dict[Key, dict[int, np.ndarray]] = {}
-    compiled = model.compiled()
+    compiled, columns = model.compiled(), [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)]
     for chunk in model.chunks(table):
         joint = model.joint_of(chunk, compiled)
         weights, _ = softmax_rows(joint)
-        for leaf in model.model.leaves:
-            for place, column in enumerate(leaf.columns):
-                rows = np.flatnonzero(absent_cells(model.schema, chunk, column))
-                rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
-                if len(rows):
-                    model.refuse_impossible(chunk, joint, rows)
-                    cells = cells_of_leaf(model, leaf, chunk)[rows]
-                    values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
-                    if (bounds := model.schema[column].bounds) is not None:
-                        values = np.clip(values, *bounds)
-                    found.setdefault(column, []).append((rows + chunk.start, values))
-                    if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
-                        own = weights[rows] @ _public(model, leaf)["probability"]
-                        shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
+        for leaf, place, column in columns:
+            rows = np.flatnonzero(absent_cells(model.schema, chunk, column))
+            rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
+            if not len(rows):
+                continue
+            model.refuse_impossible(chunk, joint, rows)
+            cells = cells_of_leaf(model, leaf, chunk)[rows]
+            values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
+            if (bounds := model.schema[column].bounds) is not None:
+                values = np.clip(values, *bounds)
+            found.setdefault(column, []).append((rows + chunk.start, values))
+            if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
+                own = weights[rows] @ _public(model, leaf)["probability"]
+                shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
     joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
     whole = with_derived_fills(model.schema, table, joined, shares)
     return {key: (rows, fill_as_written(model.schema, key, values)) for key, (rows, values) in whole.items()}
@@ -541,12 +535,8 @@ class ColumnShape(Struct, frozen=True):
 
 def plain_columns(fitted: Fitted) -> list[Key]:
     """Columns that can be queried one by one: no text, no words, no successes of trials."""
-    found: list[Key] = []
-    for leaf in fitted.model.leaves:
-        for column in leaf.columns:
-            if fitted.schema[column].kind.numeric or fitted.schema[column].kind.coded:
-                found.append(column)
-    return found
+    kinds = {column: fitted.schema[column].kind for leaf in fitted.model.leaves for column in leaf.columns}
+    return [column for column, kind in kinds.items() if kind.numeric or kind.coded]
 
 
 def marginal(fitted: Fitted, column: Key) -> tuple[Family, Params, Sequence[object] | None]:

@@ -59,7 +59,20 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         base: Any = ready.base
         if any(leaf.family.counted for leaf in star.leaves):
             base = sum((leaf.family.own_base(columns[leaf.key]) for leaf in star.leaves), 0.0)
-        score = -(evidence + base) - self._usual_of(columns, members) - self._usual_class
+        # The usual surprise of the cells that each row holds: single cells in one product, blocks one by one.
+        expected = np.broadcast_to(self.fitted.shares, members.shape)
+        there, average, rest = [], [], []
+        for leaf in star.leaves:
+            cells = leaf.family.there(columns[leaf.key], self.fitted.estimates[leaf.key], leaf.setting)
+            if cells is None:
+                rest.append(self._usual_leaf(leaf, columns[leaf.key], members, expected))
+            else:
+                there.append(cells)
+                average.append(self.usual[leaf.key])
+        single: Any = 0.0
+        if there:
+            single = np.stack(there, axis=1).astype(np.float64) @ (np.stack(average) @ self.fitted.shares)
+        score = -(evidence + base) - sum(rest, single) - self._usual_class
         return RowScores(members, evidence + ready.base, score)
 
     def reasons(self, chunk: Chunk) -> dict[Key, np.ndarray]:
@@ -95,22 +108,6 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
 
     def _columns(self, chunk: Chunk) -> dict[Any, Any]:
         return {leaf.key: self.fitted.model.column(leaf, chunk) for leaf in self.fitted.model.leaves}
-
-    def _usual_of(self, columns: dict[Any, Any], members: np.ndarray) -> Any:
-        """The usual surprise of the cells that each row holds: single cells in one product, blocks one by one."""
-        expected = np.broadcast_to(self.fitted.shares, members.shape)
-        there, average, rest = [], [], []
-        for leaf in self.fitted.model.leaves:
-            cells = leaf.family.there(columns[leaf.key], self.fitted.estimates[leaf.key], leaf.setting)
-            if cells is None:
-                rest.append(self._usual_leaf(leaf, columns[leaf.key], members, expected))
-            else:
-                there.append(cells)
-                average.append(self.usual[leaf.key])
-        single: Any = 0.0
-        if there:
-            single = np.stack(there, axis=1).astype(np.float64) @ (np.stack(average) @ self.fitted.shares)
-        return sum(rest, single)
 
     def _usual_leaf(self, leaf: Node, column: Any, members: np.ndarray, expected: np.ndarray) -> np.ndarray:
         """The entropy of a leaf averaged over the expected classes; of words or counts, over the row's own classes.
@@ -302,8 +299,22 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
     def work(task: Callable[[], Chunk]) -> _ChunkPart:
         return _part(meter, task(), members, anomalies)
 
-    parts = list(threads.map(work, table.tasks()))
-    return _joined(meter, parts, members, anomalies)
+    parts, groups = list(threads.map(work, table.tasks())), fitted.n_groups
+    mass, entropy = sum(part.mass for part in parts), sum(part.entropy for part in parts)
+    sizes = sum((part.sizes for part in parts), np.zeros(groups))
+    unsure = sum((part.unsure for part in parts), np.zeros((2, groups)))
+    classes = [
+        ClassMembers(
+            float(sizes[g]),
+            float(unsure[1, g] / unsure[0, g]) if unsure[0, g] > 0 else 0.0,
+            _first((place for part in parts for place in part.most[g]), members),
+            _first((place for part in parts for place in part.least[g]), members),
+        )
+        for g in range(groups)
+    ]
+    impossible = sum(part.impossible for part in parts)
+    worst = _worst_rows(meter, parts, anomalies)
+    return SortedTable(mass, entropy / mass if mass > 0 else 0.0, classes, impossible, worst)
 
 
 def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
@@ -370,26 +381,6 @@ def _ranked(
     return [(float(by[0][i]), float(by[1][i]), ClassMember(start + int(i), float(probability[i]))) for i in order]
 
 
-def _joined(meter: SurpriseMeter, parts: list[_ChunkPart], members: int, anomalies: int) -> SortedTable:
-    groups = meter.fitted.n_groups
-    mass, entropy = sum(part.mass for part in parts), sum(part.entropy for part in parts)
-    sizes = sum((part.sizes for part in parts), np.zeros(groups))
-    unsure = sum((part.unsure for part in parts), np.zeros((2, groups)))
-    classes = [
-        ClassMembers(
-            float(sizes[g]),
-            float(unsure[1, g] / unsure[0, g]) if unsure[0, g] > 0 else 0.0,
-            _first((place for part in parts for place in part.most[g]), members),
-            _first((place for part in parts for place in part.least[g]), members),
-        )
-        for g in range(groups)
-    ]
-    impossible = sum(part.impossible for part in parts)
-    return SortedTable(
-        mass, entropy / mass if mass > 0 else 0.0, classes, impossible, _worst_rows(meter, parts, anomalies)
-    )
-
-
 def _first(places: Iterable[Ranked], most: int) -> list[ClassMember]:
     ranked = sorted(places, key=lambda place: (place[0], place[1], place[2].row))
     return [member for *_, member in ranked[:most]]
@@ -413,27 +404,23 @@ def _worst_rows(meter: SurpriseMeter, parts: list[_ChunkPart], most: int) -> lis
 def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[Key, Any]:
     """A row's values by column and block; None if missing."""
     leaves = fitted.model.leaves
-    single = {column: _cell(fitted, chunk, row, column) for x in leaves for column in x.columns}
+    single: dict[Key, Any] = {}
+    for column in (column for leaf in leaves for column in leaf.columns):
+        store, slot = fitted.schema.places[column]
+        spec = fitted.schema[column]
+        if store == "bags":
+            bag = chunk.bags[slot][[row]]
+            ids = bag.indices[bag.indices > 0] - 1
+            shown = " ".join(str(spec.levels[int(i)]) for i in ids[:8])
+            single[column] = None if not bag.nnz else shown + (" ..." if len(ids) > 8 else "")
+            continue
+        value = getattr(chunk, store)[row, slot]
+        if store == "reals":
+            single[column] = None if np.isnan(value) else write_cell(spec.written, float(value))
+        else:
+            known = value <= len(spec.levels)
+            single[column] = None if value == 0 else (spec.levels[value - 1] if known else NEVER_SEEN)
     blocks: dict[Key, Any] = {
         x.key: tuple(single[column] for column in x.columns) for x in leaves if x.columns != (x.key,)
     }
     return blocks | single
-
-
-def _cell(fitted: Fitted, chunk: Chunk, row: int, column: Key) -> Any:
-    store, slot = fitted.schema.places[column]
-    if store == "bags":
-        bag = chunk.bags[slot][[row]]
-        words = fitted.schema[column].levels
-        if not bag.nnz:
-            return None
-        ids = bag.indices[bag.indices > 0] - 1
-        shown = [str(words[int(i)]) for i in ids[:8]]
-        return " ".join(shown) + (" ..." if len(ids) > 8 else "")
-    value = getattr(chunk, store)[row, slot]
-    if store == "reals":
-        return None if np.isnan(value) else write_cell(fitted.schema[column].written, float(value))
-    levels = fitted.schema[column].levels
-    if value == 0:
-        return None
-    return levels[value - 1] if value <= len(levels) else NEVER_SEEN

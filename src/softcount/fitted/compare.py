@@ -84,8 +84,8 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
         one, other = (every[key] for every in answers)
         edges, within = _edges(one, other), None
         if names and before.target == after.target:
-            moved = [(x, _moved(_of_class(before, key, x), _of_class(after, key, x), edges)) for x in names]
-            within = max(moved, key=lambda pair: pair[1])
+            pairs = [(name, [_ask(model, key, {model.target: name}) for model in (before, after)]) for name in names]
+            within = max(((name, _moved(*both, edges)) for name, both in pairs), key=lambda pair: pair[1])
         found.append(ColumnChange(key, _moved(one, other, edges), one, other, within))
     classes: list[ClassChange] = []
     if _classes(before) and _classes(after):
@@ -107,11 +107,14 @@ def _learned(model: Any) -> Model:
     return found
 
 
+def _ask(model: Model, of: Key | None, given: Mapping[Key, Any] | None) -> Any:
+    return query(model, of, given) if isinstance(model, Fitted) else model.query(of, given)
+
+
 def _answers(model: Model) -> dict[Key, Any]:
     """Every column but the class."""
-    columns = {spec.key for spec in model.schema.used}
-    found: dict[Key, Any] = query(model, None, None) if isinstance(model, Fitted) else model.query(None, None)
-    return {key: answer for key, answer in found.items() if key in columns and key != model.target}
+    columns = {spec.key for spec in model.schema.used} - {model.target}
+    return {key: answer for key, answer in _ask(model, None, None).items() if key in columns}
 
 
 def _classes(model: Model) -> list[Any]:
@@ -128,11 +131,6 @@ def _edges(one: Any, other: Any) -> np.ndarray:
     ends = [[answer.quantile(share) for share in SHARES] for answer in (one, other)]
     cuts = [np.linspace(low, high, PARTS) for own in ends for low, high in pairwise(own)]
     return np.unique(np.concatenate(cuts))
-
-
-def _of_class(model: Model, key: Key, name: Any) -> Any:
-    given = {model.target: name}
-    return query(model, key, given) if isinstance(model, Fitted) else model.query(key, given)
 
 
 def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
@@ -157,23 +155,19 @@ def _schema_changes(before: Model, after: Model) -> Iterable[str]:
     for key in (key for key in old if key in new):
         if _said(old[key]) != _said(new[key]):
             yield f"column {key!r} was {_said(old[key])} and is {_said(new[key])}"
-        yield from _level_changes(old[key], new[key])
+        if old[key].used and new[key].used and old[key].kind.coded and new[key].kind.coded:
+            for one, other, how in ((new[key], old[key], "new"), (old[key], new[key], "gone")):
+                levels = [level for level in one.levels if level not in set(other.levels)]
+                if levels:
+                    more = f" and {len(levels) - 5} more" if len(levels) > 5 else ""
+                    shown = ", ".join(map(repr, levels[:5])) + more
+                    yield f"column {key!r}: {how} {'level' if len(levels) == 1 else 'levels'} {shown}"
     if before.target != after.target:
         yield f"the class was {before.target!r} and is {after.target!r}"
 
 
 def _said(spec: Field) -> str:
     return f"{spec.kind}" if spec.used else f"{spec.kind}, left out"
-
-
-def _level_changes(old: Field, new: Field) -> Iterable[str]:
-    if not (old.used and new.used and old.kind.coded and new.kind.coded):
-        return
-    for one, other, how in ((new, old, "new"), (old, new, "gone")):
-        levels = [level for level in one.levels if level not in set(other.levels)]
-        if levels:
-            shown = ", ".join(map(repr, levels[:5])) + (f" and {len(levels) - 5} more" if len(levels) > 5 else "")
-            yield f"column {old.key!r}: {how} {'level' if len(levels) == 1 else 'levels'} {shown}"
 
 
 # k-means as a mixture whose hard assignments are the nearest centres.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial, reduce
 from itertools import pairwise, product
@@ -264,26 +265,24 @@ def spoken_given(given: Mapping[Key, Any]) -> dict[Key, str]:
     >>> spoken_given({"town": ["small", "middle"], "age": (20.0, 30.0), "sex": "f", "wet": {"yes": 0.8}})
     {'town': 'small or middle', 'age': '20 to 30', 'sex': '= f', 'wet': 'yes (likelihood 0.8)'}
     """
-    return {key: _said(value) for key, value in given.items()}
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " or ".join(f"{level} (likelihood {weight:g})" for level, weight in value.items())
-    condition = condition_of(value)
-    return f"= {value}" if condition is None else repr(condition)
+    found = {}
+    for key, value in given.items():
+        condition = condition_of(value)
+        if isinstance(value, Mapping):
+            found[key] = " or ".join(f"{level} (likelihood {weight:g})" for level, weight in value.items())
+        else:
+            found[key] = f"= {value}" if condition is None else repr(condition)
+    return found
 
 
 def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]) -> dict[Key, Any]:
     """Given values with numbers written as the column's cells are: dates, not seconds."""
-    return {key: _written(value, forms.get(key)) for key, value in given.items()}
-
-
-def _written(value: Any, form: CellForm | None) -> Any:
-    if is_plain(form) or isinstance(value, Mapping):
-        return value
-    condition = condition_of(value)
-    return write_cell(form, value) if condition is None else condition.map(partial(write_cell, form))
+    found = dict(given)
+    for key, value in given.items():
+        form, condition = forms.get(key), condition_of(value)
+        if not is_plain(form) and not isinstance(value, Mapping):
+            found[key] = write_cell(form, value) if condition is None else condition.map(partial(write_cell, form))
+    return found
 
 
 def given_data(given: Mapping[Key, Any]) -> dict[Key, Any]:
@@ -327,22 +326,19 @@ def share_within(family: Family, params: Params, pieces: Iterable[Piece]) -> np.
 def _share_of(family: Family, params: Params, piece: Piece) -> np.ndarray:
     if piece.low == piece.high:
         return family.mass_at(params, piece.low)
-    low, high = _reach(family, piece)
+    # From the largest number below the piece to the largest in it.
+    if family.whole_numbers:
+        low = float(np.ceil(piece.low) - 1.0 if piece.low_in else np.floor(piece.low))
+        high = float(np.floor(piece.high) if piece.high_in else np.ceil(piece.high) - 1.0)
+    else:
+        low = float(np.nextafter(piece.low, -INF)) if piece.low_in else piece.low
+        high = piece.high if piece.high_in else float(np.nextafter(piece.high, -INF))
     if low == -INF or high == INF:
         whole = np.ones(len(next(iter(params.values()))))
         return whole if low == -high else family.cdf(params, high) if low == -INF else family.survival(params, low)
     below = family.cdf(params, low)
     up = family.survival(params, low) - family.survival(params, high)
     return np.asarray(np.maximum(np.where(below > 0.5, up, family.cdf(params, high) - below), 0.0))
-
-
-def _reach(family: Family, piece: Piece) -> tuple[float, float]:
-    """The largest number below a piece, and the largest in it."""
-    if family.whole_numbers:
-        low = np.ceil(piece.low) - 1.0 if piece.low_in else np.floor(piece.low)
-        return float(low), float(np.floor(piece.high) if piece.high_in else np.ceil(piece.high) - 1.0)
-    low = np.nextafter(piece.low, -INF) if piece.low_in else piece.low
-    return float(low), float(piece.high if piece.high_in else np.nextafter(piece.high, -INF))
 
 
 def evidence_within(key: Key, family: Family, params: Params, pieces: Pieces) -> np.ndarray:
@@ -479,19 +475,21 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
         raise DataError(
             "this model predicts with learned weights, which give ranges and sets no probability. Give single values."
         )
-    chunk = model.single(sure, _ways(model, {key: conditions[key] for key in spread}))
+    # For categorical columns of blocks, every combination of levels that the conditions allow.
+    allowed = {key: allowed_levels(model, key, conditions[key]) for key in spread}
+    count = prod(map(len, allowed.values()))
+    if count > MOST_ROWS:
+        raise DataError(f"what is given can be met in {count:,} ways, at most {MOST_ROWS:,} are tried. Give less.")
+    rows = list(product(*allowed.values()))
+    chunk = model.single(sure, {key: [row[place] for row in rows] for place, key in enumerate(allowed)})
+    if spread:
+        ready = model.model.prepare(chunk)
+        joint = model.model.score(ready, model.model.compile(model.estimates), slice(0, chunk.n_rows))
+        joint = np.asarray(joint + np.broadcast_to(ready.base, chunk.n_rows)[:, None])
+    else:  # contrasts between groups are enough for one row
+        joint = model.joint_of(chunk, model.compiled())
     ranges = {key: condition for key, condition in conditions.items() if key not in spread}
-    joint = _joint(model, chunk, bool(spread)) + _range_logs(model, chunk, ranges)
-    return RowsGiven(chunk, _normalised(model, given, joint), ranges)
-
-
-def _joint(model: Fitted, chunk: Chunk, spread: bool) -> np.ndarray:
-    """(rows x groups) logs; contrasts between groups are enough for one row."""
-    if not spread:
-        return model.joint_of(chunk, model.compiled())
-    ready = model.model.prepare(chunk)
-    joint = model.model.score(ready, model.model.compile(model.estimates), slice(0, chunk.n_rows))
-    return np.asarray(joint + np.broadcast_to(ready.base, chunk.n_rows)[:, None])
+    return RowsGiven(chunk, _normalised(model, given, joint + _range_logs(model, chunk, ranges)), ranges)
 
 
 def _normalised(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
@@ -539,16 +537,6 @@ def _levels(model: Fitted, key: Key) -> Levels | None:
     return None if levels is None else Levels(wording.column(key), levels)
 
 
-def _ways(model: Fitted, conditions: Mapping[Key, Condition]) -> dict[Key, list[Any]]:
-    """For categorical columns of blocks, every combination of levels that the conditions allow, column by column."""
-    allowed = {key: allowed_levels(model, key, condition) for key, condition in conditions.items()}
-    count = prod(map(len, allowed.values()))
-    if count > MOST_ROWS:
-        raise DataError(f"what is given can be met in {count:,} ways, at most {MOST_ROWS:,} are tried. Give less.")
-    rows = list(product(*allowed.values()))
-    return {key: [row[place] for row in rows] for place, key in enumerate(allowed)}
-
-
 def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
     """The levels of a column that a condition allows; at least one."""
     own = _levels(model, key)
@@ -567,8 +555,14 @@ def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) ->
         other = next((k for k, own in leaves.items() if own is leaf and k != key), None)
         if other is not None:
             raise not_together(key, other)
-        cells, place = cells_of_leaf(model, leaf, chunk), leaf.columns.index(key)
-        shares = [_evidence(model, key, ranges[key], *conditional(model, leaf, row, place)) for row in cells]
+        each = [conditional(model, leaf, row, leaf.columns.index(key)) for row in cells_of_leaf(model, leaf, chunk)]
+        levels = _levels(model, key)
+        if levels is None:
+            pieces = ranges[key].pieces(number_reader(model, key))
+            shares = [evidence_within(key, family, params, pieces) for family, params in each]
+        else:
+            allowed_levels(model, key, ranges[key])
+            shares = [params["probability"] @ ranges[key].allows(levels) for _, params in each]
         with np.errstate(divide="ignore"):
             weight = 1.0 if model.weights is None else float(model.weights.weights[keys.index(leaf.key)])
             found += weight * np.log(shares)
@@ -583,14 +577,6 @@ def not_together(key: Key, other: Key) -> DataError:
     )
 
 
-def _evidence(model: Fitted, key: Key, condition: Condition, family: Family, params: Params) -> np.ndarray:
-    levels = _levels(model, key)
-    if levels is not None:
-        allowed_levels(model, key, condition)
-        return np.asarray(params["probability"] @ condition.allows(levels))
-    return evidence_within(key, family, params, condition.pieces(number_reader(model, key)))
-
-
 def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.ndarray]:
     """A test of cells of a column against a condition."""
     if _levels(model, key) is not None:
@@ -601,23 +587,17 @@ def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.nd
 
 def number_reader(model: Any, key: Key) -> Callable[[Any], float]:
     """A function that reads an end of a range as a cell of the column."""
-    return partial(_as_cell, model, key)
 
+    def read(value: Any) -> float:
+        if is_number(value):
+            return float(value)
+        found = float("nan")
+        with suppress(DataError):
+            table = model.table({spec.key: [value if spec.key == key else None] for spec in model.schema.used})
+            store, slot = model.schema.places[key]
+            found = float(getattr(next(task() for task in table.tasks()), store)[0, slot])
+        if found != found:
+            raise DataError(f"{wording.column(key)} holds numbers, and {wording.cell(value)} is none.")
+        return found
 
-def _as_cell(model: Any, key: Key, value: Any) -> float:
-    if is_number(value):
-        return float(value)
-    try:
-        table = model.table({spec.key: [value if spec.key == key else None] for spec in model.schema.used})
-        chunk = next(iter(task() for task in table.tasks()))
-    except DataError:
-        raise _no_number(key, value) from None
-    store, slot = model.schema.places[key]
-    found = float(getattr(chunk, store)[0, slot])
-    if found != found:
-        raise _no_number(key, value)
-    return found
-
-
-def _no_number(key: Key, value: Any) -> DataError:
-    return DataError(f"{wording.column(key)} holds numbers, and {wording.cell(value)} is none.")
+    return read

@@ -120,8 +120,12 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
             condition, invert = condition_of(value), partial(_invert, spec)
             found[rule.lead] = invert(value) if condition is None else condition.map(invert, rule.slope < 0)
             continue
-        levels = own_levels(spec)
-        allowed = _allowed(Levels(wording.column(spec.key), levels), value)
+        levels, condition = Levels(wording.column(spec.key), own_levels(spec)), condition_of(value)
+        if condition is None:
+            allowed = [levels.levels[levels.place(value)]]
+        else:
+            fits = zip(levels.levels, condition.allows(levels), strict=True)
+            allowed = [level for level, is_allowed in fits if is_allowed]
         if rule.lead is None:
             if not allowed:
                 raise DataError("what is given has probability zero under this model, so nothing follows from it.")
@@ -129,13 +133,6 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
         leads = [lead for lead, own in rule.levels if own in allowed]
         found[rule.lead] = leads[0] if len(leads) == 1 else any_of(*leads)
     return found
-
-
-def _allowed(levels: Levels, value: Any) -> list[Any]:
-    condition = condition_of(value)
-    if condition is None:
-        return [levels.levels[levels.place(value)]]
-    return [level for level, fits in zip(levels.levels, condition.allows(levels), strict=True) if fits]
 
 
 def _invert(spec: Field, value: Any) -> float:

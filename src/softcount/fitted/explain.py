@@ -62,6 +62,13 @@ def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) 
     return Explanation(parts, chosen, np.concatenate([piece.against for piece in pieces]))
 
 
+def runner_up(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The place of the largest score of each row but that of the chosen group; the chosen one if there is no other."""
+    rest = scores.copy()
+    rest[np.arange(len(rest)), chosen] = -np.inf
+    return np.asarray(rest.argmax(axis=1))
+
+
 def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
     found, prior = model.parts_of(chunk, compiled)
     # Relative to each row's best group: a large common term would lose the digits of the rest.
@@ -71,7 +78,10 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
     model.refuse_impossible(chunk, joint)
     rows = np.arange(chunk.n_rows)
     chosen = joint.argmax(axis=1)
-    other = _others(model, joint, chosen, against)
+    # A class ruled out can still be the runner-up; the chosen one never is.
+    other = runner_up(np.maximum(joint, LOWEST), chosen)
+    if against is not None:
+        other = np.full(len(chosen), model.group_of(against))
     parts: dict[Key, np.ndarray] = {ROOT: prior[rows, chosen] - prior[rows, other]}
     with np.errstate(invalid="ignore"):
         parts |= {key: score[rows, chosen] - score[rows, other] for key, score in scores.items()}
@@ -80,17 +90,6 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
         chosen,
         other,
     )
-
-
-def _others(model: Fitted, joint: np.ndarray, chosen: np.ndarray, against: Any) -> np.ndarray:
-    if against is not None:
-        return np.full(len(chosen), model.group_of(against))
-    if joint.shape[1] == 1:
-        return chosen
-    # A class ruled out can still be the runner-up; the chosen one never is.
-    rest = np.maximum(joint, LOWEST)
-    rest[np.arange(len(rest)), chosen] = -np.inf
-    return np.asarray(rest.argmax(axis=1))
 
 
 def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:

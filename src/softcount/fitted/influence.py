@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from softcount.classify.encode import column_keys
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
-from softcount.families import Family, Params
+from softcount.families import Params
 from softcount.models.nodes import Imagined, Nodes
 from softcount.models.nodes import Params as Stacked
 from softcount.table.schema import Key
@@ -28,8 +28,16 @@ def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
     figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
     """
-    own, single = fitted.estimates, _pooled(fitted, fitted.counts.map(together))
-    return {x.key: _divergence(x.family, own[x.key], single[x.key]) for x in fitted.model.leaves}
+    single, found = _pooled(fitted, fitted.counts.map(together)), {}
+    for leaf in fitted.model.leaves:
+        # The single class joins as one more group that has all the shares: the groups' average is then itself.
+        # In counting units, in which nothing is too small for a float.
+        groups = fitted.estimates[leaf.key]
+        joined = {name: np.concatenate([part, single[leaf.key][name]]) for name, part in groups.items()}
+        shares = np.zeros(len(joined[next(iter(joined))]))
+        shares[-1] = 1.0
+        found[leaf.key] = np.asarray(np.maximum(leaf.family.divergence(joined, shares)[:-1], 0.0))
+    return found
 
 
 def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
@@ -57,17 +65,6 @@ def influence_meaning(fitted: Fitted) -> str:
     if fitted.record is not None and fitted.record.gains:
         return "how much the column lowers the log-loss of held-out rows, in nats per row"
     return "how much the column can lower the log-loss at most, in nats per row"
-
-
-def _divergence(family: Family, groups: Params, single: Params) -> np.ndarray:
-    """The single class joins as one more group that has all the shares: the groups' average is then itself.
-
-    In counting units, in which nothing is too small for a float.
-    """
-    joined = {name: np.concatenate([part, single[name]]) for name, part in groups.items()}
-    shares = np.zeros(len(joined[next(iter(joined))]))
-    shares[-1] = 1.0
-    return np.asarray(np.maximum(family.divergence(joined, shares)[:-1], 0.0))
 
 
 def elsewhere(fitted: Fitted) -> Iterator[Counts]:

@@ -13,6 +13,7 @@ from softcount.core.counts import ROOT
 from softcount.core.lazy import xlogy
 from softcount.errors import DataError
 from softcount.fitted.classes import Anomaly
+from softcount.fitted.explain import runner_up
 from softcount.fitted.network import FittedNet, impossible, level_number, with_factors
 from softcount.models.network import NetRows, levels_of
 from softcount.models.numeric_parts import NumberPart
@@ -91,12 +92,7 @@ def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: A
     if (last.sum(axis=1) <= 0).any():
         raise impossible()
     chosen = last.argmax(axis=1)
-    if last.shape[1] == 1:
-        other = chosen
-    else:
-        rest = last.copy()
-        rest[np.arange(len(rest)), chosen] = -1.0
-        other = np.asarray(rest.argmax(axis=1))
+    other = runner_up(last, chosen)
     if against is not None:
         other = np.full(len(chosen), level_number(fitted.net.each[fitted.net.places[node]], against))
     rows = np.arange(len(chosen))

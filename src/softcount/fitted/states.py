@@ -13,13 +13,14 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr, xlogy
 from softcount.core.twofold import Twofold
 from softcount.families import Params as Own
-from softcount.fitted.answers import Answer
+from softcount.fitted.answers import Answer, marginal
 from softcount.fitted.classes import SurpriseMeter
+from softcount.fitted.explain import runner_up
 from softcount.fitted.fitted import Fitted, complete_names
 from softcount.learn.record import Learned
 from softcount.models.base import DeadEnd
 from softcount.models.hidden_chain import CompiledChain, HiddenChain
-from softcount.models.nodes import Imagined, Node
+from softcount.models.nodes import Imagined
 from softcount.models.tiles import PathRows
 from softcount.run.local import Runner
 from softcount.run.rows import runs_of
@@ -211,9 +212,7 @@ def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict
     members = fitted.smoothed(part)
     foretold = fitted.foretold(part, fitted.filtered(part)[0])
     rows, state = np.arange(part.n_rows), members.argmax(axis=1)
-    others = members.copy()
-    others[rows, state] = -1.0
-    other = others.argmax(axis=1) if against is None else np.full(part.n_rows, against)
+    other = runner_up(members, state) if against is None else np.full(part.n_rows, against)
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(members[rows, state]) - np.log(members[rows, other])
         before = np.log(foretold[rows, state]) - np.log(foretold[rows, other])
@@ -263,30 +262,19 @@ def coming_values(fitted: FittedStates, states: np.ndarray, level: float) -> dic
     """Columns of what is expected under (steps x states) probabilities: a number's mean and where it lies with
     probability `level`; the likeliest level of a discrete column, and its probability."""
     shares, found = states @ fitted.chain.sharing, dict[str, list[Any]]()
-    for leaf in fitted.chain.leaves:
-        for place, column in enumerate(leaf.columns):
-            found |= _coming(fitted, leaf, place, str(column), shares, level)
-    return found
-
-
-def _coming(
-    fitted: FittedStates, leaf: Node, place: int, name: str, shares: np.ndarray, level: float
-) -> dict[str, list[Any]]:
-    own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
-    levels = leaf.family.levels_of(leaf.setting, place)
-    nothing = np.zeros(len(leaf.columns)) if levels is not None else np.full(len(leaf.columns), np.nan)
-    family, params = leaf.family.conditional(own, leaf.setting, nothing, place)
-    if levels is not None:
-        odds = shares @ params["probability"]
-        best = odds.argmax(axis=1)
-        return {name: [levels[at] for at in best], f"{name} p": odds.max(axis=1).tolist()}
-    answers = [Answer(row / row.sum(), family, params) for row in shares]
     tail = 0.5 * (1 - level)
-    return {
-        name: [answer.mean for answer in answers],
-        f"{name} low": [answer.quantile(tail) for answer in answers],
-        f"{name} high": [answer.quantile(1 - tail) for answer in answers],
-    }
+    for column in (column for leaf in fitted.chain.leaves for column in leaf.columns):
+        family, params, levels = marginal(fitted.shown, column)
+        name = str(column)
+        if levels is not None:
+            odds = shares @ params["probability"]
+            found |= {name: [levels[at] for at in odds.argmax(axis=1)], f"{name} p": odds.max(axis=1).tolist()}
+            continue
+        answers = [Answer(row / row.sum(), family, params) for row in shares]
+        found[name] = [answer.mean for answer in answers]
+        found[f"{name} low"] = [answer.quantile(tail) for answer in answers]
+        found[f"{name} high"] = [answer.quantile(1 - tail) for answer in answers]
+    return found
 
 
 # -- new sequences
