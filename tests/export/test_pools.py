@@ -114,3 +114,19 @@ def test_a_query_that_no_database_would_plan_is_refused_with_its_size(monkeypatc
     monkeypatch.setattr("softcount.export.sql_query.MOST_TABLES", 20)
     with pytest.raises(sc.DataError, match=r"28 tables of [\d,]+ numbers.*Export it as ONNX"):
         model.to_sql()
+
+
+def test_a_text_that_only_counts_as_there_is_exported() -> None:
+    """No member reads its words, but rows with few cells are scored by the share of the columns that they hold."""
+    cells, labels = mixed()
+    notes = np.random.default_rng(5).choice(["win", "money", "now", "noon", "you"], (len(labels), 6))
+    table = {"note": [" ".join(words) for words in notes], "a": cells["a"], "k": cells["it's"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = sc.Classifier(kinds={"note": "text"}).fit(table, labels)
+    assert model.fitted_.ensemble.sparse is not None
+    for dialect in ("duckdb", "sqlite"):
+        check = as_sql(model, dialect, "rows", ())[1]
+        assert check.difference <= CLOSE and check.otherwise == 0
+    with pytest.raises(sc.DataError, match="a graph cannot find the words"):
+        as_onnx(model)

@@ -89,6 +89,8 @@ class OnnxGraph:
         if ("cell", key) in self.made:
             return self.made["cell", key]
         column, nothing, zero = self.columns[key], self.known([[np.nan]]), self.known([[0.0]])
+        if column.reading is not None:
+            raise refuse_words(key, "a graph")
         if column.valued:
             levels = [float(level) for level in column.levels or ()]  # type: ignore[arg-type]
             values = self.known([[np.nan], *([level] for level in levels), [np.nan]])

@@ -156,7 +156,10 @@ def plan_of(model: Any) -> ScoringPlan:
     if model.ensemble is None:
         return scoring_plan(model)
     columns, terms = ensemble_terms(model)
+    sparse = model.ensemble.sparse
     texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
+    if sparse is not None and sparse.presence[len(columns.keys) :].any():  # whether a text is there counts
+        texts = columns.texts
     numbered = columns.keys[measured_count(model.schema) : columns.numbers]
     inputs = input_columns(model, (*columns.keys, *texts), numbered)
     return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
