@@ -18,7 +18,7 @@ from sqlglot import exp
 
 import softcount as sc
 from contract.examples import EXAMPLES, Example
-from softcount.core.formulas import Cell
+from softcount.core.formulas import Apply, Cell, Formula, total
 from softcount.export import DIALECTS
 from softcount.export.scoring_plan import scoring_plan
 from softcount.export.sql_formulas import number, operate
@@ -130,6 +130,13 @@ def test_what_is_exported_is_compared_with_what_the_library_says(monkeypatch: py
     monkeypatch.setattr(sc.Normal, "formula", lambda self, params, keys, sizes: Cell(keys[0]) * params["mean"])
     with pytest.raises(sc.DataError, match="does not say what the model says"):
         model.to_sql()
+
+
+def test_a_sum_is_a_tree_that_is_not_deep() -> None:
+    def depth(of: Formula) -> int:
+        return 1 + max(map(depth, of.parts)) if isinstance(of, Apply) else 0
+
+    assert depth(total([Cell(str(j)) for j in range(1000)])) == 10
 
 
 # -- a table with everything in it

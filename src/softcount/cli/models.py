@@ -124,7 +124,7 @@ def is_hidden(model: Any) -> bool:
 def column_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns that can be queried, by name; a table without names has numbers."""
     single = [part for key in fitted.params for part in (key if isinstance(key, tuple) else (key,))]
-    single += [spec.key for spec in derived_fields(fitted.schema)]
+    single += [spec.key for spec, _ in derived_fields(fitted.schema)]
     return {name: key for key, name in labels([*single, *([] if fitted.target is None else [fitted.target])]).items()}
 
 

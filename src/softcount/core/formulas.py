@@ -85,9 +85,6 @@ class Whole(Formula):
 
     @cached_property
     def out(self) -> Formula:
-        return self._written_out()
-
-    def _written_out(self) -> Formula:
         raise NotImplementedError
 
 
@@ -196,11 +193,7 @@ def clip(one: Formula, most: float) -> Formula:
 
 
 def total(parts: Sequence[Formula]) -> Formula:
-    """The sum, as a tree: engines refuse an expression that is a thousand levels deep.
-
-    >>> depth(total([Cell(str(j)) for j in range(1000)]))
-    10
-    """
+    """The sum, as a tree: engines refuse an expression that is a thousand levels deep."""
     if not parts:
         return formula(0.0)
     if len(parts) == 1:
@@ -272,11 +265,6 @@ def stages(terms: Sequence[Formula]) -> list[list[Once]]:
     return found
 
 
-def depth(of: Formula) -> int:
-    """The depth of nested operations."""
-    return 1 + max(map(depth, of.parts)) if isinstance(of, Apply) else 0
-
-
 def log1p(of: Formula) -> Formula:
     """log(1 + x) in all digits, also for tiny x (Kahan)."""
     more = of + 1.0
@@ -319,7 +307,8 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
         """Whether every pattern of missing values is written out."""
         return bool(2 ** len(self.keys) <= MOST_PATTERNS)
 
-    def _written_out(self) -> Formula:
+    @cached_property
+    def out(self) -> Formula:
         if self.few:
             found: Formula = formula(0.0)
             for holes in sorted(product((False, True), repeat=len(self.keys)), key=sum, reverse=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -293,7 +294,8 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
     stars: AodeTables
     codes: tuple[Code, ...]
 
-    def _written_out(self) -> Formula:
+    @cached_property
+    def out(self) -> Formula:
         """The logarithm of the mean over the parents that are known; the shares of the classes if none is.
 
         Each parent has the joint log-probability of class and row, which is impossible if the parent is missing.

@@ -63,7 +63,7 @@ class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether its parameters are those that its counts and prior give, so that they are not kept."""
 
 
-class FiledModel(Struct, frozen=True, forbid_unknown_fields=True):
+class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The document of a model; parts that other modules read are not typed here."""
 
     schema: Any
@@ -136,7 +136,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         target=plain(model.target),
         prior=prior_document(model.prior),
         class_prior=class_prior,
-        estimate=model.estimate,
+        estimate=model.estimate,  # type: ignore[arg-type]
         missing=[(plain(key), float(n)) for key, n in model.missing.items()],
         rows=float(model.counts.rows),
         history=history_document(model),

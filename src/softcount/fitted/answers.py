@@ -161,16 +161,13 @@ class Answer(NumberAnswer, Struct, frozen=True):
         ends = np.stack([self.family.cdf(self.params, end) for end in self.bounds])
         return ends if (ends[1] - ends[0] > LEAST_INSIDE).all() else None
 
-    def pdf(self, x: Any) -> Any:
-        """Density (or probability, for counts) at x."""
-        values = np.atleast_1d(np.asarray(x, dtype=float))
+    def _pdf(self, values: np.ndarray) -> np.ndarray:
         density = np.exp(density_logs(self.family, self.params, values))
         inside = self._inside
         if inside is not None and self.bounds is not None:
             there = (values >= self.bounds[0]) & (values <= self.bounds[1])
             density = np.where(there[:, None], density / (inside[1] - inside[0]), 0.0)
-        found = density @ self.weights
-        return float(found[0]) if np.ndim(x) == 0 else found
+        return np.asarray(density @ self.weights)
 
     def cdf(self, x: float) -> float:
         return float(self.weights @ self.group_cdfs(x))
@@ -204,10 +201,8 @@ class AveragedAnswer(NumberAnswer, Struct, frozen=True):
         means = np.array([answer.mean for answer in self.answers])
         return float(self.weights @ ([answer.variance for answer in self.answers] + (means - self.mean) ** 2))
 
-    def pdf(self, x: Any) -> Any:
-        """Density (or probability, for counts) at x."""
-        found = self.weights @ np.stack([np.atleast_1d(answer.pdf(x)) for answer in self.answers])
-        return float(found[0]) if np.ndim(x) == 0 else found
+    def _pdf(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(self.weights @ np.stack([answer.pdf(values) for answer in self.answers]))
 
     def cdf(self, x: float) -> float:
         return float(self.weights @ [answer.cdf(x) for answer in self.answers])
@@ -240,12 +235,11 @@ class IntervalAnswer(NumberAnswer, Struct, frozen=True):
         found = (self.shares[:, None] * self.density.shares).ravel()
         return np.asarray(found / found.sum())
 
-    def pdf(self, x: Any) -> Any:
-        """Density at x; 0 outside the range seen."""
-        bounds, values = self.density.bounds, np.atleast_1d(np.asarray(x, dtype=float))
+    def _pdf(self, values: np.ndarray) -> np.ndarray:
+        """0 outside the range seen."""
+        bounds = self.density.bounds
         inside = (values >= bounds[0]) & (values <= bounds[-1])
-        found = np.where(inside, (self._bins / np.diff(bounds))[bins_of(values, bounds)], 0.0)
-        return float(found[0]) if np.ndim(x) == 0 else found
+        return np.where(inside, (self._bins / np.diff(bounds))[bins_of(values, bounds)], 0.0)
 
     def cdf(self, x: float) -> float:
         return self.density.cdf(self.shares, float(x))
@@ -316,10 +310,9 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
         joined = {column for key in rows.ranges for column in leaf_with(model, key).columns}
         leaves = {spec.key: leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
         columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
-        for spec in derived_fields(model.schema):
-            lead = None if spec.derived is None else spec.derived.lead
-            sure = lead is None or (lead in known and condition_of(known[lead]) is None)
-            columns |= {spec.key} if sure or lead in columns else set()
+        for spec, rule in derived_fields(model.schema):
+            sure = rule.lead is None or (rule.lead in known and condition_of(known[rule.lead]) is None)
+            columns |= {spec.key} if sure or rule.lead in columns else set()
         order = [spec.key for spec in model.schema.fields if spec.key in columns]
         return {
             key: _derived_or_own(model, key, rows, known)
@@ -469,7 +462,7 @@ def _drawn_leaf(
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
     """For each column with missing values: the rows (from 0) and the mean or the most probable category."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
-    leads = {spec.derived.lead for spec in derived_fields(model.schema) if spec.derived is not None}
+    leads = {rule.lead for _, rule in derived_fields(model.schema)}
     shares: dict[Key, dict[int, np.ndarray]] = {}
     compiled, columns = model.compiled(), [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)]
     for chunk in model.chunks(table):

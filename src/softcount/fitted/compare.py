@@ -84,8 +84,11 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
         one, other = (every[key] for every in answers)
         edges, within = _edges(one, other), None
         if names and before.target == after.target:
-            pairs = [(name, [_ask(model, key, {model.target: name}) for model in (before, after)]) for name in names]
-            within = max(((name, _moved(*both, edges)) for name, both in pairs), key=lambda pair: pair[1])
+            moved = []
+            for name in names:
+                was, now = (_ask(model, key, {model.target: name}) for model in (before, after))
+                moved.append((name, _moved(was, now, edges)))
+            within = max(moved, key=lambda pair: pair[1])
         found.append(ColumnChange(key, _moved(one, other, edges), one, other, within))
     classes: list[ClassChange] = []
     if _classes(before) and _classes(after):

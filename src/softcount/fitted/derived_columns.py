@@ -16,11 +16,11 @@ from softcount.pictures.inline_html import boxed, small_table, upright_bars
 from softcount.sources import wording
 from softcount.table import Table, open_table
 from softcount.table.cell_forms import CellForm, is_plain, restore_cells
-from softcount.table.schema import Field, Key, Kind, Schema
+from softcount.table.schema import Derived, Field, Key, Kind, Schema
 
 
 class NumberAnswer:
-    """Base of the answers about a number, which have `mean`, `variance`, `cdf` and `_quantile`."""
+    """Base of the answers about a number, which have `mean`, `variance`, `cdf`, `_pdf` and `_quantile`."""
 
     __slots__ = ()
 
@@ -29,6 +29,11 @@ class NumberAnswer:
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
         return float(self._quantile(q))
+
+    def pdf(self: Any, x: Any) -> Any:
+        """Density (or probability, for counts) at x; infinite at a number that is known."""
+        found = self._pdf(np.atleast_1d(np.asarray(x, dtype=float)))
+        return float(found[0]) if np.ndim(x) == 0 else found
 
     def _figures(self: Any) -> list[tuple[str, float]]:
         found = [("mean", self.mean), ("deviation", self.variance**0.5)]
@@ -52,23 +57,21 @@ class NumberAnswer:
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
-def derived_fields(schema: Schema) -> list[Field]:
-    """The derived columns, each after the column that it follows from."""
-    left = {spec.key: spec for spec in schema.fields if spec.derived is not None and not spec.used}
-    found: list[Field] = []
+def derived_fields(schema: Schema) -> list[tuple[Field, Derived]]:
+    """The derived columns and their rules, each after the column that it follows from."""
+    left = {spec.key: (spec, spec.derived) for spec in schema.fields if spec.derived is not None and not spec.used}
+    found: list[tuple[Field, Derived]] = []
     while left:
-        ready = [spec for spec in left.values() if spec.derived is not None and spec.derived.lead not in left]
+        ready = [(spec, rule) for spec, rule in left.values() if rule.lead not in left]
         if not ready:
             return found  # a circle, which only a changed file can hold
         found += ready
-        left = {key: spec for key, spec in left.items() if spec not in ready}
+        left = {key: pair for key, pair in left.items() if pair not in ready}
     return found
 
 
-def values_from(schema: Schema, spec: Field, lead: Any, rows: int) -> Any:
+def values_from(schema: Schema, spec: Field, rule: Derived, lead: Any, rows: int) -> Any:
     """Values of a derived column in rows in which its lead column holds `lead`; None if not known."""
-    rule = spec.derived
-    assert rule is not None
     if rule.lead is None:
         return np.full(rows, float(rule.constant)) if _is_moment(spec) else [rule.constant] * rows  # type: ignore[arg-type]
     if spec.kind.numeric:
@@ -88,10 +91,9 @@ def _is_moment(spec: Field) -> bool:
 def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[Key, Any]:
     """Columns of new rows with the derived ones."""
     found = dict(columns)
-    for spec in derived_fields(schema):
-        lead = None if spec.derived is None else spec.derived.lead
-        if lead is None or lead in found:
-            found[spec.key] = values_from(schema, spec, found.get(lead), rows)
+    for spec, rule in derived_fields(schema):
+        if rule.lead is None or rule.lead in found:
+            found[spec.key] = values_from(schema, spec, rule, found.get(rule.lead), rows)
     return found
 
 
@@ -109,15 +111,14 @@ def own_levels(spec: Field) -> list[Any]:
 def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
     """Conditions on derived columns turned into conditions on their lead columns."""
     found = dict(given)
-    for spec in reversed(derived_fields(schema)):
+    for spec, rule in reversed(derived_fields(schema)):
         if spec.key not in found:
             continue
-        value, rule = found.pop(spec.key), spec.derived
-        assert rule is not None
+        value = found.pop(spec.key)
         if rule.lead in found:
             raise DataError(f"{spec.key!r} follows from {rule.lead!r}, and both are given. Give one of them.")
         if spec.kind.numeric and rule.lead is not None:
-            condition, invert = condition_of(value), partial(_invert, spec)
+            condition, invert = condition_of(value), partial(_invert, spec, rule)
             found[rule.lead] = invert(value) if condition is None else condition.map(invert, rule.slope < 0)
             continue
         levels, condition = Levels(wording.column(spec.key), own_levels(spec)), condition_of(value)
@@ -135,10 +136,9 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
     return found
 
 
-def _invert(spec: Field, value: Any) -> float:
+def _invert(spec: Field, rule: Derived, value: Any) -> float:
     """The value of the lead column at which a linear derived column has this value."""
-    assert spec.derived is not None
-    return (_number(spec, value) - spec.derived.intercept) / spec.derived.slope
+    return (_number(spec, value) - rule.intercept) / rule.slope
 
 
 def _number(spec: Field, value: Any) -> float:
@@ -170,14 +170,10 @@ class LineAnswer(NumberAnswer, Struct, frozen=True):
     def variance(self) -> float:
         return 0.0 if is_number(self.lead) else float(self.slope**2 * self.lead.variance)
 
-    def pdf(self, x: Any) -> Any:
-        """Density at x; infinite at a number that is known."""
-        values = np.asarray(x, dtype=float)
+    def _pdf(self, values: np.ndarray) -> np.ndarray:
         if is_number(self.lead):
-            found = np.where(values == self.mean, np.inf, 0.0)
-        else:
-            found = np.asarray(self.lead.pdf((values - self.intercept) / self.slope)) / abs(self.slope)
-        return float(found) if np.ndim(x) == 0 else found
+            return np.where(values == self.mean, np.inf, 0.0)
+        return np.asarray(self.lead.pdf((values - self.intercept) / self.slope)) / abs(self.slope)
 
     def cdf(self, x: float) -> float:
         if is_number(self.lead):
@@ -227,23 +223,24 @@ def with_derived_fills(
     `shares` are the probabilities of categories in rows that miss them, for lead columns.
     """
     found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
-    here = [spec for spec in derived_fields(schema) if spec.key in table.located]
+    here = [(spec, rule) for spec, rule in derived_fields(schema) if spec.key in table.located]
     if here:
         read = _readable(schema, here)
         for task in open_table(table, schema=read, missing=schema.missing).tasks():
             chunk = task()
             cells = {spec.key: _cells(read, chunk, spec.key) for spec in read.used}
-            for spec in reversed(here):
-                _fill_leads(schema, spec, cells, found, shares, chunk.start)
-            for spec in here:
-                _fill_derived(schema, spec, cells, found, chunk.start)
+            for spec, rule in reversed(here):
+                if rule.lead is not None:
+                    _fill_leads(schema, spec, rule, cells, found, shares.get(rule.lead, {}), chunk.start)
+            for spec, rule in here:
+                _fill_derived(schema, spec, rule, cells, found, chunk.start)
     return {key: _columns(own, schema[key]) for key, own in found.items() if own}
 
 
-def _readable(schema: Schema, here: Sequence[Field]) -> Schema:
+def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
     """A schema that reads derived columns and their lead columns."""
-    keys = {spec.key for spec in here}
-    wanted = keys | {spec.derived.lead for spec in here if spec.derived is not None}
+    keys = {spec.key for spec, _ in here}
+    wanted = keys | {rule.lead for _, rule in here}
     fields = []
     for spec in schema.fields:
         if spec.key in keys and not spec.kind.numeric:
@@ -269,17 +266,15 @@ UNSEEN = object()
 def _fill_leads(
     schema: Schema,
     spec: Field,
+    rule: Derived,
     cells: dict[Key, list[Any]],
     found: dict[Key, dict[int, Any]],
-    shares: Mapping[Key, Mapping[int, np.ndarray]],
+    known: Mapping[int, np.ndarray],
     start: int,
 ) -> None:
     """If the lead column is missing and this one is not, compute the lead column."""
-    rule = spec.derived
-    assert rule is not None
-    if rule.lead is None:
-        return
-    known, levels = shares.get(rule.lead, {}), list(schema[rule.lead].levels)
+    assert rule.lead is not None
+    levels = list(schema[rule.lead].levels)
     for place, (own, other) in enumerate(zip(cells[spec.key], cells[rule.lead], strict=True)):
         if own is None or other is not None or own is UNSEEN:
             continue
@@ -295,17 +290,20 @@ def _fill_leads(
 
 
 def _fill_derived(
-    schema: Schema, spec: Field, cells: dict[Key, list[Any]], found: dict[Key, dict[int, Any]], start: int
+    schema: Schema,
+    spec: Field,
+    rule: Derived,
+    cells: dict[Key, list[Any]],
+    found: dict[Key, dict[int, Any]],
+    start: int,
 ) -> None:
-    rule = spec.derived
-    assert rule is not None
     holes = [place for place, cell in enumerate(cells[spec.key]) if cell is None]
     lead = None
     if rule.lead is not None:
         fills = found.get(rule.lead, {})
         lead = [cells[rule.lead][place] for place in holes]
         lead = [fills.get(start + place) if x is None else x for place, x in zip(holes, lead, strict=True)]
-    values = values_from(schema, spec, lead, len(holes))
+    values = values_from(schema, spec, rule, lead, len(holes))
     for place, value in zip(holes, values, strict=True):
         if value is not None and value == value:
             found.setdefault(spec.key, {})[start + place] = value
