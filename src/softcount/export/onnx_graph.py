@@ -252,23 +252,19 @@ def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
     distance, roots = _with_holes(graph, (distance, roots), (holes, offs), scaled)
     count = node("ReduceSum", there, known([1], LONG), keepdims=1)
     units = node("MatMul", there, known(np.log(unit).T))
-    found = _density(graph, of, distance, count)
+    # The density of `count` numbers at a squared distance, for a covariance of determinant one.
+    if "freedom" in form:
+        freedom, stretch, tops = fm.student_tops(form, len(of.keys))
+        top = node("Gather", known(tops), graph.flat(node("Cast", count, to=7)), axis=0)
+        ratio = fm.Formula()
+        graph.kept.append(ratio)
+        graph.made[id(ratio)] = node("Div", distance, known((freedom * stretch)[None]))
+        bent = graph.write(fm.log1p(ratio))
+        power = node("Mul", node("Add", count, known(freedom[None])), known([[0.5]]))
+        found = node("Sub", top, node("Mul", bent, power))
+    else:
+        found = node("Sub", node("Mul", count, known([[-fm.HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))
     return node("Sub", node("Sub", found, roots), units)
-
-
-def _density(graph: OnnxGraph, of: fm.BlockDensity, distance: str, count: str) -> str:
-    """The density of `count` numbers at a squared distance, for a covariance of determinant one."""
-    node, known = graph.node, graph.known
-    if "freedom" not in of.form:
-        return node("Sub", node("Mul", count, known([[-fm.HALF_LOG_2PI]])), node("Mul", distance, known([[0.5]])))
-    freedom, stretch, tops = fm.student_tops(of.form, len(of.keys))
-    top = node("Gather", known(tops), graph.flat(node("Cast", count, to=7)), axis=0)
-    ratio = fm.Formula()
-    graph.kept.append(ratio)
-    graph.made[id(ratio)] = node("Div", distance, known((freedom * stretch)[None]))
-    bent = graph.write(fm.log1p(ratio))
-    power = node("Mul", node("Add", count, known(freedom[None])), known([[0.5]]))
-    return node("Sub", top, node("Mul", bent, power))
 
 
 def _with_holes(graph: OnnxGraph, whole: tuple[str, str], row: tuple[str, str], scaled: np.ndarray) -> tuple[str, str]:

@@ -266,8 +266,13 @@ class QueryWriter:
         if column.levels is None:
             if self.dialect != "sqlite":
                 return self._double(sql.case(missing, self._typed(column, source), trimmed))
-            # SQLite reads text that is no number as 0; as infinity it leaves the row without a class.
-            odd = sql.case([(self._no_number(column, source, text), "9e999")], source)
+            # SQLite reads text that is no number as 0; as infinity it leaves the row without a class. With a form,
+            # any text is wrong.
+            wrong = f"TYPEOF({source}) = 'text'"
+            if column.form is None:
+                shapes = [f"{text} GLOB '{shape}'" for shape in NO_NUMBERS]
+                wrong += f" AND ({' OR '.join(shapes)} OR NOT {text} GLOB '*[0-9]*')"
+            odd = sql.case([(wrong, "9e999")], source)
             is_number = f"TYPEOF({source}) IN ('real', 'integer')"
             marks = [(sql.number(mark), "NULL") for mark in number_words(column.missing)]
             unmarked = self._double(sql.case(marks, source, source) if marks else source)
@@ -294,14 +299,6 @@ class QueryWriter:
             error = sql.call("RAISE_ERROR", self._string(f"column {column.key!r} must be {column.expected}"))
             return sql.case([(f"TYPEOF({source}) IN ('string', 'date', 'timestamp')", error)], self._double(source))
         return f"{source} * {sql.number(1.0)}"
-
-    def _no_number(self, column: InputColumn, source: str, text: str) -> str:
-        """Whether a cell in SQLite is text that is no number, or any text in a column with a form."""
-        is_text = f"TYPEOF({source}) = 'text'"
-        if column.form is not None:
-            return is_text
-        shapes = [f"{text} GLOB '{shape}'" for shape in NO_NUMBERS]
-        return f"{is_text} AND ({' OR '.join(shapes)} OR NOT {text} GLOB '*[0-9]*')"
 
     # -- sums
 

@@ -76,7 +76,10 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     [('colour', 0.125)]
     """
     before, after = _learned(old), _learned(new)
-    answers = [_answers(model) for model in (before, after)]
+    answers = []
+    for model in (before, after):  # every column but the class
+        columns = {spec.key for spec in model.schema.used} - {model.target}
+        answers.append({key: found for key, found in _ask(model, None, None).items() if key in columns})
     both = [key for key in answers[0] if key in answers[1]]
     names = [name for name in _classes(before) if name in _classes(after)]
     found = []
@@ -112,12 +115,6 @@ def _learned(model: Any) -> Model:
 
 def _ask(model: Model, of: Key | None, given: Mapping[Key, Any] | None) -> Any:
     return query(model, of, given) if isinstance(model, Fitted) else model.query(of, given)
-
-
-def _answers(model: Model) -> dict[Key, Any]:
-    """Every column but the class."""
-    columns = {spec.key for spec in model.schema.used} - {model.target}
-    return {key: answer for key, answer in _ask(model, None, None).items() if key in columns}
 
 
 def _classes(model: Model) -> list[Any]:

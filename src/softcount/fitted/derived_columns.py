@@ -234,7 +234,13 @@ def with_derived_fills(
                     _fill_leads(schema, spec, rule, cells, found, shares.get(rule.lead, {}), chunk.start)
             for spec, rule in here:
                 _fill_derived(schema, spec, rule, cells, found, chunk.start)
-    return {key: _columns(own, schema[key]) for key, own in found.items() if own}
+    filled: Fills = {}
+    for key, own in found.items():
+        if own:
+            rows, spec = np.array(sorted(own), dtype=np.int64), schema[key]
+            number = spec.kind.numeric or (spec.derived is not None and _is_moment(spec))
+            filled[key] = rows, np.array([own[row] for row in rows.tolist()], dtype=np.float64 if number else object)
+    return filled
 
 
 def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
@@ -308,11 +314,3 @@ def _fill_derived(
         if value is not None and value == value:
             found.setdefault(spec.key, {})[start + place] = value
             cells[spec.key][place] = value
-
-
-def _columns(own: Mapping[int, Any], spec: Field) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.array(sorted(own), dtype=np.int64)
-    values = [own[row] for row in rows.tolist()]
-    return rows, np.array(
-        values, dtype=np.float64 if spec.kind.numeric or (spec.derived and _is_moment(spec)) else object
-    )
