@@ -14,7 +14,7 @@ import softcount as sc
 from export.test_onnx import run as run_onnx
 from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqlite
 from softcount.classify.encode import level_sizes, measured_count
-from softcount.classify.members import Training
+from softcount.classify.members import Training, WordModel
 from softcount.classify.recipes import RECIPES
 from softcount.evaluate.folds import known_rows
 from softcount.export.onnx_graph import as_onnx
@@ -120,11 +120,15 @@ def test_a_text_that_only_counts_as_there_is_exported() -> None:
     """No member reads its words, but rows with few cells are scored by the share of the columns that they hold."""
     cells, labels = mixed()
     notes = np.random.default_rng(5).choice(["win", "money", "now", "noon", "you"], (len(labels), 6))
-    table = {"note": [" ".join(words) for words in notes], "a": cells["a"], "k": cells["it's"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = sc.Classifier(kinds={"note": "text"}).fit(table, labels)
-    assert model.fitted_.ensemble.sparse is not None
+        model = sc.Classifier(kinds={"note": "text"}).fit({**cells, "note": list(map(" ".join, notes))}, labels)
+    pool = model.fitted_.ensemble
+    kept = [place for place, member in enumerate(pool.members) if not isinstance(member, WordModel)]
+    names, members = (tuple(part[place] for place in kept) for part in (pool.names, pool.members))
+    pool = replace(pool, names=names, members=members, weights=pool.weights[kept])
+    model.fitted_ = replace(model.fitted_, ensemble=pool)
+    assert pool.sparse is not None and pool.sparse.presence[-1].any()
     for dialect in ("duckdb", "sqlite"):
         check = as_sql(model, dialect, "rows", ())[1]
         assert check.difference <= CLOSE and check.otherwise == 0
