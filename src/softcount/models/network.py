@@ -119,6 +119,20 @@ class FiledNet(Struct, frozen=True):
     cells: Annotated[int, Meta(ge=0)]
     groups: Literal[1] = 1
 
+    def __post_init__(self) -> None:
+        known = set(range(len(self.parents)))
+        for own in self.parents:
+            if len(set(own)) < len(own):
+                raise ValueError("a node has a parent twice")
+            if not known.issuperset(own):
+                raise ValueError(f"the parents {own!r} are not all there")
+        if not known.issuperset([place for place, _ in self.cuts] + ([] if self.label is None else [self.label])):
+            raise ValueError("a cut node, or the class, is not there")
+        if not all((np.diff(edges) > 0).all() for _, edges in self.cuts):
+            raise ValueError("cuts do not rise")
+        if len(self.within) != len(self.cuts):
+            raise ValueError("densities within intervals are not as many as cut nodes")
+
 
 @register_model
 class Net(Model, Struct, frozen=True, eq=False, dict=True):
@@ -483,17 +497,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def from_filed(cls, filed: FiledNet, schema: Schema, nodes: tuple[Node, ...]) -> Net:
         if len(filed.parents) != len(nodes):
             raise ModelFileError("its nodes and their parents are not as many.")
-        known = set(range(len(nodes)))
-        for own in filed.parents:
-            if len(set(own)) < len(own):
-                raise ModelFileError("a node has a parent twice.")
-            if not known.issuperset(own):
-                raise ModelFileError(f"the parents {own!r} are not all there.")
-        if not known.issuperset([place for place, _ in filed.cuts] + ([] if filed.label is None else [filed.label])):
-            raise ModelFileError("a cut node, or the class, is not there.")
         cuts = {nodes[place].key: np.array(edges) for place, edges in filed.cuts}
-        if not all((np.diff(edges) > 0).all() for edges in cuts.values()):
-            raise ModelFileError("cuts do not rise.")
         net = cls(
             schema, Graph(tuple(node.key for node in nodes), filed.parents), nodes, Kernels(filed.cells), cuts,
             None if filed.label is None else nodes[filed.label].key,
@@ -516,8 +520,6 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
-        if len(filed.within) != len(cuts):
-            raise ModelFileError("densities within intervals are not as many as cut nodes.")
         each = zip(cuts.items(), filed.within, strict=True)
         return replace(net, within={key: own.density(key, edges) for (key, edges), own in each})
 
