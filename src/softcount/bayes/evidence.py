@@ -26,10 +26,10 @@ def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.nda
     >>> stacking_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])).round(4).tolist()
     [0.8472, 0.1528]
     """
-    told = np.isfinite(logs).any(axis=1)
-    if not told.all():
+    possible = np.isfinite(logs).any(axis=1)
+    if not possible.all():
         raise DataError(
-            f"row {int(np.argmin(told)) + 1}, held out, is impossible under every model. Fit with a prior "
+            f"row {int(np.argmin(possible)) + 1}, held out, is impossible under every model. Fit with a prior "
             "(estimate='mean'), so that nothing is impossible."
         )
     mass = np.ones(len(logs)) if rows is None else np.asarray(rows, dtype=float)

@@ -1,1 +1,1 @@
-"""The scikit-learn surface: thin wrappers of one fitted-model object, no maths; each is loaded when it is asked for."""
+"""Estimators with scikit-learn's interface: thin wrappers of fitted models, each loaded when it is first used."""

@@ -13,7 +13,7 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
-from softcount.estimators.mixture import AUTO, BaseMixture, KnownLabels
+from softcount.estimators.mixture import AUTO, KnownLabels, Mixture
 from softcount.estimators.parameters import check_whole
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
@@ -41,7 +41,7 @@ CORRELATED = ("full", "tied")
 HELD = ("weights", "means", "covariances")
 
 
-class GaussianMixture(BaseMixture):
+class GaussianMixture(Mixture):
     """Normal components over columns that are all numbers.
 
     Cells may be missing (NaN) under every type of covariance, rows may have weights, and `y` may hold the classes of
@@ -97,7 +97,7 @@ class GaussianMixture(BaseMixture):
                 f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture."
             ) from None
 
-    fit.__doc__ = BaseMixture.fit.__doc__
+    fit.__doc__ = Mixture.fit.__doc__
 
     @property
     def kinds(self) -> Family:

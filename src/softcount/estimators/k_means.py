@@ -97,9 +97,20 @@ class KMeans(
         with Threads(self.n_jobs, path_of(self.spill)) as threads:
             owned = _is_foreign(X)
             rows = numbers_of(self, X, threads, reset=True)
-            weights = inputs.weights_of(sample_weight, rows)
+            weights, kept, notes = inputs.weights_of(sample_weight, rows), rows, list[str]()
             names = getattr(self, "feature_names_in_", None)
-            kept, weights, notes = self._kept(rows, weights, threads, names)
+            refuse_few(rows.shape[0], self.n_clusters)
+            if weights is not None and not (weights > 0).all():
+                refuse_not_finite(rows, names, threads)
+                if not (weights > 0).any():
+                    raise DataError("every row has weight 0, so none is there to cluster.")
+                kept, weights = rows[weights > 0], weights[weights > 0]
+            if self._unit:
+                refuse_not_finite(kept, names, threads)
+                directed = np.asarray((kept != 0).sum(axis=1)).ravel() > 0
+                if not directed.all():
+                    notes = without_direction(int((~directed).sum()), int(directed.sum()))
+                    kept, weights = kept[directed], None if weights is None else weights[directed]
             found, labels = fit_kmeans(kept, weights, self._wish(), threads, names, owned=owned and kept is rows)
             self.labels_ = labels if kept is rows else found.assign(rows, threads)[0]
         found.notes.extend(notes)
@@ -128,17 +139,6 @@ class KMeans(
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         stop = KMeansStop(self.max_iter, self.tol)
         return Wish(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
-
-    def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
-        """The rows that count, their weights, and notes on the others."""
-        refuse_few(rows.shape[0], self.n_clusters)
-        if weights is None or (weights > 0).all():
-            return rows, weights, []
-        refuse_not_finite(rows, names, threads)
-        keep = weights > 0
-        if not keep.any():
-            raise DataError("every row has weight 0, so none is there to cluster.")
-        return rows[keep], weights[keep], []
 
     cluster_centers_: np.ndarray = attribute("centres", "(clusters x columns) centres.")
     inertia_: float = attribute("inertia", "The cost: the sum of squared distances from the nearest centres.")
@@ -234,15 +234,6 @@ class SphericalKMeans(KMeans):
 
     _unit = True
 
-    def _kept(self, rows: Any, weights: Any, threads: Threads, names: Any) -> tuple[Any, Any, list[str]]:
-        kept, weights, _ = super()._kept(rows, weights, threads, names)
-        refuse_not_finite(kept, names, threads)
-        there = np.asarray((kept != 0).sum(axis=1)).ravel() > 0
-        if there.all():
-            return kept, weights, []
-        notes = without_direction(int((~there).sum()), int(there.sum()))
-        return kept[there], None if weights is None else weights[there], notes
-
 
 def numbers_of(estimator: Any, X: Any, threads: Threads, reset: bool) -> Any:
     """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
@@ -287,11 +278,11 @@ def _open_numbers(X: Any, estimator: Any, reset: bool) -> tuple[Table, list[int]
     """The table with columns as numbers, the places and names of those wanted: of a fitted estimator, its own."""
     keys = inputs.known_columns(X)
     wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
-    there, asked = set(keys), set(wanted)
+    known, used = set(keys), set(wanted)
     for key in wanted:
-        if key not in there:
+        if key not in known:
             refuse_unknown(keys, key, "the fitted model")
-    table = open_table(X, kinds={key: Kind.REAL if key in asked else "ignore" for key in keys})
+    table = open_table(X, kinds={key: Kind.REAL if key in used else "ignore" for key in keys})
     return table, [table.schema.places[key].slot for key in wanted], wanted
 
 

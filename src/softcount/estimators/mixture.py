@@ -54,8 +54,47 @@ class KnownLabels(Struct, frozen=True):
 
 
 # scikit-learn has no types
-class BaseMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, EmEstimator, FittedEstimator):  # type: ignore[misc]
-    """A mixture in `fitted_`: components of any table, found by EM from several starts."""
+class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, EmEstimator, FittedEstimator):  # type: ignore[misc]
+    """Classes to be found (AutoClass, latent classes): columns of any kind, independent given the class.
+
+    EM runs from several initialisations and the best is kept; `notes_` and `agreed_` say how many reached it, and
+    `selection_` which numbers of components were tried. Classes are reported largest first.
+
+    `sample`, `query` and `impute` stay in the range of a column of numbers whose kind was not declared: at 0 or above
+    if it is never negative, and not beyond its least or greatest value if 2 % of the rows (and at least 5) have it.
+    `score_samples` is the log-density before the classes are truncated to that range. Any number of workers of an
+    `engine` gives a bit-for-bit identical model.
+
+    >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
+    >>> mixture.predict({"x": [1.05, 8.95]})
+    array([0, 1])
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        n_components: int | str = AUTO,
+        kinds: Any = None,
+        prior: Any = "row",
+        estimate: str = "mean",
+        init: Any = "k-means++",
+        criterion: str = "evidence",
+        n_init: int = 10,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        accelerate: bool = True,
+        assign: str = "soft",
+        fixed: Any = None,
+        finish: str | None = None,
+        half_steps: bool = False,
+        missing: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        spill: Any = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+    ) -> None:
+        self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find the components.
@@ -391,46 +430,3 @@ def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels
         return KnownLabels(notes=(NOT_USED,))
     refuse_many_numbers(names)
     return KnownLabels(names, codes)
-
-
-class Mixture(BaseMixture):
-    """Classes to be found (AutoClass, latent classes): columns of any kind, independent given the class.
-
-    EM runs from several initialisations and the best is kept; `notes_` and `agreed_` say how many reached it, and
-    `selection_` which numbers of components were tried. Classes are reported largest first.
-
-    `sample`, `query` and `impute` stay in the range of a column of numbers whose kind was not declared: at 0 or above
-    if it is never negative, and not beyond its least or greatest value if 2 % of the rows (and at least 5) have it.
-    `score_samples` is the log-density before the classes are truncated to that range. Any number of workers of an
-    `engine` gives a bit-for-bit identical model.
-
-    >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
-    >>> mixture.predict({"x": [1.05, 8.95]})
-    array([0, 1])
-    """
-
-    def __init__(  # noqa: PLR0913
-        self,
-        n_components: int | str = AUTO,
-        kinds: Any = None,
-        prior: Any = "row",
-        estimate: str = "mean",
-        init: Any = "k-means++",
-        criterion: str = "evidence",
-        n_init: int = 10,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        accelerate: bool = True,
-        assign: str = "soft",
-        fixed: Any = None,
-        finish: str | None = None,
-        half_steps: bool = False,
-        missing: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-        spill: Any = None,
-        checkpoint: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self._keep_parameters(locals())

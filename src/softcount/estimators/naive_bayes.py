@@ -1,4 +1,4 @@
-"""Classifiers that count: naive Bayes over any table, with labels that may be missing, and what can be asked of it."""
+"""Classifiers that count: naive Bayes over any table, with labels that may be missing, and its answers."""
 
 from __future__ import annotations
 
@@ -519,7 +519,7 @@ class NaiveBayes(ClassEstimator):
     def _check_settings(self) -> None:
         super()._check_settings()
         if self.weights is not None and self.calibration is not None:
-            raise DataError("weights='columns' is by rows held out itself: leave calibration out.")
+            raise DataError("weights='columns' is learned from held-out rows itself: leave calibration out.")
 
 
 def plain_class(name: Any) -> Any:

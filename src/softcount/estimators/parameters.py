@@ -120,10 +120,10 @@ def document(text: str | None, declared: Mapping[str, Parameter], defaults: Mapp
     for name, default in defaults.items():
         lines.append(f"{name} : {declared[name].documented_type}, default={default!r}")
         lines += [f"    {line}" for line in wrap(declared[name].help, 112)]
-    told, prompt, examples = (text or "").partition("    >>> ")
+    intro, prompt, examples = (text or "").partition("    >>> ")
     section = "\n".join(f"    {line}".rstrip() for line in lines)
-    shown = f"    Examples\n    --------\n{prompt}{examples}" if prompt else told[len(told.rstrip()) :].lstrip("\n")
-    return f"{told.rstrip()}\n\n{section}\n\n{shown}"
+    shown = f"    Examples\n    --------\n{prompt}{examples}" if prompt else intro[len(intro.rstrip()) :].lstrip("\n")
+    return f"{intro.rstrip()}\n\n{section}\n\n{shown}"
 
 
 def _words(help: str, *words: Any) -> Parameter:

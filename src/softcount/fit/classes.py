@@ -54,9 +54,9 @@ def learn_model(
     calibration: str | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Fitted:
-    """A model of the classes that labels tell, its probabilities corrected if asked for; or of those a search finds.
+    """A model of labelled classes, calibrated if a `calibration` is given; or of the classes that a search finds.
 
-    `classes` are those of coded labels. What was interrupted is not corrected.
+    `classes` are those of coded labels. An interrupted fit is not calibrated.
     """
     if (why := table.schema.unsaveable) is not None:
         warn(f"this model cannot be saved: {why}")  # before the work, not when it is to be saved
@@ -200,17 +200,17 @@ FOLDS = 5
 MOST_MEMBERSHIPS = 10_000_000
 """Rows times classes up to which the entropy of a mixture's memberships is computed."""
 UNTRIED = (
-    "how good the model is on rows held out was not found: with rows without a label, or holes in a block of columns, "
-    "every fold takes EM, which needs all rows on one machine."
+    "the model was not evaluated on held-out rows: with missing labels, or missing cells in a block of columns, every "
+    "fold needs EM, which needs all rows on one machine."
 )
 
 
 class ClassRequest(Struct, frozen=True):
-    """A model of the classes that a target or labels tell or, with a `search`, of classes to be found.
+    """A model of the classes in a target or in labels or, with a `search`, of classes to be found.
 
-    `classes` are the names of coded labels. Known classes are predicted by naive Bayes unless `ensemble` (whatever does
-    best in cross-validation, within a `budget` of seconds) or `aode` is asked for. The model is evaluated in
-    `folds` (default 5; 0: not at all), or on the share `holdout` of the rows.
+    `classes` are the names of coded labels. Known classes are predicted by naive Bayes, by an `ensemble` (chosen by
+    cross-validation, within a `budget` of seconds) or by `aode`. The model is evaluated in `folds` (default 5; 0: not
+    at all), or on the share `holdout` of the rows.
     """
 
     plan: Plan = field(default_factory=Plan)
@@ -246,7 +246,7 @@ class ClassRequest(Struct, frozen=True):
         return table, replace(self, plan=plan)
 
     def learn(self, table: Table, runner: Runner) -> Fitted:
-        """The model, with the ensemble that predicts its classes if one is asked for."""
+        """The model, with the ensemble that predicts its classes if there is to be one."""
         if self.search is not None:
             from softcount.files.checkpoint_file import checkpointed
 
