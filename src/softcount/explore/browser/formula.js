@@ -82,13 +82,25 @@ function readBlockDensity(doc) {
   const d = doc.keys.length;
   function tell(row, k, times, add) {
     const there = doc.keys.flatMap((name, i) => (Number.isNaN(row.number(name)) ? [] : [i]));
-    const off = there.map((i) => values[i].value(row, k) - mean[k * d + i]);
-    const factor = cholesky(there.map((i) => there.map((j) => covariance[(k * d + i) * d + j])));
-    const turned = backward(factor, forward(factor, off));
+    const { off, factor, z, top } = normalAt(mean, covariance, d, k, there, there.map((i) => values[i].value(row, k)));
+    const turned = backward(factor, z);
     there.forEach((i, a) => add(doc.keys[i], k, -0.5 * times * off[a] * turned[a]));
-    add(null, k, -times * factor.reduce((sum, line, a) => sum + Math.log(line[a]) + 0.5 * Math.log(2 * Math.PI), 0));
+    add(null, k, times * top);
   }
   return { columns: doc.keys, value: (row, k) => totalOf(tell, row, k), tell };
+}
+
+/**
+ * Some of d numbers that are normal together in group k: each as deviations from its mean and, decorrelated, as z. The
+ * log-density is `top` less half the sum of the squares of z.
+ */
+function normalAt(mean, covariance, d, k, places, values) {
+  const entry = (i, j) => covariance[(k * d + i) * d + j];
+  const unit = places.map((i) => Math.sqrt(entry(i, i)));
+  const factor = cholesky(places.map((i, a) => places.map((j, b) => entry(i, j) / unit[a] / unit[b])));
+  const off = places.map((i, a) => (values[a] - mean[k * d + i]) / unit[a]);
+  const top = -places.reduce((sum, _, a) => sum + Math.log(factor[a][a] * unit[a]) + 0.5 * Math.log(2 * Math.PI), 0);
+  return { unit, factor, off, z: forward(factor, off), top };
 }
 
 /** AODE. The logarithm of a sum is the mean of its terms' logarithms by their shares of it, and the entropy of these shares. */

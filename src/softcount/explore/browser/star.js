@@ -276,11 +276,9 @@ function normalPart(block, columns, K) {
   const covariance = (k, i, j) => block.covariances[(k * d + i) * d + j];
   function conditioned(evidence, k) {
     const seen = [...Array(d).keys()].filter((i) => evidence[block.columns[i] + 1]);
-    const unit = seen.map((i) => Math.sqrt(covariance(k, i, i)));
-    const factor = cholesky(seen.map((i, a) => seen.map((j, b) => covariance(k, i, j) / unit[a] / unit[b])));
-    const off = seen.map((i, a) => (evidence[block.columns[i] + 1].value - block.means[k * d + i]) / unit[a]);
-    const z = forward(factor, off);
-    const log = seen.reduce((sum, _, a) => sum - 0.5 * z[a] * z[a] - Math.log(factor[a][a]) - Math.log(unit[a]), 0);
+    const values = seen.map((i) => evidence[block.columns[i] + 1].value);
+    const { unit, factor, z, top } = normalAt(block.means, block.covariances, d, k, seen, values);
+    const square = 0.5 * z.reduce((sum, x) => sum + x * x, 0);
     /** Mean and variance of a number that is not given. */
     function of(i) {
       const along = forward(factor, seen.map((j, a) => covariance(k, i, j) / unit[a]));
@@ -288,7 +286,7 @@ function normalPart(block, columns, K) {
       const less = along.reduce((sum, x) => sum + x * x, 0);
       return [block.means[k * d + i] + gain, covariance(k, i, i) - less];
     }
-    return { log: log - 0.5 * seen.length * Math.log(2 * Math.PI), of };
+    return { log: top - square, square, of };
   }
   const logs = (evidence) => Float64Array.from({ length: K }, (_, k) => conditioned(evidence, k).log);
   function within(at, evidence) {
@@ -312,22 +310,14 @@ function normalPart(block, columns, K) {
   }
   function top(k, evidence) {
     const whole = conditioned(evidence, k);
-    const full = cholesky([...Array(d).keys()].map((i) => [...Array(d).keys()].map((j) => covariance(k, i, j))));
-    const height = -0.5 * d * Math.log(2 * Math.PI) - full.reduce((sum, row, i) => sum + Math.log(row[i]), 0);
-    const seen = block.columns.map((at) => evidence[at + 1]).some(Boolean);
+    const means = block.means.subarray(k * d, (k + 1) * d);
+    const height = normalAt(block.means, block.covariances, d, k, [...Array(d).keys()], means).top;
     const cells = block.columns.map((at, i) => {
       const value = evidence[at + 1] ? evidence[at + 1].value : whole.of(i)[0];
       return [at, barOf(columns[at].edges, value)];
     });
     // The density of the likeliest row: that of the whole block at its top, less what the given numbers are off it.
-    const less = seen ? offBy(k, evidence) : 0;
-    return { log: block.weight * (height - less), cells };
-  }
-  function offBy(k, evidence) {
-    const seen = [...Array(d).keys()].filter((i) => evidence[block.columns[i] + 1]);
-    const factor = cholesky(seen.map((i) => seen.map((j) => covariance(k, i, j))));
-    const z = forward(factor, seen.map((i) => evidence[block.columns[i] + 1].value - block.means[k * d + i]));
-    return 0.5 * z.reduce((sum, x) => sum + x * x, 0);
+    return { log: block.weight * (height - whole.square), cells };
   }
   return { columns: block.columns, weight: block.weight, given, logs, within, top, open: () => true };
 }
