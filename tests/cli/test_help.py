@@ -83,7 +83,7 @@ def test_names_that_are_imported_lazily_exist():
         text = path.read_text()
         names = re.findall(r'lazy_function\("([\w.]+)", "(\w+)"\)', text)
         for name, module in re.findall(r'^(\w+)(?:: Any)? = LazyModule\("(softcount[\w.]+)"\)', text, re.M):
-            names += [(module, used) for used in re.findall(rf"(?<![.\w]){name}\.(\w+)", text)]
+            names += [(module, used) for used in re.findall(rf"(?<![.\w\"]){name}\.(\w+)", text)]
         for module, name in names:
             assert hasattr(import_module(module), name), (path, module, name)
 
