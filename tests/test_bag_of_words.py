@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 import softcount as sc
 from small_documents import COUNTS, DRINKS, NAMES, NOTES, TEXTS, WORDS, same
 from softcount.errors import DataError
-from softcount.text import Gathered, Reading, block_of, count_words, vocabulary
+from softcount.text import count_words, vocabulary
 
 # Weights
 
@@ -311,25 +311,6 @@ def test_two_that_are_merged_have_learned_both(one, other, how):
     assert merged.documents_.tolist() == both.documents_.tolist()
     assert merged.n_documents_ == both.n_documents_
     same(merged.transform(other), both.transform(other))
-
-
-def gathered(texts):
-    found = Gathered(Reading())
-    found.add(block_of(texts, Reading()))
-    return found
-
-
-def test_large_vocabularies_are_merged_a_few_words_at_a_time():
-    halves = DRINKS[:2] * 3, ["tea rum", *DRINKS]
-    both = gathered(halves[0] + halves[1]).chosen()
-    for most in (1, 2, 3, 4, 7, 1000):
-        together = gathered(halves[0])
-        vocabulary.take(together, vocabulary.everything(gathered(halves[1])), most)
-        merged = together.chosen()
-        assert list(merged.words) == list(both.words)
-        assert merged.counts.tolist() == both.counts.tolist()
-        assert merged.documents.tolist() == both.documents.tolist()
-        assert merged.n_documents == both.n_documents
 
 
 def test_words_given_up_for_want_of_room_are_said(monkeypatch, tmp_path):

@@ -21,9 +21,10 @@ from softcount.errors import DataError
 from softcount.sources import documents as archives
 from softcount.sources import documents as reading
 from softcount.sources.bytestream import TextFile, UnchangingFile, as_utf8
-from softcount.sources.documents import LinesSource, is_tar, lines_of, one_document, strings, unpacked
+from softcount.sources.documents import LinesSource, is_tar, lines_of, one_document, unpacked
 from softcount.sources.source import Wanted
 from softcount.table import Kind, open_table
+from softcount.text import Words
 from table.folders import MAIL, opened, write
 
 
@@ -320,7 +321,7 @@ def test_bytes_become_text_by_the_stated_rule(raw: bytes) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=8))
 def test_strings_are_what_they_were(documents: list[str]) -> None:
-    array = strings([document.encode() for document in documents])
+    array = Words.of_bytes([document.encode() for document in documents]).to_arrow()
     array.validate(full=True)
     assert array.to_pylist() == documents
 

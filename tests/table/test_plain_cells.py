@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from softcount.kernels.csv_cells import MOST_LEVELS
 from softcount.sources.csv_dialect import RowBytes, row_ends
-from softcount.sources.csv_file import PlainRows, plain_columns
+from softcount.sources.csv_file import plain_columns
 from softcount.sources.source import Wanted
 from softcount.table.schema import MISSING
 
@@ -23,7 +23,7 @@ TYPES = {"word": pa.dictionary(pa.int32(), pa.string()), "x": pa.float64(), "y":
 
 
 def read(data: bytes, n_rows: int, delimiter: str = ",", words: Sequence[str] = WORDS) -> dict[str, pa.Array] | None:
-    return plain_columns(PlainRows(RowBytes(0, n_rows, data), KEYS, delimiter), WANTED, words)
+    return plain_columns(RowBytes(0, n_rows, data), KEYS, delimiter, WANTED, words)
 
 
 def by_arrow(data: bytes, delimiter: str) -> dict[str, pa.Array]:

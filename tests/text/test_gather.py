@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from softcount.kernels import token_counts
 from softcount.kernels.tokenise import EVERY
-from softcount.text import Gathered, Reading, WordBlock, Words, block_of, compiled, matrix_of, vocabulary
+from softcount.text import Gathered, Reading, WordBlock, Words, block_of, matrix_of, vocabulary
 from softcount.text.vocabulary import Lookup
 from text.plain_words import counted, kept, matrix
 from text.ways import WAYS, read, same_matrix, way
@@ -123,11 +124,11 @@ def test_words_that_share_a_hash_are_found_by_their_bytes(spread):
     words = Words.of([f"{'long ' * (i % 3)}word {i}" for i in range(500)])
     some = words.take(np.arange(0, 500, 2))
     pair = some.data, some.offsets
-    found = compiled.find((words.data, words.offsets), compiled.index(pair, spread), pair, spread)
+    found = token_counts.find_words(words.data, words.offsets, token_counts.index_words(*pair, spread), *pair, spread)
     assert found.tolist() == [i // 2 if i % 2 == 0 else -1 for i in range(500)]
     table, sizes = (np.zeros((16, 2), np.uint64), np.empty(4, np.uint8), np.zeros(4, np.int64)), np.zeros(2, np.int64)
-    ids, table = compiled.learned(pair, table, sizes, spread)
-    again, _ = compiled.learned((words.data, words.offsets), table, sizes, spread)
+    ids, table = token_counts.learn_words(*pair, table, sizes, spread)
+    again, _ = token_counts.learn_words(words.data, words.offsets, table, sizes, spread)
     assert ids.tolist() == list(range(250)) and again[::2].tolist() == ids.tolist()
     assert sorted(again[1::2].tolist()) == list(range(250, 500))
 

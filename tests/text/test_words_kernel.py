@@ -17,11 +17,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from softcount.errors import DataError
 from softcount.kernels.tokenise import CODES, KNOWN, PAGE, SMALL, read_words
 from softcount.run.local import Threads
-from softcount.text import Reading, block_of, blocks_of, count_words
+from softcount.text import Reading, block_of, count_words
 from softcount.text.compiled import LETTERS, described, learn
 from softcount.text.words import spelled
 from text.plain_words import counted
-from text.ways import WAYS, read, same_matrix, tables, way
+from text.ways import WAYS, blocks_of, read, same_matrix, tables, way
 
 NASTY = (
     "\u0130I\u0131i\u03a3\u03c3\u03c2\u0391\u03b1"  # the Turkish I, dotted and not; the Greek sigma in three forms

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
 
-from softcount.text import Chosen, Gathered, Reading, WordBlock, blocks_of, matrix_of, word_list
+from softcount.text import Chosen, Gathered, Reading, WordBlock, block_of, matrix_of, word_list
+from softcount.text.count_words import cut
 
 WAYS = ("compiled", "plain")
 
@@ -35,6 +37,13 @@ def tables(block: WordBlock) -> list[Counter[str]]:
         found.append(Counter({words[word]: count for word, count in pairs}))
         assert len(found[-1]) == stop - start
     return found
+
+
+def blocks_of(
+    documents: object, reading: Reading, map: Callable[..., Iterable[WordBlock]] = map
+) -> Iterator[WordBlock]:
+    """The documents in blocks, in order."""
+    return map(partial(block_of, reading=reading), cut(documents))
 
 
 def read(documents: object, reading: Reading, **how: object) -> tuple[Chosen, object]:

@@ -443,7 +443,7 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
 def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     """The log-probability of each row's class, or of the row, by a model of the other folds; NaN without a class."""
     number = len(member.row_logs(rows.X))
-    weights, folds = inputs.filled_weights(rows.sample_weight, number), Split(FOLDS, 0).of_first(number)
+    weights, folds = inputs.filled_weights(rows.sample_weight, number), Split(FOLDS, 0).of_numbers(np.arange(number))
     found = np.full(number, np.nan)
     given = () if rows.y is None else (rows.y,)
     for fold in range(FOLDS):

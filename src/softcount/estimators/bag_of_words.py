@@ -279,8 +279,8 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         gathered, tally = self._nothing_gathered(), DocumentTally()
         for part in (self, other):
             check_is_fitted(part, "_gathered")
-            known = vocabulary.everything(part._gathered)
-            vocabulary.take(gathered, known)
+            known = part._gathered.every()
+            gathered.add_totals(known.words, known.totals)
             tally += part._tally + DocumentTally(said=known.notes)
         whole: BagOfWords = clone(self)
         return whole._keep(gathered, None, tally)
@@ -371,7 +371,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         """All words are in it, kept or not."""
         gathered = self._fitted
         reading_document(reading_of(self))  # what would not be read back is refused here
-        known = vocabulary.everything(gathered)
+        known = gathered.every()
         met = asdict(self._tally + DocumentTally(said=known.notes))
         return {"vocabulary": vocabulary_document(known, arrays, met)}
 
@@ -381,7 +381,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             raise ModelFileError("its settings are not those of its words.")
         gathered = self._nothing_gathered()
         reading_document(gathered.reading)
-        vocabulary.take(gathered, known)
+        gathered.add_totals(known.words, known.totals)
         self._keep(gathered, None, msgspec.convert(document["vocabulary"]["met"], DocumentTally))
         _ = self._known  # which refuses words of which none is left
 

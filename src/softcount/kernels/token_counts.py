@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels import tokenise
-from softcount.kernels.tokenise import HALF, ONE, address, chunk, compiled, inlined, longer, lowest, put
+from softcount.kernels.tokenise import HALF, ONE, address, compiled, longer, lowest, put
 
 LOW = np.uint64(0xFFFFFFFF)
 PLAIN = np.uint64(0)
@@ -148,62 +148,6 @@ def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spr
         key = tokenise.key_of(start, stop, limit, PLAIN, spread)
         ids[i] = tokenise.cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
     return ids
-
-
-@compiled
-def heads(data: Any, offsets: Any) -> Any:
-    """The first eight bytes of each word as a number in the order of spelling."""
-    first, limit = address(data), address(data) + data.size
-    keys = np.empty(offsets.size - 1, np.uint64)
-    for i in range(keys.size):
-        read = chunk(first + offsets[i], first + offsets[i + 1], limit) if offsets[i + 1] > offsets[i] else PLAIN
-        swapped = np.uint64(0)
-        for _ in range(8):
-            swapped = (swapped << np.uint64(8)) | (read & np.uint64(0xFF))
-            read >>= np.uint64(8)
-        keys[i] = swapped
-    return keys
-
-
-@inlined
-def before(data: Any, offsets: Any, one: Any, other: Any) -> Any:
-    """Whether a word is spelled before another."""
-    i, j = offsets[one], offsets[other]
-    for _ in range(min(offsets[one + 1] - i, offsets[other + 1] - j)):
-        if data[i] != data[j]:
-            return data[i] < data[j]
-        i, j = i + 1, j + 1
-    return offsets[one + 1] - offsets[one] < offsets[other + 1] - offsets[other]
-
-
-@compiled
-def settle_ties(order: Any, keys: Any, data: Any, offsets: Any) -> Any:
-    """Put words whose first eight bytes are the same in order, by merging ever longer stretches of them."""
-    spare = np.empty(order.size, order.dtype)
-    begun = 0
-    while begun < order.size:
-        end = begun + 1
-        while end < order.size and keys[order[end]] == keys[order[begun]]:
-            end += 1
-        width = 1
-        while width < end - begun:
-            for left in range(begun, end, 2 * width):
-                _merge(order, spare, left, min(left + width, end), min(left + 2 * width, end), data, offsets)
-            order[begun:end] = spare[begun:end]
-            width *= 2
-        begun = end
-
-
-@compiled
-def _merge(order: Any, spare: Any, left: Any, middle: Any, end: Any, data: Any, offsets: Any) -> Any:
-    i, j = left, middle
-    for at in range(left, end):
-        if j >= end or (i < middle and not before(data, offsets, order[j], order[i])):
-            spare[at] = order[i]
-            i += 1
-        else:
-            spare[at] = order[j]
-            j += 1
 
 
 @compiled

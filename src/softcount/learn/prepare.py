@@ -313,7 +313,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
 
 def check_reach(table: Table, chunks: Rows) -> None:
     """Raise if numbers lie too far from the first ones to be squared."""
-    table.refuse_far(chunks.total(partial(reach_of, table.schema)))
+    chunks.total(partial(reach_of, table.schema)).check(table.schema)
 
 
 def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:

@@ -14,7 +14,7 @@ import re
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from itertools import chain
 from types import TracebackType
@@ -259,16 +259,14 @@ class HandedOverSource(BatchSource):
             rows, size = rows + batch.num_rows, size + text_bytes(batch)
             if rows > FEW_ROWS:
                 break
-        schema = first[0].schema
-        super().__init__(schema.names, dict(zip(schema.names, schema.types, strict=True)))
-        self._sized(rows, size, known=rows <= FEW_ROWS)
+        super().__init__(first[0].schema, rows, size / max(1, rows), known=rows <= FEW_ROWS)
         self._batches, self._sums, self._rows = chain(first, batches), [0] * len(self.keys), 0
 
     @property
     def digest(self) -> str:
         return f"{self._rows} {self._sums}"
 
-    def batches(self, keys: Sequence[str]) -> Iterator[Any]:
+    def batches(self, keys: Sequence[str], plain: Container[Key] = ()) -> Iterator[Any]:
         for batch in self._batches:
             self._rows += batch.num_rows
             for place, column in enumerate(batch.columns):

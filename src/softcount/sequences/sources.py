@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError
-from softcount.sequences.steps import Sequences, Steps, check_sequence_weights, text_steps, without_blank
+from softcount.sequences.steps import Sequences, Steps, check_sequence_weights, text_steps
 from softcount.sources import wording
 from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.documents import DocumentsSource, FolderArchive, LinesSource, archive_of, one_document
@@ -35,6 +36,7 @@ from softcount.sources.frames import (
     plain_keys,
     refuse_elsewhere,
     text_column,
+    unify,
 )
 from softcount.sources.open_source import file_source, from_path, open_source
 from softcount.sources.source import CONTENT_DECIDES, FileFormat, Key, Source, Wanted
@@ -52,7 +54,7 @@ def long_table(
     """
     if sequence is None:
         raise _no_sequence_column(source)
-    words = MissingWords.besides_null(missing) if source.verbatim else MissingWords.of(missing, source.text_file)
+    words = MissingWords.of(missing, source.text_file, nulls=source.verbatim)
     for key, what in ((sequence, "sequence"), (order, "order"), (weight, "weight")):
         if key is not None:
             wording.refuse_unknown(source.keys, key, what)
@@ -74,22 +76,20 @@ def long_table(
     rows, notes = _sort_rows(sequence, order, names, places, when)
     lengths = np.bincount(places, minlength=len(names)).astype(np.int64)
     if weights is not None:
-        weights = _sequence_weights(weights[rows], lengths, names, weight)
+        each = weights[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        weights = np.asarray(each[starts])
+        differs = np.flatnonzero(each != np.repeat(weights, lengths))
+        if len(differs):
+            at = int(np.searchsorted(starts, differs[0], "right")) - 1
+            raise DataError(
+                f"sequence {names[at]!r}, step {differs[0] - starts[at] + 1}: its weight {each[differs[0]]:g} in "
+                f"{wording.column(weight)} differs from {weights[at]:g} at step 1. A weight is of a whole sequence."
+            )
     if (np.diff(rows) != 1).any():
         columns = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
     notes = (*source.notes, *spelt, *notes)
     return Steps(columns, lengths, names, weights, notes, not source.named, source.text_file, source.verbatim)
-
-
-def in_order(found: Steps, order: Key, missing: tuple[str, ...]) -> Steps:
-    """Sequences whose steps are sorted by one of their columns, which is then no part of a step."""
-    wording.refuse_unknown(found.columns, order, "order")
-    columns = dict(found.columns)
-    when, spelt = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
-    places = np.repeat(np.arange(len(found.lengths)), found.lengths)
-    rows, notes = _sort_rows("sequence", order, found.names, places, when)
-    taken = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
-    return replace(found, columns=taken, notes=(*found.notes, *spelt, *notes))
 
 
 def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, Any]:
@@ -101,13 +101,7 @@ def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, 
         pieces = [{key: arrow_of(piece[:, place]) for place, key in enumerate(source.keys)} for piece in pieces]
     found = {}
     for key in wanted:
-        chunks: list[Any] = []
-        for piece in pieces:
-            chunks.extend(piece[key].chunks if isinstance(piece[key], pa.ChunkedArray) else [piece[key]])
-        kinds = {chunk.type for chunk in chunks if not pa.types.is_null(chunk.type)}
-        if len(kinds) == 1:
-            chunks = [chunk.cast(next(iter(kinds))) for chunk in chunks]
-        found[key] = flat(pa.chunked_array(chunks).unify_dictionaries())
+        found[key] = flat(pa.chunked_array(unify(piece[key] for piece in pieces)).unify_dictionaries())
     return found
 
 
@@ -175,46 +169,20 @@ def _sort_rows(
     moved = np.unique(here[1:][(here[1:] == here[:-1]) & (rows[1:] < rows[:-1])])
     if not len(moved):
         return rows, ()
-    were = "1 sequence was" if len(moved) == 1 else f"{len(moved):,} sequences were"
+    were = wording.count(len(moved), "sequence was", "sequences were")
     return rows, (f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}",)
 
 
-def _sequence_weights(weights: np.ndarray, lengths: np.ndarray, names: Sequence[Any], key: Key | None) -> np.ndarray:
-    """The weight of each sequence, which all its rows must agree on."""
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    first = np.asarray(weights[starts])
-    differs = np.flatnonzero(weights != np.repeat(first, lengths))
-    if len(differs):
-        at = int(np.searchsorted(starts, differs[0], "right")) - 1
-        raise DataError(
-            f"sequence {names[at]!r}, step {differs[0] - starts[at] + 1}: its weight {weights[differs[0]]:g} in "
-            f"{wording.column(key)} differs from {first[at]:g} at step 1. A weight is of a whole sequence."
-        )
-    return first
-
-
 # Sequences that are nested in Python or in Arrow: lists of lists, of arrays, of frames; columns of lists.
-
-
-def is_list_column(data: Any) -> bool:
-    """Whether data is a column of lists of Arrow, polars or pandas (with Arrow's types)."""
-    if isinstance(data, pa.Array | pa.ChunkedArray):
-        return is_list_type(data.type)
-    if not is_frame(data) or hasattr(data, "columns"):
-        return False
-    try:
-        return is_list_type(pa.chunked_array(data).type)
-    except (pa.ArrowException, ValueError, TypeError):
-        return False
 
 
 def is_list_type(kind: Any) -> bool:
     return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
-def list_column(data: Any) -> Steps:
+def list_column(column: Any) -> Steps:
     """The steps of a column of lists; lists of structs are steps of several columns. A null list is refused."""
-    column = flat(data if isinstance(data, pa.Array | pa.ChunkedArray) else pa.chunked_array(data))
+    column = flat(column)
     if column.null_count:
         known = numpy_of(column.is_valid())[0]
         raise DataError(f"sequence {int(np.argmin(known)) + 1} is missing. Leave it out.")
@@ -301,7 +269,7 @@ def _refuse_widths(widths: Sequence[int], lengths: np.ndarray | None = None) -> 
 
 
 def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
-    """Steps that are dictionaries; a name that a step lacks is missing there."""
+    """Steps that are dictionaries; a name that a step does not have is missing there."""
     for place, cell in enumerate(cells):
         if not (isinstance(cell, Mapping) or _is_gap(cell)):
             raise DataError(
@@ -326,25 +294,18 @@ def stack_tables(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (),
                 "All have the same."
             )
     lengths = np.array([len(table[keys[0]]) for table in tables], dtype=np.int64)
-    columns = {key: pa.concat_arrays(_alike([flat(table[key]) for table in tables])) for key in keys}
+    columns = {}
+    for key in keys:
+        arrays = [flat(table[key]) for table in tables]
+        arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
+        columns[key] = pa.concat_arrays(unify(arrays, mixed=pa.large_string()))
     return Steps(columns, lengths, names, text_file=text_file, verbatim=not text_file)
-
-
-def _alike(arrays: list[Any]) -> list[Any]:
-    """Arrays of one type: that of the first, floats where numbers differ in type, text otherwise."""
-    arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
-    kinds = {array.type for array in arrays if not pa.types.is_null(array.type)}
-    if len(kinds) == 1:
-        return [array.cast(next(iter(kinds))) for array in arrays]
-    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
-        return [array.cast(pa.float64()) for array in arrays]
-    return [array.cast(pa.large_string()) for array in arrays]
 
 
 # Whatever holds sequences, opened: lists, arrays, columns of lists, long tables, lines of text, folders of files.
 
 LINE, FILE = "line", "file"
-"""What is one sequence where text is read: a line of a file, or the whole of it."""
+"""One sequence of text: a line of a file, or the whole of it."""
 
 
 def open_sequences(  # noqa: PLR0913
@@ -401,7 +362,11 @@ def open_sequences(  # noqa: PLR0913
         found = long_table(open_source(data, words, form, progress), *named, words)
     else:
         found = _in_memory(data, steps)
-    return found.only(columns).sequences(weights, empty)
+    if columns is not None:
+        for key in columns:
+            wording.refuse_unknown(found.columns, key, "columns")
+        found = replace(found, columns={key: found.columns[key] for key in columns})
+    return found.sequences(weights, empty)
 
 
 def _in_memory(data: Any, steps: str | None) -> Steps:
@@ -410,8 +375,12 @@ def _in_memory(data: Any, steps: str | None) -> Steps:
         return _strings(texts[TEXT], steps)
     if steps is not None:
         raise DataError(f"steps={steps!r} is for text, but the data are no list of strings.")
-    if is_list_column(data):
-        return list_column(data)
+    column = data if isinstance(data, pa.Array | pa.ChunkedArray) else None
+    if column is None and is_frame(data) and not hasattr(data, "columns"):
+        with suppress(pa.ArrowException, ValueError, TypeError):
+            column = pa.chunked_array(data)
+    if column is not None and is_list_type(column.type):
+        return list_column(column)
     if isinstance(data, Mapping) or (is_frame(data) and hasattr(data, "columns")):
         return _table_of_lists(open_source(data, MISSING, CONTENT_DECIDES, None))
     if isinstance(data, np.ndarray) and data.dtype.kind != "O" and data.ndim < 3:
@@ -489,8 +458,13 @@ def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Pro
     source = from_path(path, open_text)
     texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
     what = "file" if isinstance(source, DocumentsSource) else "line"
-    kept, names, notes = without_blank(texts, list(source.files), what)
-    return text_steps(kept, steps, names, (*source.notes, *notes))
+    kept = [place for place, text in enumerate(texts) if text.strip()]
+    if not kept:
+        raise DataError(f"there is no {what} that holds anything.")
+    were = wording.count(len(texts) - len(kept), f"empty {what} was", f"empty {what}s were")
+    notes = (f"{were} left out",) if len(kept) < len(texts) else ()
+    names = [source.files[place] for place in kept] if source.files else []
+    return text_steps([texts[place] for place in kept], steps, names, (*source.notes, *notes))
 
 
 def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str, ...], form: FileFormat) -> Steps:
@@ -502,4 +476,12 @@ def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str
         raise DataError(f"{path} holds no files.")
     sources = [open_source(os.path.join(path, name), missing, form, None) for name in names]
     found = stack_tables([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
-    return found if order is None else in_order(found, order, missing)
+    if order is None:
+        return found
+    wording.refuse_unknown(found.columns, order, "order")
+    columns = dict(found.columns)
+    when, spelt = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
+    places = np.repeat(np.arange(len(found.lengths)), found.lengths)
+    rows, notes = _sort_rows("sequence", order, found.names, places, when)
+    taken = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
+    return replace(found, columns=taken, notes=(*found.notes, *spelt, *notes))

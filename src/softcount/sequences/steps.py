@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from softcount.core.lazy import pa
 from softcount.errors import DataError
-from softcount.sources import wording
 from softcount.sources.frames import ArrowSource, arrow_of, text_of
 from softcount.sources.source import Key, chunk_rows_for
 from softcount.table import Chunk, Table, check_weights, open_table
@@ -56,7 +55,7 @@ class Sequences(Struct, frozen=True, eq=False):
     """Any number of sequences of any lengths: all their steps end to end, a row each, and where each sequence starts.
 
     Sequence i is rows `starts[i]` to `starts[i + 1]` of the `source`, whose columns are what a step has: one for
-    symbols, several for steps of mixed kinds. A cell that is missing is no evidence. `names[i]` is what to call the
+    symbols, several for steps of mixed kinds. A missing cell is not evidence. `names[i]` is the name of the
     sequence, `weights[i]` how many times it counts (None: once each). No sequence is empty, unless `open_sequences` was
     called with `empty`.
 
@@ -92,7 +91,7 @@ class Sequences(Struct, frozen=True, eq=False):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What their owner should know: lines left out, rows put in order."""
+        """Remarks on reading: lines left out, rows put in order."""
         return self.source.notes
 
     def without_zeros(self) -> Sequences:
@@ -136,7 +135,7 @@ class Sequences(Struct, frozen=True, eq=False):
 
 
 class Steps(Struct, frozen=True):
-    """What a reader found: columns of all steps as Arrow arrays, lengths, names, and what comes with them."""
+    """The result of reading: columns of all steps as Arrow arrays, lengths and names of sequences, notes."""
 
     columns: Mapping[Key, Any]
     lengths: np.ndarray
@@ -146,13 +145,6 @@ class Steps(Struct, frozen=True):
     by_position: bool = False
     text_file: bool = False
     verbatim: bool = True
-
-    def only(self, columns: Sequence[Key] | None) -> Steps:
-        if columns is None:
-            return self
-        for key in columns:
-            wording.refuse_unknown(self.columns, key, "columns")
-        return replace(self, columns={key: self.columns[key] for key in columns})
 
     def sequences(self, weights: Any = None, empty: bool = False) -> Sequences:
         """Checked and put end to end; `weights` is one for each sequence, `empty` whether some may have no step."""
@@ -214,16 +206,3 @@ def text_steps(texts: Sequence[str], symbols: str, names: Sequence[str] = (), no
         raise DataError(f"steps={symbols!r} is not known. Text is read as 'characters' or as 'words'.")
     column = pa.DictionaryArray.from_arrays(arrow_of(places.astype(np.int32)), text_of(levels))
     return Steps({symbols[:-1]: column}, np.array(lengths, np.int64), names, None, notes)
-
-
-def without_blank(
-    texts: Sequence[str], names: Sequence[str] = (), what: str = "line"
-) -> tuple[Any, Any, tuple[str, ...]]:
-    """Texts that hold something, their names, and a note of how many do not."""
-    kept = [place for place, text in enumerate(texts) if text.strip()]
-    blank = len(texts) - len(kept)
-    were = f"1 empty {what} was" if blank == 1 else f"{blank:,} empty {what}s were"
-    notes = (f"{were} left out",) if blank else ()
-    if not kept:
-        raise DataError(f"there is no {what} that holds anything.")
-    return [texts[place] for place in kept], [names[place] for place in kept] if names else [], notes

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from softcount.core.lazy import pa
@@ -20,30 +23,7 @@ from softcount.sources.source import (
     Wanted,
     chunk_rows_for,
     look_rows_for,
-    refuse_empty,
 )
-
-
-class _Collected:
-    """A file for Arrow to write to, whose bytes are taken out again and again."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.done = 0
-
-    def write(self, data: Any) -> int:
-        self.parts.append(bytes(data))
-        return len(self.parts[-1])
-
-    def taken(self) -> bytes:
-        found = b"".join(self.parts)
-        self.parts, self.done = [], self.done + len(found)
-        return found
-
-    def flush(self) -> None:
-        pass
 
 
 class ArrowSpool:
@@ -61,27 +41,171 @@ class ArrowSpool:
         self.remove = self._copy.remove_with(self)
 
     def _written(self, batches: Iterable[Any]) -> Iterator[bytes]:
-        out, writer = _Collected(), None
-        for batch in batches:
-            if writer is None or batch.schema != self.schemas[-1]:
-                if writer is not None:
-                    writer.close()
-                    yield out.taken()
+        out, done = io.BytesIO(), 0
+        writer: Any = None
+        for batch in chain(batches, [None]):
+            changed = batch is None or writer is None or batch.schema != self.schemas[-1]
+            if changed and writer is not None:
+                writer.close()
+            if changed and batch is not None:
                 self.schemas.append(batch.schema)
-                self._starts.append(out.done)
+                self._starts.append(done + out.tell())
                 writer = pa.ipc.new_stream(pa.PythonFile(out, mode="w"), batch.schema)
-            writer.write_batch(batch)
-            self.n_rows, self.text_bytes = self.n_rows + batch.num_rows, self.text_bytes + text_bytes(batch)
-            yield out.taken()
-        if writer is not None:
-            writer.close()
-            yield out.taken()
+            if batch is not None:
+                writer.write_batch(batch)
+                self.n_rows, self.text_bytes = self.n_rows + batch.num_rows, self.text_bytes + text_bytes(batch)
+            done += out.tell()
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
 
     def batches(self) -> Iterator[Any]:
         with pa.memory_map(self._copy.path) as file:
             for start in self._starts:
                 file.seek(start)
                 yield from pa.ipc.open_stream(file)
+
+
+def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """The rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
+    held: list[Any] = []
+    count = 0
+    for batch in batches:
+        while count + batch.num_rows >= rows:
+            take = rows - count
+            yield pa.Table.from_batches([*held, batch.slice(0, take)])
+            batch, held, count = batch.slice(take), [], 0
+        if batch.num_rows:
+            held.append(batch)
+            count += batch.num_rows
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+# -- Arrow batches: streams, query results and Arrow files
+
+ARROW_MAGIC = b"ARROW1"
+
+
+def is_stream(data: Any) -> bool:
+    """Whether data yields Arrow batches and does not hold them: readers, DuckDB's relations."""
+    if not hasattr(data, "__arrow_c_stream__"):
+        return False
+    return type(data).__name__ in ("RecordBatchReader", "DuckDBPyRelation") or not hasattr(data, "__len__")
+
+
+class BatchSource(Source):
+    """Rows of Arrow batches, which `batches` yields anew each time.
+
+    `rows` and the mean bytes of text per row, `row_bytes`, decide the size of chunks; `known` if these are all rows.
+    """
+
+    verbatim = True
+
+    def __init__(self, schema: Any, rows: int, row_bytes: float, known: bool = True) -> None:
+        self.keys = list(schema.names)
+        source.refuse_repeated(self.keys)
+        source.refuse_empty(rows, len(self.keys))
+        self._types = dict(zip(schema.names, schema.types, strict=True))
+        self.types = {key: cell_type(kind) for key, kind in self._types.items()}
+        self.n_rows = rows if known else None
+        self.chunk_rows = chunk_rows_for(rows, row_bytes, columns=len(self.keys))
+
+    def batches(self, keys: Sequence[str], plain: Container[Key] = ()) -> Iterator[Any]:
+        """All rows of these columns; text may come as dictionaries, unless it is wanted `plain`."""
+        raise NotImplementedError
+
+    def _blocks_of_columns(self, keys: list[str]) -> list[list[str]]:
+        """Columns whose first rows are read together."""
+        return [keys] if keys else []
+
+    def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
+        found: dict[Key, Any] = {key: pa.nulls(0, self._types[key]) for key in keys}
+        for block in self._blocks_of_columns([key for key in keys if self.types[key] is not CellType.NESTED]):
+            first = next(rechunked(self.batches(block), look_rows_for(len(self.keys))))
+            found.update({key: first.column(key) for key in block})
+        return found
+
+    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
+        start, keys = 0, [str(key) for key in wanted] or self.keys[:1]
+        plain = [key for key, want in wanted.items() if want.text]
+        for table in rechunked(self.batches(keys, plain), self.chunk_rows):
+            columns = {key: table.column(str(key)) for key in wanted}
+            yield TablePiece(start, table.num_rows, ColumnRows(columns, 0, table.num_rows))
+            start += table.num_rows
+        self.n_rows = start
+
+
+class SpooledSource(BatchSource):
+    """Batches that can be read only once, kept in a temporary file."""
+
+    def __init__(self, batches: Iterable[Any], name: str) -> None:
+        self.spool = ArrowSpool(batches, name)
+        if not self.spool.schemas:
+            raise DataError(f"{name} has no rows.")
+        fields = []
+        for name in self.spool.schemas[0].names:
+            kinds = {schema.field(name).type for schema in self.spool.schemas}
+            cells = {cell_type(kind) for kind in kinds} - {CellType.EMPTY}
+            kinds = {kind for kind in kinds if not pa.types.is_null(kind)} or {pa.null()}
+            kind = kinds.pop() if len(kinds) == 1 else None
+            if kind is None:
+                numbers = cells <= {CellType.WHOLE, CellType.FLOAT, CellType.TRUTH}
+                kind = pa.float64() if numbers else pa.large_string()
+            fields.append(pa.field(name, kind))
+        self._schema = pa.schema(fields)
+        rows = self.spool.n_rows
+        super().__init__(self._schema, rows, self.spool.text_bytes / max(1, rows))
+
+    def batches(self, keys: Sequence[str], plain: Container[Key] = ()) -> Iterator[Any]:
+        schema = pa.schema([self._schema.field(key) for key in keys])
+        for batch in self.spool.batches():
+            own = batch.select(list(keys))
+            yield own if own.schema == schema else own.cast(schema)
+
+
+def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
+    if type(data).__name__ == "DuckDBPyRelation":  # its own stream makes the whole table first
+        data = duckdb_reader(data)
+    reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+    source.refuse_repeated(reader.schema.names)
+    return SpooledSource((batch for batch in reader if batch.num_rows), name)
+
+
+def duckdb_reader(answer: Any) -> Any:
+    """A reader of the batches of a DuckDB relation or result."""
+    fetch = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch  # its name in older versions
+    return fetch(BATCH)
+
+
+class ArrowFileSource(BatchSource):
+    """An Arrow file (Feather, version 2), read batch by batch."""
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        self.file = UnchangingFile(path, name)
+        rows = size = place = 0
+        with self._open() as opened, pa.ipc.open_file(opened) as reader:
+            for place in range(reader.num_record_batches):
+                batch = reader.get_batch(place)
+                rows, size = rows + batch.num_rows, size + text_bytes(batch)
+                if rows > FEW_ROWS:
+                    break
+            schema, known = drop_index(reader.schema), place + 1 >= reader.num_record_batches
+        super().__init__(schema, rows, size / max(1, rows), known)
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        with self.file.unchanged(), _refuse_damage(self.file.name, "Arrow"), pa.OSFile(self.file.path) as opened:
+            yield opened
+
+    def batches(self, keys: Sequence[str], plain: Container[Key] = ()) -> Iterator[Any]:
+        with self._open() as opened:
+            with pa.ipc.open_file(opened) as reader:
+                places = [reader.schema.get_field_index(key) for key in keys]
+            options = pa.ipc.IpcReadOptions(included_fields=sorted(places))
+            with pa.ipc.open_file(opened, options=options) as reader:
+                for place in range(reader.num_record_batches):
+                    yield reader.get_batch(place).select(list(keys))
 
 
 # -- Parquet files, read by row groups; a large one by columns, through a temporary file
@@ -100,36 +224,25 @@ FEW_COLUMNS = 128
 """Columns that are read together whatever their bytes: at most a page of each, and a temporary file takes time."""
 
 
-class ParquetSource(Source):
+class ParquetSource(BatchSource):
     """A Parquet file; damaged pages raise an error when they are read."""
-
-    verbatim = True
 
     def __init__(self, path: str, name: str | None = None, progress: Progress | None = None) -> None:
         self.file = UnchangingFile(path, name)
         self._progress = progress
-        with self.file.unchanged(), self._opened() as file:
-            schema = drop_index(file.schema_arrow)
-            self.n_rows = file.metadata.num_rows
-            row_bytes = 0.0
-            if file.metadata.num_row_groups and file.metadata.num_rows:
+        with self._open() as file:
+            row_bytes, rows = 0.0, file.metadata.num_rows
+            if file.metadata.num_row_groups and rows:
                 group = file.metadata.row_group(0)
-                columns = (group.column(place) for place in range(group.num_columns))
-                text: int = sum(
-                    column.total_uncompressed_size for column in columns if column.physical_type == "BYTE_ARRAY"
-                )
-                row_bytes = text / max(1, int(group.num_rows))
-        self._types = dict(zip(schema.names, schema.types, strict=True))
-        self.types = {key: cell_type(kind) for key, kind in self._types.items()}
-        self.keys = list(schema.names)
-        source.refuse_repeated(self.keys)
-        refuse_empty(self.n_rows, len(self.keys))
-        self.chunk_rows = chunk_rows_for(self.n_rows, row_bytes, columns=len(self.keys))
+                columns = [group.column(place) for place in range(group.num_columns)]
+                text = [x.total_uncompressed_size for x in columns if x.physical_type == "BYTE_ARRAY"]
+                row_bytes = sum(text) / max(1, int(group.num_rows))
+            super().__init__(drop_index(file.schema_arrow), rows, row_bytes)
         self._groups: list[int] | None = None
 
     def stretches(self, rows: int = STRETCH) -> list[ParquetSource]:
-        """The file as runs of neighbouring row groups, each with at least so many rows, without progress."""
-        with self.file.unchanged(), self._opened() as file:
+        """The file as runs of neighbouring row groups, each with at least `rows` rows, without progress."""
+        with self._open() as file:
             counts = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
         found: list[ParquetSource] = []
         for place, count in enumerate(counts):
@@ -140,72 +253,62 @@ class ParquetSource(Source):
             found[-1]._groups = [*(found[-1]._groups or []), place]
         return found
 
-    def _opened(self, coded: tuple[str, ...] = ()) -> Any:
+    @contextmanager
+    def _open(self, coded: Sequence[str] = ()) -> Iterator[Any]:
+        """The opened file; columns in `coded` are read as dictionaries."""
         import pyarrow.parquet as pq
 
-        how = {"read_dictionary": list(coded), "page_checksum_verification": True}
-        try:
-            # Reading ahead keeps every column chunk to the end: 857 MB for a file of 450 MB, 458 without, and slower.
-            return pq.ParquetFile(self.file.path, pre_buffer=False, buffer_size=BUFFER, **how)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise (error if is_shortage(error) else _damaged(self.file.name, "Parquet", error)) from None
+        # Reading ahead keeps every column chunk to the end: 857 MB for a file of 450 MB, 458 without, and slower.
+        how = {"pre_buffer": False, "buffer_size": BUFFER, "page_checksum_verification": True}
+        with (
+            self.file.unchanged(),
+            _refuse_damage(self.file.name, "Parquet"),
+            pq.ParquetFile(self.file.path, read_dictionary=list(coded), **how) as file,
+        ):
+            yield file
 
-    def _batches(self, keys: list[str], rows: int, plain: Container[Key] = ()) -> Iterator[Any]:
-        """The columns in batches; text as dictionaries, unless it is wanted `plain`."""
-        coded = tuple(key for key in keys if cell_type(self._types[key]) is CellType.TEXT and key not in plain)
-        with self.file.unchanged(), self._opened(coded) as file:
-            try:
-                for groups, sizes in _at_once(file.metadata, keys, self._groups):
-                    yield from self._rows_of(file, groups, sizes, rows)
-            except (pa.ArrowException, OSError, ValueError) as error:
-                if isinstance(error, DataError) or is_shortage(error):
-                    raise
-                raise _damaged(self.file.name, "Parquet", error) from None
+    def batches(self, keys: Sequence[str], plain: Container[Key] = ()) -> Iterator[Any]:
+        coded = [key for key in keys if self.types[key] is CellType.TEXT and key not in plain]
+        rows = min(BATCH, self.chunk_rows)
+        with self._open(coded) as file:
+            for groups, sizes in _at_once(file.metadata, keys, self._groups):
+                read = partial(file.iter_batches, batch_size=rows, row_groups=groups, use_threads=False)
+                if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
+                    yield from read(columns=list(sizes))
+                    continue
+                # A row group too large to unpack: some columns after others, each block through a temporary file.
+                kept = [ArrowSpool(read(columns=block), self.file.name) for block in _column_blocks(sizes)]
+                for tables in zip(*(rechunked(part.batches(), rows) for part in kept), strict=True):
+                    columns = {key: table.column(key) for table in tables for key in table.column_names}
+                    yield from pa.table(list(columns.values()), names=list(columns)).to_batches()
+                for part in kept:
+                    part.remove()
 
-    def _rows_of(self, file: Any, groups: list[int], sizes: dict[str, int], rows: int) -> Iterator[Any]:
-        """The rows of some row groups; of one that is too large to unpack, some columns after others."""
-        if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
-            yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(sizes), use_threads=False)
-            return
-        kept = []
-        for block in _column_blocks(sizes):
-            batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=block, use_threads=False)
-            kept.append(ArrowSpool(batches, self.file.name))
-        for tables in zip(*(rechunked(part.batches(), rows) for part in kept), strict=True):
-            columns = {key: table.column(key) for table in tables for key in table.column_names}
-            yield from pa.table(list(columns.values()), names=list(columns)).to_batches()
-        for part in kept:
-            part.remove()
-
-    def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
-        flat = [key for key in keys if cell_type(self._types[key]) is not CellType.NESTED]
-        columns: dict[Key, Any] = {key: pa.nulls(0, self._types[key]) for key in keys}
-        most = min(look_rows_for(len(self.keys)), self.n_rows or 1)
-        with self.file.unchanged(), self._opened() as file:
-            blocks = _column_blocks(_sizes(file.metadata, 0, flat))
-        for block in blocks:  # some columns at a time: they are unpacked as far as their pages go
-            first = next(rechunked(self._batches(block, min(BATCH, most)), most))
-            columns.update({key: first.column(key) for key in block})
-        return columns
+    def _blocks_of_columns(self, keys: list[str]) -> list[list[str]]:
+        """Some columns at a time: they are unpacked as far as their pages go."""
+        with self._open() as file:
+            return _column_blocks(_sizes(file.metadata, 0, keys))
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        keys = [str(key) for key in wanted]
-        if not keys:
+        if not wanted:
             yield from (TablePiece(start, count, dict) for start, count in self.spans())
             return
-        plain = [key for key, want in wanted.items() if want.text]
-        start, total = 0, self.file.state.size
-        for table in rechunked(self._batches(keys, min(BATCH, self.chunk_rows), plain), self.chunk_rows):
-            columns = dict(zip(wanted, table.columns, strict=True))
-            yield TablePiece(start, table.num_rows, ColumnRows(columns, 0, table.num_rows))
-            start += table.num_rows
+        rows, total = self.n_rows or 1, self.file.state.size
+        for piece in super().pieces(wanted):
+            yield piece
             if self._progress:
-                self._progress(total * start // (self.n_rows or 1), total)
+                self._progress(total * (piece.start + piece.n_rows) // rows, total)
 
 
-def _damaged(name: str, kind: str, error: BaseException) -> DataError:
-    why = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return DataError(f"{name} is a damaged or cut-off {kind} file ({why}). Copy or write it again.")
+@contextmanager
+def _refuse_damage(name: str, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, DataError) or is_shortage(error):
+            raise
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"{name} is a damaged or cut-off {kind} file ({why}). Copy or write it again.") from None
 
 
 def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
@@ -251,152 +354,3 @@ def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
         lots[-1].append(key)
         room -= size
     return lots
-
-
-def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
-    held: list[Any] = []
-    count = 0
-    for batch in batches:
-        while count + batch.num_rows >= rows:
-            take = rows - count
-            yield pa.Table.from_batches([*held, batch.slice(0, take)])
-            batch, held, count = batch.slice(take), [], 0
-        if batch.num_rows:
-            held.append(batch)
-            count += batch.num_rows
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-# -- Arrow batches: streams, query results and Arrow files
-
-ARROW_MAGIC = b"ARROW1"
-
-
-def is_stream(data: Any) -> bool:
-    """Whether data yields Arrow batches and does not hold them: readers, DuckDB's relations."""
-    if not hasattr(data, "__arrow_c_stream__"):
-        return False
-    return type(data).__name__ in ("RecordBatchReader", "DuckDBPyRelation") or not hasattr(data, "__len__")
-
-
-class BatchSource(Source):
-    """Rows of Arrow batches, which `batches` yields anew each time."""
-
-    verbatim = True
-
-    def __init__(self, keys: Sequence[str], types: Mapping[str, Any]) -> None:
-        self.keys = list(keys)
-        source.refuse_repeated(self.keys)
-        if not self.keys:
-            source.refuse_empty(0, 0)
-        self.types = {key: cell_type(kind) for key, kind in types.items()}
-        self._types = dict(types)
-
-    def _sized(self, rows: int, size: int, known: bool) -> None:
-        """Set the size of chunks from rows and the bytes of their text; `known` if there are no other rows."""
-        source.refuse_empty(rows, len(self.keys))
-        self.n_rows = rows if known else None
-        self.chunk_rows = chunk_rows_for(rows, size / max(1, rows), columns=len(self.keys))
-
-    def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        raise NotImplementedError
-
-    def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
-        flat = [key for key in keys if self.types[key] is not CellType.NESTED]
-        found: dict[Key, Any] = {key: pa.nulls(0, self._types[key]) for key in keys}
-        if flat:
-            first = next(rechunked(self.batches(flat), look_rows_for(len(self.keys))))
-            found.update({key: first.column(key) for key in flat})
-        return found
-
-    def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        start, keys = 0, [str(key) for key in wanted] or self.keys[:1]
-        for table in rechunked(self.batches(keys), self.chunk_rows):
-            columns = {key: table.column(str(key)) for key in wanted}
-            yield TablePiece(start, table.num_rows, ColumnRows(columns, 0, table.num_rows))
-            start += table.num_rows
-        self.n_rows = start
-
-
-class SpooledSource(BatchSource):
-    """Batches that can be read only once, kept in a temporary file."""
-
-    def __init__(self, batches: Iterable[Any], name: str) -> None:
-        self.spool = ArrowSpool(batches, name)
-        if not self.spool.schemas:
-            raise DataError(f"{name} has no rows.")
-        fields = []
-        for name in self.spool.schemas[0].names:
-            kinds = {schema.field(name).type for schema in self.spool.schemas}
-            cells = {cell_type(kind) for kind in kinds} - {CellType.EMPTY}
-            kinds = {kind for kind in kinds if not pa.types.is_null(kind)} or {pa.null()}
-            kind = kinds.pop() if len(kinds) == 1 else None
-            if kind is None:
-                numbers = cells <= {CellType.WHOLE, CellType.FLOAT, CellType.TRUTH}
-                kind = pa.float64() if numbers else pa.large_string()
-            fields.append(pa.field(name, kind))
-        self._schema = pa.schema(fields)
-        super().__init__(self._schema.names, dict(zip(self._schema.names, self._schema.types, strict=True)))
-        self._sized(self.spool.n_rows, self.spool.text_bytes, known=True)
-
-    def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        schema = pa.schema([self._schema.field(key) for key in keys])
-        for batch in self.spool.batches():
-            own = batch.select(list(keys))
-            yield own if own.schema == schema else own.cast(schema)
-
-
-def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
-    if type(data).__name__ == "DuckDBPyRelation":  # its own stream makes the whole table first
-        data = duckdb_reader(data)
-    reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
-    source.refuse_repeated(reader.schema.names)
-    return SpooledSource((batch for batch in reader if batch.num_rows), name)
-
-
-def duckdb_reader(answer: Any) -> Any:
-    """A reader of the batches of a DuckDB relation or result."""
-    fetch = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch  # its name in older versions
-    return fetch(BATCH)
-
-
-class ArrowFileSource(BatchSource):
-    """An Arrow file (Feather, version 2), read batch by batch."""
-
-    def __init__(self, path: str, name: str | None = None) -> None:
-        self.file = UnchangingFile(path, name)
-        with self.file.unchanged(), self._refuse_damage():
-            schema, rows, size, last = self._looked_at()
-        super().__init__(schema.names, dict(zip(schema.names, schema.types, strict=True)))
-        self._sized(rows, size, known=last)
-
-    def _looked_at(self) -> tuple[Any, int, int, bool]:
-        """The schema, rows and bytes of text as far as the size of chunks needs them, and whether these are all."""
-        rows = size = place = 0
-        with pa.OSFile(self.file.path) as opened, pa.ipc.open_file(opened) as reader:
-            for place in range(reader.num_record_batches):
-                batch = reader.get_batch(place)
-                rows, size = rows + batch.num_rows, size + text_bytes(batch)
-                if rows > FEW_ROWS:
-                    break
-            return drop_index(reader.schema), rows, size, place + 1 >= reader.num_record_batches
-
-    @contextmanager
-    def _refuse_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError, ValueError) as error:
-            if isinstance(error, DataError) or is_shortage(error):
-                raise
-            raise _damaged(self.file.name, "Arrow", error) from None
-
-    def batches(self, keys: Sequence[str]) -> Iterator[Any]:
-        with self.file.unchanged(), self._refuse_damage(), pa.OSFile(self.file.path) as opened:
-            with pa.ipc.open_file(opened) as reader:
-                places = [reader.schema.get_field_index(key) for key in keys]
-            options = pa.ipc.IpcReadOptions(included_fields=sorted(places))
-            with pa.ipc.open_file(opened, options=options) as reader:
-                for place in range(reader.num_record_batches):
-                    yield reader.get_batch(place).select(list(keys))

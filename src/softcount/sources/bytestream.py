@@ -126,9 +126,9 @@ class TextFile(UnchangingFile):
         begins = first_bytes(path)
         self.packed = begins.startswith(GZIP)
         self.encoding = encoding or ("utf-16" if begins.startswith(WIDE) else None)
-        for magic, said in _FOREIGN.items():
+        for magic, kind in _FOREIGN.items():
             if begins.startswith(magic):
-                raise DataError(f"{self.name} is {said}.")
+                raise DataError(f"{self.name} is {kind}.")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "progress": None}  # a copy in another process reports no progress

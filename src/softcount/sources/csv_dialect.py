@@ -15,7 +15,7 @@ from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.bytestream import LONGEST
 from softcount.sources.frames import is_number, number_of
-from softcount.sources.source import BLANKS, FileFormat, refuse_repeated, refuse_wide, spoken_delimiter
+from softcount.sources.source import BLANKS, FileFormat, refuse_repeated, refuse_wide
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 _many_ends = re.compile(rb"[\r\n]{5,}")
@@ -26,9 +26,11 @@ def shorten_blank_lines(data: bytes) -> bytes:
     return _many_ends.sub(b"\n\n", data)
 
 
-def not_text() -> str:
+def _nul_byte(where: str) -> DataError:
     utf16 = remedies.setting("encoding", "utf-16")
-    return f"this is not plain text, or it is damaged. If it was saved as UTF-16: {utf16}"
+    return DataError(
+        f"there is a NUL byte in {where}: this is not plain text, or it is damaged. If it was saved as UTF-16: {utf16}"
+    )
 
 
 class RowBytes(NamedTuple):
@@ -84,7 +86,7 @@ def _whole_rows(
         data = b"".join([tail, *held])
         held, length = [], 0
         if (at := data.find(b"\0", len(tail))) >= 0:
-            raise DataError(f"there is a NUL byte in row {row + rows_before(data, at, delimiter) + 1}: {not_text()}")
+            raise _nul_byte(f"row {row + rows_before(data, at, delimiter) + 1}")
         if shut and len(data) > LONGEST:
             raise _too_long(row + 1)
         if b'"' not in data and not data[-64:].strip(b"\r\n"):
@@ -201,22 +203,8 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
     return kept, np.cumsum(lengths[~blank])
 
 
-def padded_columns(data: bytes, delimiter: str, width: int, *, compiled: bool = False) -> set[int] | None:
+def padded_columns(data: bytes, delimiter: str, width: int) -> set[int] | None:
     """The columns that hold a number with leading zeros such as 007; None if quotes make that hard to decide."""
-    if compiled:
-        from softcount.kernels import csv_cells
-
-        found = np.zeros(width, dtype=np.bool_)
-        letters = np.frombuffer(b"\n" + data + b"\n\n\n", dtype=np.uint8)
-        marks = np.empty(len(letters) - 3, dtype=np.uint8)
-        if b'"' in data:
-            csv_cells.mark_padded(letters, QUOTE, marks)
-            some = marks.any()
-            csv_cells.mark_padded(letters, ord(delimiter), marks)
-            return None if some or marks.any() else set()
-        csv_cells.mark_padded(letters, ord(delimiter), marks)
-        csv_cells.columns_of(letters, ord(delimiter), marks, found)
-        return set(np.flatnonzero(found).tolist())
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
     if b'"' in data:
         return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
@@ -256,23 +244,16 @@ ROWS = 5
 YEARS = range(1_000, 3_000)
 
 
-class FirstLine(NamedTuple):
-    """The cells of the first line, and the rows below it that it is compared with."""
+def looks_like_data(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | None:
+    """Whether the first line is a row: some cell is like those below it and none is unlike them; None if undecided.
 
-    cells: Sequence[str]
-    below: Sequence[Sequence[str]]
-
-
-def looks_like_data(first: FirstLine) -> bool | None:
-    """True if some cell is like the cells below it and none is unlike them, False the other way round, else None.
-
-    >>> looks_like_data(FirstLine(["39", "Private"], [["50", "Private"], ["38", "State"]] * 5))
+    >>> looks_like_data(["39", "Private"], [["50", "Private"], ["38", "State"]] * 5)
     True
     """
-    rows = [row for row in first.below if len(row) == len(first.cells)]
-    if len(rows) < ROWS or len(rows) < len(first.below) or _are_steps(first.cells):
+    rows = [row for row in below if len(row) == len(first)]
+    if len(rows) < ROWS or len(rows) < len(below) or _are_steps(first):
         return None
-    alike = {_is_alike(cell, column) for cell, column in zip(first.cells, zip(*rows, strict=True), strict=True)}
+    alike = {_is_alike(cell, column) for cell, column in zip(first, zip(*rows, strict=True), strict=True)}
     return (True in alike) if (True in alike) != (False in alike) else None
 
 
@@ -319,10 +300,6 @@ class Dialect(NamedTuple):
     trailing: bool = False
     notes: tuple[str, ...] = ()
 
-    @property
-    def spoken(self) -> str:
-        return spoken_delimiter(self.delimiter)
-
 
 def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect | None:
     """Detect the dialect from the first bytes of a file, or the whole of it; None if they are too few."""
@@ -345,7 +322,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
     refuse_wide(len(cells), name)
     line = text[:skip]
     if b"\0" in line:
-        raise DataError(f"there is a NUL byte in the first line of {name}: {not_text()}")
+        raise _nul_byte(f"the first line of {name}")
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -358,7 +335,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
                 f"the second and third line of {name} hold types and roles, as Orange writes them, which are not read. "
                 "Delete these two lines, or save the table as plain CSV."
             )
-    return _dialect(delimiter, skip, FirstLine(names, below), form)
+    return _dialect(delimiter, skip, names, below, form)
 
 
 def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list[str]]:
@@ -371,15 +348,30 @@ def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list
             yield [cell.decode("utf-8", "replace").strip() for cell in cells]
 
 
-def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> Dialect:
-    header = _is_header(first, form)
-    rows = first.below if header else [first.cells, *first.below]
-    given = list(form.names) if form.names else list(first.cells) if header else []
-    width = len(first.cells)
+def _dialect(
+    delimiter: str, skip: int, first: Sequence[str], below: Sequence[Sequence[str]], form: FileFormat
+) -> Dialect:
+    """The dialect, given the cells of the first line and of the rows below."""
+    header = form.header
+    if form.names and tuple(first) == form.names:
+        header = True
+    if header is None:
+        data = looks_like_data(first, below)
+        if form.names and data is False:
+            raise DataError(
+                f"names are given, but the first line looks like names too ({_shown(first)}). "
+                f"Leave it out: {remedies.header(True)}, or take it for a row: {remedies.header(False)}."
+            )
+        if not form.names and data:
+            raise _looks_like_data(first)
+        header = not form.names
+    rows = below if header else [first, *below]
+    given = list(form.names) if form.names else list(first) if header else []
+    width = len(first)
     trailing = len(rows) >= ROWS and all(len(row) > 1 and not row[-1] for row in rows)
     beyond = header and len(rows) >= ROWS and all(len(row) == width + 1 for row in rows)
     notes: tuple[str, ...] = ()
-    if trailing and header and not beyond and first.cells[-1]:
+    if trailing and header and not beyond and first[-1]:
         trailing = False  # a column that has a name and no value yet
     elif trailing:
         given = given[: width - 1] if header and not beyond and not form.names else given
@@ -391,25 +383,14 @@ def _dialect(delimiter: str, skip: int, first: FirstLine, form: FileFormat) -> D
         given = [f"c{place}" for place in range(1, width + 1)]
     if form.names and len(given) != width:
         raise DataError(f"there are {len(form.names)} names for {width} columns. Name every column: {remedies.names()}")
-    named, unnamed = column_names(given, sure=not header or form.header is True or bool(form.names))
+    if header and form.header is not True and not form.names:
+        # Names that are all numbers, or numbers and repeats, are data.
+        repeats = {name for name, count in Counter(filter(None, given)).items() if count > 1}
+        numbers = {name for name in given if number_of(name) is not None}
+        if set(given) <= numbers or (repeats and numbers and set(given) <= repeats | numbers):
+            raise _looks_like_data(given)
+    named, unnamed = name_columns(given)
     return Dialect(delimiter, named, skip if header else 0, trailing, (*notes, *unnamed))
-
-
-def _is_header(first: FirstLine, form: FileFormat) -> bool:
-    """Whether the first line names the columns; an error if it looks like data and `form` does not decide."""
-    if form.names and tuple(first.cells) == form.names:
-        return True
-    if form.header is not None:
-        return form.header
-    data = looks_like_data(first)
-    if form.names and data is False:
-        raise DataError(
-            f"names are given, but the first line looks like names too ({_shown(first.cells)}). "
-            f"Leave it out: {remedies.header(True)}, or take it for a row: {remedies.header(False)}."
-        )
-    if not form.names and data:
-        raise _looks_like_data(first.cells)
-    return not form.names
 
 
 def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
@@ -470,17 +451,6 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
         if not data.startswith(delimiter, end):
             return cells, end + 1 + data.startswith(b"\r\n", end) if found else -1
         at = end + 1
-
-
-def column_names(cells: Sequence[str], *, sure: bool = False) -> tuple[list[str], tuple[str, ...]]:
-    """Names from a header, and notes on them; cells that look like data raise an error unless one is `sure`."""
-    if not sure and all(number_of(cell) is not None for cell in cells):
-        raise _looks_like_data(cells)
-    counts = [name for name, count in Counter(filter(None, cells)).items() if count > 1]
-    numbers = [name for name in cells if number_of(name) is not None]
-    if not sure and counts and numbers and set(cells) <= {*counts, *numbers}:
-        raise _looks_like_data(cells)
-    return name_columns(cells)
 
 
 def name_columns(cells: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

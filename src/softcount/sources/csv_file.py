@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from softcount.sources.source import (
     Wanted,
     chunk_rows_for,
     look_rows_for,
+    spoken_delimiter,
 )
 
 _quoted = re.compile(rb'"(?:[^"]|"")*"(?=\s|$)|\S+')
@@ -78,15 +79,9 @@ LONGEST_WORD = 7
 """Bytes of the longest missing word that the kernel compares."""
 
 
-class PlainRows(NamedTuple):
-    """Rows as bytes, their columns and their delimiter."""
-
-    run: RowBytes
-    keys: Sequence[Key]
-    delimiter: str
-
-
-def plain_columns(rows: PlainRows, wanted: Mapping[Key, Wanted], missing: Sequence[str]) -> dict[Key, Any] | None:
+def plain_columns(
+    run: RowBytes, keys: Sequence[Key], delimiter: str, wanted: Mapping[Key, Wanted], missing: Sequence[str]
+) -> dict[Key, Any] | None:
     """The wanted columns as Arrow arrays: numbers, or levels as they are met; None if some cell is not plain."""
     from softcount.kernels import csv_cells
 
@@ -94,10 +89,8 @@ def plain_columns(rows: PlainRows, wanted: Mapping[Key, Wanted], missing: Sequen
         return None
     if any(len(x.encode()) > LONGEST_WORD or x[:1].isdigit() or x.startswith(("+", "-", ".")) for x in missing):
         return None
-    data, n_rows = rows.run.data, rows.run.n_rows
-    numbers, coded = (
-        [key for key in rows.keys if key in wanted and wanted[key].numeric is kind] for kind in (True, False)
-    )
+    data, n_rows = run.data, run.n_rows
+    numbers, coded = ([key for key in keys if key in wanted and wanted[key].numeric is kind] for kind in (True, False))
     reals, codes = np.empty((len(numbers), n_rows)), np.empty((len(coded), n_rows), dtype=np.int32)
     tables = np.zeros((len(coded), csv_cells.CELLS, 2), dtype=np.uint64)
     levels = np.empty((len(coded), csv_cells.MOST_LEVELS, 2), dtype=np.int64)
@@ -106,13 +99,13 @@ def plain_columns(rows: PlainRows, wanted: Mapping[Key, Wanted], missing: Sequen
     kinds = np.array(
         [
             csv_cells.SKIP if want is None else of_numbers[want.padded] if want.numeric else csv_cells.LEVEL
-            for want in map(wanted.get, rows.keys)
+            for want in map(wanted.get, keys)
         ],
         dtype=np.int64,
     )
     words = np.array([int.from_bytes(word.encode(), "little") for word in missing], dtype=np.uint64)
     letters, room = np.frombuffer(data + bytes(8), dtype=np.uint8), (reals, codes, tables, levels, met)
-    if not csv_cells.read_cells(letters, n_rows, ord(rows.delimiter), kinds, words, room):
+    if not csv_cells.read_cells(letters, n_rows, ord(delimiter), kinds, words, room):
         return None
     columns: dict[Key, Any] = {}
     for key, line in zip(numbers, reals, strict=True):
@@ -164,12 +157,14 @@ class CsvSource(Source):
     def __init__(self, file: TextFile, missing: tuple[str, ...], form: FileFormat = CONTENT_DECIDES) -> None:
         self.file, self.form = file, form
         self.missing = list(dict.fromkeys(("", *missing)))
-        self._blanks = asked = form.delimiter == BLANKS
+        self._blanks = declared = form.delimiter == BLANKS
         self.dialect = self._dialect()
         self.keys, self.delimiter = list(self.dialect.names), self.dialect.delimiter
         self._nothing = " ".join(["", *self.keys]) if self.dialect.trailing else None  # longer than any name
         otherwise = remedies.either("delimiter", "--delimiter")
-        blanks = (f"cells are separated by blanks (set {otherwise} to change this)",) if self._blanks != asked else ()
+        blanks = (
+            (f"cells are separated by blanks (set {otherwise} to change this)",) if self._blanks != declared else ()
+        )
         self.notes = (*blanks, *self.dialect.notes)
         self._long = False
         self._look_run = min(LOOK_RUN, chunk_rows_for(0, columns=len(self.keys)))
@@ -256,13 +251,13 @@ class CsvSource(Source):
     def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
         """The wanted columns of a run: as numbers if they are plain, else as text for the caller to parse."""
         if self._compiled and self._nothing is None:
-            found = plain_columns(PlainRows(run, self.keys, self.dialect.delimiter), wanted, self.missing)
+            found = plain_columns(run, self.keys, self.dialect.delimiter, wanted, self.missing)
             if found is not None:
                 return found
         strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
         as_text = {key: want if want.text else ANY for key, want in wanted.items()}
         if strict:
-            padded = padded_columns(run.data, self.dialect.delimiter, len(self.keys), compiled=self._compiled)
+            padded = padded_columns(run.data, self.dialect.delimiter, len(self.keys))
             if padded is None or any(self.keys[place] in strict for place in padded):
                 return self._parse(run, as_text)
         try:
@@ -306,9 +301,9 @@ class CsvSource(Source):
             )
         return {key: table.column(key) for key in wanted}
 
-    def _explain(self, run: RowBytes, said: str) -> None:
+    def _explain(self, run: RowBytes, message: str) -> None:
         """Raise Arrow's error in the user's terms; return if it is only a cell that is not a number."""
-        uneven = _UNEVEN.search(said)
+        uneven, spoken = _UNEVEN.search(message), spoken_delimiter(self.dialect.delimiter)
         if uneven:
             row, expected = run.start + int(uneven[1]), len(self.keys)
             hint = "Check for a delimiter or quote inside a cell"
@@ -318,38 +313,34 @@ class CsvSource(Source):
                 skip = remedies.either("skip_lines=N", "--skip-lines N")
                 hint += f"; where the file begins with other lines, leave them out: {skip}"
             raise DataError(
-                f"row {row} of {self.file.name} has {uneven[2]} cells where the {self.dialect.spoken}-separated header "
+                f"row {row} of {self.file.name} has {uneven[2]} cells where the {spoken}-separated header "
                 f"has {expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
             )
-        if "UTF8" in said or "utf8" in said.lower():
+        if "utf8" in message.lower():
             row = run.start
             try:
                 run.data.decode("utf-8")
             except UnicodeDecodeError as error:
                 row += rows_before(run.data, error.start, self.dialect.delimiter) + 1
-            raise not_utf8(self.file.name, _offset_of_bad_byte(self.file.blocks(quiet=True)), row)
-        if "conversion error to null" in said:
+            decoder, done = codecs.getincrementaldecoder("utf-8")(), 0
+            for block in self.file.blocks(quiet=True):
+                try:
+                    decoder.decode(block)
+                except UnicodeDecodeError as error:
+                    done += error.start
+                    break
+                done += len(block)
+            raise not_utf8(self.file.name, done, row)
+        if "conversion error to null" in message:
             raise DataError(
-                f"{self.file.name}: rows end with a {self.dialect.spoken}, but in rows {run.start + 1} to "
+                f"{self.file.name}: rows end with a {spoken}, but in rows {run.start + 1} to "
                 f"{run.start + run.n_rows} something stands after one. Give every column a name in the first line."
             )
-        if "conversion error" not in said:
-            raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {said}.")
+        if "conversion error" not in message:
+            raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {message}.")
 
 
 def _skip_bytes(blocks: Iterator[bytes], skip: int) -> Iterator[bytes]:
     for block in blocks:
         yield block[skip:]
         skip = max(0, skip - len(block))
-
-
-def _offset_of_bad_byte(blocks: Iterator[bytes]) -> int:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    done = 0
-    for block in blocks:
-        try:
-            decoder.decode(block)
-        except UnicodeDecodeError as error:
-            return done + error.start
-        done += len(block)
-    return done

@@ -8,7 +8,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import Any
 
@@ -39,8 +39,8 @@ TABLES = {
 
 
 def one_line(error: Exception) -> str:
-    said = " ".join(str(error).split()).rstrip(".!?") or type(error).__name__
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
+    text = " ".join(str(error).split()).rstrip(".!?") or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def kind_of_file(path: str) -> str | None:
@@ -50,38 +50,6 @@ def kind_of_file(path: str) -> str | None:
     return "duckdb" if begins[DUCKDB_AT:].startswith(DUCKDB) else None
 
 
-def named_table(path: str) -> tuple[str, str, str] | None:
-    """The database, the table that a path names (or the only one), and the query for its rows; None for other paths."""
-    if path.startswith(POSTGRES):
-        address = address_of(path)
-        whole = address.whole if isinstance(address, Address) else address
-        found, mark, table = whole.rpartition(MARK)
-        if not mark or "/" in table or not table:
-            asked = remedies.either('softcount.read_sql("SELECT ...", address)', '--sql "SELECT ..."')
-            raise DataError(f"{address} is a database. Name a table, {address}{MARK}TABLE, or give a query: {asked}")
-        return Address(found), table, f"SELECT * FROM {'.'.join(map(_quoted, table.split('.')))}"
-    file, mark, part = path.rpartition(MARK)
-    if not mark or not os.path.isfile(file):
-        file, part = path, ""
-    kind = kind_of_file(file) if os.path.isfile(file) else None
-    if kind is None:
-        return None
-    table = chosen(file, part, sorted(_tables(file, kind)), "table")
-    return file, table, f"SELECT * FROM {_quoted(table)}"
-
-
-def _tables(file: str, kind: str) -> list[str]:
-    with closing(connected(file)) as base:
-        try:
-            return [str(name) for (name,) in base.execute(TABLES[kind]).fetchall()]
-        except Exception as error:
-            raise DataError(f"{file} cannot be read as a database: {one_line(error)}.") from None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def chosen(file: str, part: str, names: list[str], what: str) -> str:
     if part in names:
         return part
@@ -89,8 +57,8 @@ def chosen(file: str, part: str, names: list[str], what: str) -> str:
         return names[0]
     if not names:
         raise DataError(f"{file} has no {what}.")
-    said = f"there is no {what} {part!r} in {file}" if part else f"{file} has {len(names)} {what}s"
-    raise DataError(f"{said}: {wording.and_others(names)}. Name one: {file}{MARK}{names[0]}")
+    problem = f"there is no {what} {part!r} in {file}" if part else f"{file} has {len(names)} {what}s"
+    raise DataError(f"{problem}: {wording.and_others(names)}. Name one: {file}{MARK}{names[0]}")
 
 
 # -- connecting
@@ -136,10 +104,10 @@ def _postgres(address: str) -> Any:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return connection
         except driver.Error as error:
-            said = f"the Postgres database cannot be reached: {discreet(one_line(error), address)}."
+            problem = f"the Postgres database cannot be reached: {discreet(one_line(error), address)}."
             if secrets_in(address):
-                said += " Signs such as @ / : in a password are written %40 %2F %3A; PGPASSWORD may hold it instead."
-            raise DataError(said) from None
+                problem += " Signs such as @ / : in a password are written %40 %2F %3A; PGPASSWORD may hold it instead."
+            raise DataError(problem) from None
     raise DataError('a Postgres database needs a driver: pip install "psycopg[binary]"')
 
 
@@ -173,20 +141,17 @@ def _open_connection(connection: Any) -> Iterator[Any]:
     if isinstance(connection, str | os.PathLike):
         with closing(connected(os.fspath(connection))) as own:
             yield own
-    elif hasattr(connection, "raw_connection"):  # an engine of SQLAlchemy
-        with closing(_connect_sqlalchemy(connection)) as own:
-            yield own.driver_connection
-    elif hasattr(connection, "exec_driver_sql"):  # a connection of SQLAlchemy
-        yield _connect_sqlalchemy(connection).driver_connection
-    else:
+        return
+    engine = hasattr(connection, "raw_connection")  # of SQLAlchemy, as is a connection with `exec_driver_sql`
+    if not engine and not hasattr(connection, "exec_driver_sql"):
         yield connection
-
-
-def _connect_sqlalchemy(alchemy: Any) -> Any:
+        return
     try:
-        return alchemy.raw_connection() if hasattr(alchemy, "raw_connection") else alchemy.connection
+        own = connection.raw_connection() if engine else connection.connection
     except Exception as error:
         raise _as_data_error(error) from None
+    with closing(own) if engine else nullcontext():
+        yield own.driver_connection
 
 
 def _as_data_error(error: Exception) -> Exception:
@@ -204,7 +169,7 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
         yield from _plain_batches(duckdb_reader(answer))
         return
     if _driver(connection) in ("psycopg", "psycopg2"):
-        # Without a name a cursor of psycopg fetches all rows at once; outside of a transaction it must be held.
+        # Without a name a cursor of psycopg fetches all rows; outside of a transaction it must be held.
         held = bool(connection.autocommit)
         opened = connection.cursor(name="softcount", withhold=held, **_tuple_rows(connection))
     else:
@@ -367,15 +332,28 @@ LARGEST = 256 << 20
 
 def part_source(path: str) -> Source | None:
     """The source of a table in a database or workbook, or of the only one if none is named; None for other files."""
-    asked = named_table(path)
-    if asked is not None:
-        database, table, query = asked
-        return query_source(query, database, f"table {table!r} of {database}")
+    if path.startswith(POSTGRES):
+        address = address_of(path)
+        whole = address.whole if isinstance(address, Address) else address
+        found, mark, table = whole.rpartition(MARK)
+        if not mark or "/" in table or not table:
+            query = remedies.either('softcount.read_sql("SELECT ...", address)', '--sql "SELECT ..."')
+            raise DataError(f"{address} is a database. Name a table, {address}{MARK}TABLE, or give a query: {query}")
+        return _table_source(Address(found), table, table.split("."))
     file, mark, part = path.rpartition(MARK)
     if not mark or not os.path.isfile(file):
         file, part = path, ""
     if not os.path.isfile(file):
         return None
+    kind = kind_of_file(file)
+    if kind is not None:
+        with closing(connected(file)) as base:
+            try:
+                tables = sorted(str(name) for (name,) in base.execute(TABLES[kind]).fetchall())
+            except Exception as error:
+                raise DataError(f"{file} cannot be read as a database: {one_line(error)}.") from None
+        table = chosen(file, part, tables, "table")
+        return _table_source(file, table, [table])
     if first_bytes(file, len(ZIP)) == ZIP:
         entries: list[str] = []
         with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(file) as packed:
@@ -385,6 +363,11 @@ def part_source(path: str) -> Source | None:
     if part:
         raise DataError(f"{file} holds one table, of which {part!r} is no part. Leave out {MARK}{part}")
     return None
+
+
+def _table_source(database: str, table: str, names: Sequence[str]) -> Source:
+    quoted = ".".join('"' + name.replace('"', '""') + '"' for name in names)
+    return query_source(f"SELECT * FROM {quoted}", database, f"table {table!r} of {database}")
 
 
 def _workbook(file: str, part: str) -> ArrowSource:

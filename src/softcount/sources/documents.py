@@ -16,10 +16,12 @@ from typing import IO, Any, NamedTuple
 
 from softcount.core.lazy import pa
 from softcount.errors import DataError
+from softcount.sources import wording
 from softcount.sources.bytestream import (
     BLOCK,
     GZIP,
     LONGEST,
+    WIDE,
     FileState,
     Progress,
     Spool,
@@ -116,27 +118,26 @@ class FolderArchive:
         self.skipped.append(("/".join(parts), why))
 
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
-        """The bytes of these documents, or the error of one that cannot be read."""
+        """The bytes of these documents, or the error of one that cannot be read.
+
+        By system calls (6 us per file; `open` takes 10); a file that changed since it was listed raises an error.
+        """
         for place in places:
+            state, name = self._states[place], self.names[place]
             try:
-                yield _whole(self._paths[place], self._states[place], self.names[place])
+                handle = os.open(self._paths[place], os.O_RDONLY | getattr(os, "O_BINARY", 0))
+                try:
+                    data = os.read(handle, _enough(state.size) + 1)
+                    if FileState.of(os.fstat(handle)) != state or len(data) < _enough(state.size):
+                        raise changed(name)
+                finally:
+                    os.close(handle)
+                yield _document(data, state.size, name)
             except OSError as error:
                 yield error
 
 
-def _whole(path: str, state: FileState, name: str) -> bytes:
-    """The bytes of a file that did not change since it was listed, by system calls (6 us per file; `open` takes 10)."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    try:
-        data = os.read(handle, _wanted(state.size) + 1)
-        if FileState.of(os.fstat(handle)) != state or len(data) < _wanted(state.size):
-            raise changed(name)
-        return _document(data, state.size, name)
-    finally:
-        os.close(handle)
-
-
-def _wanted(size: int) -> int:
+def _enough(size: int) -> int:
     """Bytes to read of a document; of one too long, enough to see whether it is binary."""
     return size if size <= LONGEST else min(size, BLOCK)
 
@@ -177,8 +178,19 @@ class TarArchive:
             with self._file.unchanged(), open(self._file.path, "rb") as raw:
                 with tarfile.open(fileobj=TarHeaders(raw, self.name), mode="r:") as archive:
                     while (found := archive.next()) is not None:
-                        yield from self._member(found, end)
                         archive.members.clear()  # type: ignore[attr-defined]  # or it would keep them all
+                        parts = [readable(part) for part in found.name.split("/") if part not in ("", ".", "..")]
+                        name = "/".join(parts)
+                        if found.isdir() or not parts or any(map(is_hidden, parts)):
+                            continue
+                        if not found.isreg() or found.issparse():
+                            self.skipped.append((name, "no plain file"))
+                            continue
+                        if found.offset_data + found.size > end:
+                            raise DataError(
+                                f"{self.name} ends inside {name!r}: it is cut short. Copy or download it again."
+                            )
+                        yield TarMember(name, found.offset_data, found.size)
                     stopped = archive.offset
                 raw.seek(stopped)
                 if raw.read(HEADER).strip(b"\0"):
@@ -190,24 +202,12 @@ class TarArchive:
         except (tarfile.TarError, ValueError, EOFError) as error:
             raise DataError(f"{self.name} is a damaged tar file: {error}. Copy or download it again.") from None
 
-    def _member(self, found: tarfile.TarInfo, end: int) -> Iterator[TarMember]:
-        parts = [readable(part) for part in found.name.split("/") if part not in ("", ".", "..")]
-        if found.isdir() or not parts or any(map(is_hidden, parts)):
-            return
-        name = "/".join(parts)
-        if not found.isreg() or found.issparse():
-            self.skipped.append((name, "no plain file"))
-        elif found.offset_data + found.size > end:
-            raise DataError(f"{self.name} ends inside {name!r}: it is cut short. Copy or download it again.")
-        else:
-            yield TarMember(name, found.offset_data, found.size)
-
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
         with self._file.unchanged(), open(self._file.path, "rb") as file:
             for place in places:
                 file.seek(self._offsets[place])
                 size = self.sizes[place]
-                yield _document(file.read(_wanted(size)), size, f"{self.names[place]} in {self.name}")
+                yield _document(file.read(_enough(size)), size, f"{self.names[place]} in {self.name}")
 
 
 class TarHeaders(io.BufferedIOBase):
@@ -272,8 +272,8 @@ def readable(name: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    said = error.strerror or str(error)
-    return said[:1].lower() + said[1:]
+    reason = error.strerror or str(error)
+    return reason[:1].lower() + reason[1:]
 
 
 # -- documents as a table: a folder with a sub-folder per class, a tar file of one, the lines of a file, a whole file
@@ -291,8 +291,6 @@ TABLES = (".csv", ".tsv")
 MOST_BINARY = 0.25
 """The share of lines with a NUL byte above which a file is binary rather than lines."""
 
-WIDE = (b"\xff\xfe", b"\xfe\xff")
-
 SHOWN = 80
 """Characters of a name in a note."""
 
@@ -307,7 +305,7 @@ class DocumentsSource(Source):
     """The documents of a folder or a tar file, in the order of their names.
 
     `default_target` is "class" if there are sub-folders. `text` is the name of the column of documents.
-    Every document is read once when the source is opened, to leave out binary files and to count what is not UTF-8.
+    Every document is read once when the source is opened, to leave out binary files and to count those not in UTF-8.
     """
 
     chunk_rows = PIECE_DOCUMENTS
@@ -368,17 +366,18 @@ class DocumentsSource(Source):
         start = self._spans[-1][1] if self._spans else 0
         self._spans.append((start, start + len(piece)))
         if done <= HELD_BYTES:
-            self._held[start] = strings(piece)
+            self._held[start] = Words.of_bytes(piece).to_arrow()
 
     def _left_out(self) -> Iterator[str]:
         if self._binary:
-            yield f"{_files(self._binary, 'holds', 'hold')} NUL bytes, left out as binary: {_some(self._binary)}"
+            hold = wording.count(len(self._binary), "file holds", "files hold")
+            yield f"{hold} NUL bytes, left out as binary: {_some(self._binary)}"
         if self._wide:
-            begin = "1 of them begins" if self._wide == 1 else f"{self._wide:,} of them begin"
+            begin = wording.count(self._wide, "of them begins", "of them begin")
             yield f"{begin} like UTF-16, to be used once converted to UTF-8"
         if self._unreadable:
             shown = [f"{name}: {why}" for name, why in self._unreadable]
-            yield f"{_files(shown, 'cannot', 'cannot')} be read, left out: {_some(shown)}"
+            yield f"{wording.count(len(shown), 'file', 'files')} cannot be read, left out: {_some(shown)}"
 
     def _notes(self) -> Iterator[str]:
         if self._latin:
@@ -386,7 +385,7 @@ class DocumentsSource(Source):
         yield from self._left_out()
         again = [name for name, why in self.archive.skipped if why == AGAIN]
         if again:
-            lead = "1 link leads" if len(again) == 1 else f"{len(again):,} links lead"
+            lead = wording.count(len(again), "link leads", "links lead")
             yield f"{lead} to folders that are read anyway, and not followed: {_some(again)}"
         if all(name.lower().endswith(TABLES) for name in self.files):
             yield f"each file is read as one document; for a table, name it: {self.files[0]}"
@@ -397,7 +396,7 @@ class DocumentsSource(Source):
             yield f"all documents are in folders of {top!r}; to use those as classes: {inside}"
         loose = sum(folder is None for folder in self.classes)
         if self.default_target is not None and loose:
-            lie = "1 document lies" if loose == 1 else f"{loose:,} documents lie"
+            lie = wording.count(loose, "document lies", "documents lie")
             yield f"{lie} outside of the sub-folders, without a class"
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
@@ -417,24 +416,18 @@ class DocumentsSource(Source):
     def _columns(self, keys: Iterable[Key], rows: range, held: Any = None) -> dict[Key, Any]:
         columns: dict[Key, Any] = {}
         for key in keys:
-            if key == self.text:
-                columns[key] = self._documents(rows) if held is None else held
-            else:
+            if key != self.text:
                 names = self.classes if key == CLASS else self.files
                 columns[key] = pa.array([names[row] for row in rows], pa.string())
+                continue
+            documents = []
+            places = () if held is not None else [self._places[row] for row in rows]
+            for row, raw in zip(rows, self.archive.read(places), strict=False):
+                if isinstance(raw, OSError):
+                    raise DataError(f"{self.files[row]} in {self.archive.name} can no longer be read. Try again.")
+                documents.append(as_utf8(raw)[0])
+            columns[key] = Words.of_bytes(documents).to_arrow() if held is None else held
         return columns
-
-    def _documents(self, rows: range) -> Any:
-        found = []
-        for row, raw in zip(rows, self.archive.read([self._places[row] for row in rows]), strict=True):
-            if isinstance(raw, OSError):
-                raise DataError(f"{self.files[row]} in {self.archive.name} can no longer be read. Try again.")
-            found.append(as_utf8(raw)[0])
-        return strings(found)
-
-
-def _files(names: Sequence[str], one: str, several: str) -> str:
-    return f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:
@@ -443,13 +436,7 @@ def _some(names: Sequence[str], most: int = 3) -> str:
 
 
 def latin_note(count: int, noun: str) -> str:
-    were = f"1 {noun} was" if count == 1 else f"{count:,} {noun}s were"
-    return f"{were} not UTF-8 and read as Latin-1"
-
-
-def strings(documents: Sequence[bytes]) -> Any:
-    """Documents in UTF-8 as one Arrow array, without Python strings."""
-    return Words.of_bytes(documents).to_arrow()
+    return f"{wording.count(count, f'{noun} was', f'{noun}s were')} not UTF-8 and read as Latin-1"
 
 
 class LinesSource(Source):
@@ -500,7 +487,7 @@ class LinesSource(Source):
 
 
 def _lines_as(keys: Sequence[Key], lines: Sequence[bytes]) -> Mapping[Key, Any]:
-    return {key: strings([recoded(line)[0] for line in lines]) for key in keys}
+    return {key: Words.of_bytes([recoded(line)[0] for line in lines]).to_arrow() for key in keys}
 
 
 def lines_of(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -533,4 +520,4 @@ def one_document(file: TextFile, text: str = TEXT) -> ArrowSource:
         raise DataError(f"{file.name} holds NUL bytes: it is binary, and no document. Name a file of text.")
     document, latin = recoded(raw)
     notes = ("the document is not UTF-8 and was read as Latin-1",) if latin else ()
-    return ArrowSource(pa.table({text: strings([document])}), notes=notes)
+    return ArrowSource(pa.table({text: Words.of_bytes([document]).to_arrow()}), notes=notes)

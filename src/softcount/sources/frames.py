@@ -189,6 +189,21 @@ def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:
     return tuple(float(number) for number in numbers if number is not None and math.isfinite(number))
 
 
+def unify(columns: Iterable[Any], mixed: Any = None) -> list[Any]:
+    """The chunks of columns, cast to one type; numbers of several types become floats.
+
+    Other types become `mixed`, or raise Arrow's error if that is None.
+    """
+    chunks = [x for column in columns for x in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
+    kinds = {chunk.type for chunk in chunks if not pa.types.is_null(chunk.type)}
+    if not kinds:
+        return chunks
+    numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    several = pa.float64() if numbers or mixed is None else mixed
+    kind = kinds.pop() if len(kinds) == 1 else several
+    return [chunk.cast(kind) for chunk in chunks]
+
+
 def text_bytes(table: Any) -> int:
     """Bytes of the text columns of a table or batch, dictionary columns not included."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -283,9 +298,10 @@ class SparseSource(ArraySource):
     """A SciPy sparse matrix of counts."""
 
     def __init__(self, matrix: Any) -> None:
-        self.array = matrix
+        refuse_shape(matrix)
+        rows = matrix.tocsr()
+        self.array = rows if rows.dtype == np.float64 else rows.astype(np.float64)
         self.n_rows, self.width = matrix.shape
-        refuse_empty(self.n_rows, self.width)
         self.keys = []
         self.chunk_rows = chunk_rows_for(self.n_rows)
 
@@ -297,7 +313,8 @@ class DenseSource(ArraySource):
     """An array with one row per row, for `DenseEncoder`."""
 
     def __init__(self, array: np.ndarray) -> None:
-        self.array = _checked(array)
+        refuse_shape(array)
+        self.array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         rows, width = array.shape
         self.n_rows, self.keys = rows, list(range(width))
         self.chunk_rows = next((chunk for least, chunk in LONG.items() if rows > least), chunk_rows_for(rows))
@@ -308,7 +325,8 @@ class DenseSource(ArraySource):
         return {key: arrow_of(self.array[:LOOK_WHOLE, key]) for key in keys}
 
 
-def _checked(array: np.ndarray) -> np.ndarray:
+def refuse_shape(array: Any) -> None:
+    """Raise an error unless an array or sparse matrix is two-dimensional and real."""
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
     if array.ndim != 2:
@@ -317,7 +335,6 @@ def _checked(array: np.ndarray) -> np.ndarray:
             "one column, array.reshape(1, -1) if it is one row."
         )
     refuse_empty(*array.shape)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 # -- frames, mappings of columns and arrays of objects as Arrow tables
@@ -432,8 +449,8 @@ def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSo
     arrays = {key: arrow_column(key, column) for key, column in zip(keys, columns.values(), strict=True)}
     lengths = {key: len(array) for key, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{key!r} has {count}" for key, count in list(lengths.items())[:5])
-        raise DataError(f"the columns differ in length: {said} rows. Columns of one table have one length.")
+        counts = ", ".join(f"{key!r} has {count}" for key, count in list(lengths.items())[:5])
+        raise DataError(f"the columns differ in length: {counts} rows. Columns of one table have one length.")
     names = [str(place) for place in range(len(arrays))]
     return ArrowSource(pa.table(list(arrays.values()), names=names), list(arrays), named)
 

@@ -52,16 +52,12 @@ def json_source(file: TextFile) -> ArrowSource | None:
     return None
 
 
-class _RepeatedKeyError(Exception):
-    """An object has a key twice."""
-
-
 def _parse(text: str, where: str, remedy: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_repeats, parse_int=_whole)
     except RecursionError:
         raise _too_deep(where) from None
-    except _RepeatedKeyError as error:
+    except KeyError as error:  # of an object with a key twice
         raise DataError(f"{where} has two values for {error}. Rename one of them.") from None
     except ValueError as error:
         raise DataError(f"{where} is no JSON ({error}). {remedy}") from None
@@ -71,7 +67,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _RepeatedKeyError(repr(next(name for name in names if names.count(name) > 1)))
+        raise KeyError(next(name for name in names if names.count(name) > 1))
     return found
 
 
@@ -176,7 +172,7 @@ def _read_arff(file: TextFile) -> ArrowSource:
     lines = ((number, line) for number, line in lines if line and not line.startswith("%"))
     for number, line in lines:
         if line.lower() == "@data":
-            return _arff_source(columns, _arff_rows(lines, file.name), file.name)
+            return _arff_source(columns, lines, file.name)
         match = _attribute.fullmatch(line)
         if match is not None:
             declared = match[2].strip()
@@ -188,12 +184,17 @@ def _read_arff(file: TextFile) -> ArrowSource:
     raise DataError(f"{file.name} is an ARFF file without @data. Copy or download it again.")
 
 
-def _arff_source(
-    columns: Sequence[DeclaredColumn], rows: Iterable[tuple[int, list[str | None]]], name: str
-) -> ArrowSource:
+def _arff_source(columns: Sequence[DeclaredColumn], lines: Iterable[tuple[int, str]], name: str) -> ArrowSource:
     refuse_repeated([column.name for column in columns])
     cells: list[list[object]] = [[] for _ in columns]
-    for line, row in rows:
+    for line, text in lines:
+        if text.startswith("{"):
+            raise DataError(f"line {line} of {name} is sparse, which is not read. Save it with all of its cells.")
+        row: list[str | None] = []
+        match = _arff_cell.match(text)
+        while match is not None:
+            row.append(None if match[1] == "?" else _unquoted(match[1]))
+            match = _arff_cell.match(text, match.end()) if match[2] else None
         if len(row) != len(columns):
             raise DataError(f"line {line} of {name} has {len(row)} cells where it declares {len(columns)} columns.")
         for place, cell in enumerate(row):
@@ -210,18 +211,6 @@ def _arff_source(
     found.kinds = {column.name: column.kind for column in columns if column.kind != NUMBER}
     found.whys = {column.name: column.why for column in columns if column.kind != NUMBER}
     return found
-
-
-def _arff_rows(lines: Iterable[tuple[int, str]], name: str) -> Iterator[tuple[int, list[str | None]]]:
-    for number, line in lines:
-        if line.startswith("{"):
-            raise DataError(f"line {number} of {name} is sparse, which is not read. Save it with all of its cells.")
-        cells: list[str | None] = []
-        match = _arff_cell.match(line)
-        while match is not None:
-            cells.append(None if match[1] == "?" else _unquoted(match[1]))
-            match = _arff_cell.match(line, match.end()) if match[2] else None
-        yield number, cells
 
 
 def _unquoted(cell: str) -> str:

@@ -38,6 +38,7 @@ from softcount.sources.frames import (
     columns_source,
     frame_source,
     is_frame,
+    unify,
 )
 from softcount.sources.json_and_arff import declared_source, json_source
 from softcount.sources.source import (
@@ -55,12 +56,12 @@ from softcount.sources.source import (
 
 def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
     """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source unchanged."""
+    make = partial(file_source, missing=missing, form=form, progress=progress)
     if isinstance(data, str | os.PathLike):
-        make = partial(file_source, missing=missing, form=form, progress=progress)
         return from_path(os.fsdecode(data), make, form)
     if isinstance(data, list | tuple) and data and all(isinstance(file, os.PathLike) for file in data):
-        make = partial(file_source, missing=missing, form=form, progress=progress)
-        return joined_files([os.fsdecode(file) for file in data], make, form)
+        files = [os.fsdecode(file) for file in data]
+        return JoinedSource([from_path(file, make) for file in files], files, form.file_column)
     data = collected(data)
     if hasattr(data, "pieces") and hasattr(data, "head"):
         source: Source = data
@@ -68,12 +69,7 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     if isinstance(data, np.ndarray):
         return _array_source(data)
     if type(data).__module__.startswith("scipy.sparse"):  # without importing SciPy
-        if data.dtype.kind == "c":
-            raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
-        if data.ndim != 2:
-            raise DataError(f"Expected 2D array, got {data.ndim}D array instead. Reshape your data.")
-        rows = data.tocsr()
-        return SparseSource(rows if rows.dtype == np.float64 else rows.astype(np.float64))
+        return SparseSource(data)
     if is_stream(data):
         return stream_source(data)
     if is_frame(data):
@@ -81,11 +77,6 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     if isinstance(data, Mapping):
         return columns_source(data)
     return _array_source(_nested_array(data))
-
-
-def joined_files(files: Sequence[str], make: Callable[[str, str], Source], form: FileFormat) -> Source:
-    """The rows of several files, each opened by `make`, as one table."""
-    return JoinedSource([from_path(file, make) for file in files], files, form.file_column)
 
 
 def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = CONTENT_DECIDES) -> Source:
@@ -99,24 +90,20 @@ def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = 
         assert found is not None
         return found
     parts = table_parts(path)
-    if parts:
-        sources = [from_path(part.path, make) for part in parts]
-        return JoinedSource(
-            sources, [part.path for part in parts], form.file_column, [part.partition for part in parts]
-        )
-    files: list[str] = []
-    if glob.has_magic(path) and not os.path.lexists(path):
+    files, partitions = [part.path for part in parts], [part.partition for part in parts]
+    if not parts and glob.has_magic(path) and not os.path.lexists(path):
         files = sorted(file for file in glob.glob(path) if os.path.isfile(file))
         if not files:
             raise DataError(f"no file matches {path}.")
     if files or form.file_column is not None:
-        return joined_files(files or [path], make, form)
-    part = None if is_passing(path) else part_source(path)
-    if part is not None:
+        files = files or [path]
+        return JoinedSource([from_path(file, make) for file in files], files, form.file_column, partitions)
+    if not is_passing(path):
+        part = part_source(path)
+        if part is None:
+            return make(path, path)
         part.form = form
         return part
-    if not is_passing(path):
-        return make(path, path)
     copy = spooled(path)
     try:
         source = make(copy.path, "standard input" if path == "-" else path)
@@ -212,7 +199,11 @@ class JoinedSource(Source):
         short = [os.path.basename(name) for name in names]
         names_shown = short if len(set(short)) == len(short) else list(names)
         keys = dict.fromkeys(key for each in partitions for key in each)
-        typed: dict[Key, Sequence[Constant]] = {key: _integers([each.get(key) for each in partitions]) for key in keys}
+        typed: dict[Key, Sequence[Constant]] = {}
+        for name in keys:
+            values = [each.get(name) for each in partitions]
+            whole = all(re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", value) for value in values if value is not None)
+            typed[name] = [int(value) if whole and value is not None else value for value in values]  # 007 is a name
         self._constants: list[dict[Key, Constant]] = [
             {key: values[place] for key, values in typed.items()} | ({} if column is None else {column: name})
             for place, name in enumerate(names_shown)
@@ -261,44 +252,32 @@ class JoinedSource(Source):
         own = {key: want for key, want in wanted.items() if key not in self._constants[0]}
         total = 0
         for source, constants in zip(self.sources, self._constants, strict=True):
-            asked = {key: value for key, value in constants.items() if key in wanted}
+            own_constants = {key: value for key, value in constants.items() if key in wanted}
             for piece in source.pieces(own):
-                yield TablePiece(total, piece.n_rows, NamedRows(piece.load, asked, piece.n_rows))
+                yield TablePiece(total, piece.n_rows, NamedRows(piece.load, own_constants, piece.n_rows))
                 total += piece.n_rows
         self.n_rows = total
 
 
-def _integers(values: Sequence[str | None]) -> Sequence[Constant]:
-    """The values as integers if all of them are; 007 is a name."""
-    known = [value for value in values if value is not None]
-    if not all(re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", value) for value in known):
-        return values
-    return [None if value is None else int(value) for value in values]
-
-
 def _concatenate(key: Key, columns: Sequence[Any]) -> Any:
     """The first cells of a column in all files, cast to one type."""
-    parts = [pa.chunked_array([column]) if isinstance(column, pa.Array) else column for column in columns]
-    kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
-    if len(kinds) == 1:
-        parts = [part.cast(next(iter(kinds))) for part in parts]
-    if len(kinds) > 1:
-        try:
-            parts = [part.cast(pa.float64()) for part in parts]
-        except pa.ArrowException:
-            said = " and ".join(sorted(map(str, kinds)))
-            raise DataError(f"{wording.column(key)} is of different types in the files: {said}.") from None
-    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+    try:
+        return pa.chunked_array(unify(columns))
+    except pa.ArrowException:
+        kinds = {str(column.type) for column in columns if not pa.types.is_null(column.type)}
+        raise DataError(
+            f"{wording.column(key)} is of different types in the files: {' and '.join(sorted(kinds))}."
+        ) from None
 
 
 def _refuse_unlike(first: Source, name: str, source: Source, other: str) -> None:
     known, there = set(first.keys), set(source.keys)
-    lacking = wording.and_others(key for key in first.keys if key not in there)
+    missing = wording.and_others(key for key in first.keys if key not in there)
     more = wording.and_others(key for key in source.keys if key not in known)
-    if lacking or more:
-        said = [f"lacks {lacking}"] * bool(lacking) + [f"has {more} more"] * bool(more)
+    if missing or more:
+        differences = [f"lacks {missing}"] * bool(missing) + [f"has {more} more"] * bool(more)
         raise DataError(
-            f"{other} {' and '.join(said)}, compared with {name}. Files of one table have the same columns."
+            f"{other} {' and '.join(differences)}, compared with {name}. Files of one table have the same columns."
         )
 
     for key, cells in first.types.items():

@@ -56,19 +56,19 @@ class FileFormat(Struct, frozen=True):
     file_column: str | None = None
 
     @classmethod
-    def of(cls, **said: Any) -> FileFormat:
+    def of(cls, **settings: Any) -> FileFormat:
         """Check settings; a delimiter may be given as a word, and names as a text with commas.
 
         >>> FileFormat.of(delimiter="tab", names="a, b").names
         ('a', 'b')
         """
-        unknown = sorted(set(said) - set(cls.__struct_fields__))
+        unknown = sorted(set(settings) - set(cls.__struct_fields__))
         if unknown:
             raise TypeError(f"unknown way to read a file: {unknown[0]!r}")
-        names = said.get("names") or ()
+        names = settings.get("names") or ()
         names = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else tuple(map(str, names))
-        delimiter = said.get("delimiter")
-        found = cls(**{**said, "names": names, "delimiter": _WORDS.get(delimiter, delimiter)})  # type: ignore[arg-type]
+        delimiter = settings.get("delimiter")
+        found = cls(**{**settings, "names": names, "delimiter": _WORDS.get(delimiter, delimiter)})  # type: ignore[arg-type]
         found.check()
         return found
 

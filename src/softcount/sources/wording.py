@@ -29,17 +29,22 @@ def and_others(names: Iterable[object], most: int = 5) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def refuse_unknown(keys: Iterable[Key], asked: Key, what: str) -> None:
+def count(number: int, one: str, several: str) -> str:
+    """`1 file holds`, `2 files hold`."""
+    return f"1 {one}" if number == 1 else f"{number:,} {several}"
+
+
+def refuse_unknown(keys: Iterable[Key], wanted: Key, what: str) -> None:
     known = list(keys)
-    if asked in known:
+    if wanted in known:
         return
-    close = get_close_matches(str(asked), [str(key) for key in known], n=3, cutoff=0.5)
-    folded = [str(key) for key in known if str(key).casefold() == str(asked).casefold()]
+    close = get_close_matches(str(wanted), [str(key) for key in known], n=3, cutoff=0.5)
+    folded = [str(key) for key in known if str(key).casefold() == str(wanted).casefold()]
     near = list(dict.fromkeys(folded + close))
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {and_others(known)}."
     if any(_is_number(str(key)) for key in known if isinstance(key, str)):
         hint += f" Some names are numbers: if the first line is data, read it with {remedies.header(False)}."
-    raise DataError(f"{what} names {column(asked)}, which is not in the table. {hint}")
+    raise DataError(f"{what} names {column(wanted)}, which is not in the table. {hint}")
 
 
 def _is_number(name: str) -> bool:

@@ -93,6 +93,27 @@ class OddCells(NamedTuple):
         )
         return f"{missing}{number}if they are categories: {remedies.kind(key, 'categorical')}"
 
+    def judge(self, key: Key, few_levels: bool) -> tuple[bool, str]:
+        """Whether the cells mean missing, with a note; if not, the column is text, its numbers included.
+
+        If nearly all cells are numbers and others hold digits, that is an error.
+        """
+        odd, name = sum(self.counts), wording.column(key)
+        cells = self.numbers + odd
+        if cells < FEW_ROWS or few_levels or any(_padded.fullmatch(word) for word in self.words):
+            return False, ""
+        stray = odd <= MOST_STRAY * cells
+        few = len(self.words) <= FEW_WORDS and max(map(len, self.words)) <= wording.LONGEST
+        if not stray and (not few or odd > MOST_ODD * cells):
+            enough = 2 * self.numbers >= cells
+            return False, f"{name} is read as words: {self.describe()}. {self.remedy(key)}" if enough else ""
+        if any(_infinite.fullmatch(word) for word in self.words):
+            raise DataError(f"{name}: {self.describe()}. Infinite values cannot be counted. {self.remedy(key)}")
+        if not stray and any(_digit.search(word) for word in self.words):
+            raise DataError(f"{name}: {self.describe()}. {self.remedy(key)}")
+        kept = remedies.kind(key, "categorical")
+        return True, f"{name}: {self.describe()}{TAKEN} ({kept} keeps them as categories)"
+
 
 def find_dashes(texts: Sequence[Any]) -> tuple[str, ...]:
     """The dashes of a column, which mean missing; none if + is a cell too, since - is a sign then."""
@@ -103,41 +124,8 @@ def find_dashes(texts: Sequence[Any]) -> tuple[str, ...]:
     return found
 
 
-def mean_missing(key: Key, odd: OddCells, few_levels: bool) -> bool:
-    """Whether odd cells mean missing; False if the column is text, its numbers included.
-
-    If nearly all cells are numbers and others hold digits, that is an error.
-    """
-    cells = odd.numbers + sum(odd.counts)
-    if cells < FEW_ROWS or few_levels or any(_padded.fullmatch(word) for word in odd.words):
-        return False
-    stray = sum(odd.counts) <= MOST_STRAY * cells
-    few = len(odd.words) <= FEW_WORDS and max(map(len, odd.words)) <= wording.LONGEST
-    if not stray and (not few or sum(odd.counts) > MOST_ODD * cells):
-        return False
-    if any(_infinite.fullmatch(word) for word in odd.words):
-        raise DataError(
-            f"{wording.column(key)}: {odd.describe()}. Infinite values cannot be counted. {odd.remedy(key)}"
-        )
-    if not stray and any(_digit.search(word) for word in odd.words):
-        raise DataError(f"{wording.column(key)}: {odd.describe()}. {odd.remedy(key)}")
-    return True
-
-
-def note_of_missing(key: Key, odd: OddCells) -> str:
-    kept = remedies.kind(key, "categorical")
-    return f"{wording.column(key)}: {odd.describe()}{TAKEN} ({kept} keeps them as categories)"
-
-
 def missing_notes(notes: Sequence[str]) -> list[str]:
     return [note for note in notes if TAKEN in note]
-
-
-def note_of_words(key: Key, odd: OddCells, few_levels: bool) -> str:
-    cells = odd.numbers + sum(odd.counts)
-    if cells < FEW_ROWS or few_levels or 2 * odd.numbers < cells or any(_padded.fullmatch(word) for word in odd.words):
-        return ""
-    return f"{wording.column(key)} is read as words: {odd.describe()}. {odd.remedy(key)}"
 
 
 def note_of_marks(key: Key, values: np.ndarray) -> str:
@@ -155,10 +143,10 @@ def note_of_marks(key: Key, values: np.ndarray) -> str:
     far = [mark for mark in marks if max(low - mark, mark - high) > max(high - low, 1.0)]
     if not far:
         return ""
-    said = " and ".join(f"{mark:.17g} in {int((values == mark).sum()):,} cells" for mark in far)
+    found = " and ".join(f"{mark:.17g} in {int((values == mark).sum()):,} cells" for mark in far)
     options = remedies.missing(*(f"{mark:.17g}" for mark in far))
     rest_is = f"far from the rest ({low:g} to {high:g})"
-    return f"{wording.column(key)} holds {said}, {rest_is}. If that means missing: {options}"
+    return f"{wording.column(key)} holds {found}, {rest_is}. If that means missing: {options}"
 
 
 # -- one Arrow column: its numbers, or its distinct values and the places of each
@@ -178,18 +166,14 @@ class MissingWords(Struct, frozen=True):
     dashes: bool = True
 
     @classmethod
-    def of(cls, missing: tuple[str, ...], trim: bool) -> MissingWords:
+    def of(cls, missing: tuple[str, ...], trim: bool = False, nulls: bool = False) -> MissingWords:
+        """The words of a text file (`trim`) or another table; only those that the user named if it has real `nulls`."""
+        named = asked_words(missing)
+        if nulls and named != missing:
+            words = tuple(word.strip() for word in named)
+            return cls(frozenset(words), frames.number_words(words), dashes=False)
         words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
-        return cls(frozenset(words), frames.number_words(words), trim, set(MISSING) <= set(words))
-
-    @classmethod
-    def besides_null(cls, missing: tuple[str, ...]) -> MissingWords:
-        """The words for missing of a table that has real nulls: those that the user named."""
-        asked = asked_words(missing)
-        if asked == missing:
-            return cls.of(missing, trim=False)
-        words = tuple(word.strip() for word in asked)
-        return cls(frozenset(words), frames.number_words(words), dashes=False)
+        return cls(frozenset(words), frames.number_words(words), trim and not nulls, set(MISSING) <= set(words))
 
     def among(self, more: tuple[str, ...]) -> MissingWords:
         return replace(self, missing=self.missing.union(more)) if more else self
@@ -226,8 +210,8 @@ def mask_words(
 ) -> tuple[dict[Key, Any], tuple[str, ...]]:
     """The first cells of columns, null for the words for missing; and a note that lists the usual words among them.
 
-    Words with a blank before or after them are found too; the empty cell is no word. In the columns `spelt` a dash is a
-    category; in others the note counts it.
+    Words with a blank before or after them are found too; the empty cell is not a word. In the columns `spelt` a dash
+    is a category; in others the note counts it.
     """
     if not words.dashes:
         return dict(columns), ()

@@ -65,14 +65,10 @@ class Chunk(Struct, frozen=True):
 def end_to_end(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     if len(chunks) < 2 or any(chunk.bags or chunk.borders is not None for chunk in chunks):
         return chunks
-    reals, codes, wide = (_together(chunks, name) for name in ("reals", "codes", "wide"))
-    labels = None if chunks[0].labels is None else _together(chunks, "labels")
-    weights = None if chunks[0].weights is None else _together(chunks, "weights")
-    return [Chunk(chunks[0].start, len(codes), reals, codes, wide, (), labels, weights)]
-
-
-def _together(chunks: Sequence[Chunk], name: str) -> np.ndarray:
-    return np.concatenate([getattr(chunk, name) for chunk in chunks])
+    first = chunks[0]
+    names = [x for x in ("reals", "codes", "wide", "labels", "weights") if getattr(first, x) is not None]
+    joined = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names}
+    return [replace(first, n_rows=len(joined["codes"]), **joined)]
 
 
 class Chunks(Struct, frozen=True):
@@ -121,19 +117,16 @@ class Settled(Struct, frozen=True):
         labels = chunk.labels
         if labels is not None and self.label_remap is not None:
             labels = np.where(labels < 0, labels, self.label_remap[np.maximum(labels, 0)]).astype(np.int32)
-        codes, wide = self._codes(chunk.codes, "codes"), self._codes(chunk.wide, "wide")
-        return replace(chunk, codes=codes, wide=wide, labels=labels)
-
-    def _codes(self, codes: np.ndarray, store: str) -> np.ndarray:
-        fields = self.schema.stored(store)
-        moves = [(j, self.remap[spec.key]) for j, spec in enumerate(fields) if spec.key in self.remap]
-        moves = [(j, move) for j, move in moves if (move != np.arange(len(move))).any()]
-        if not moves:
-            return codes
-        codes = codes.copy()
-        for j, move in moves:
-            codes[:, j] = move.astype(codes.dtype)[codes[:, j]]
-        return codes
+        stores = {"codes": chunk.codes, "wide": chunk.wide}
+        for store, codes in stores.items():
+            fields = self.schema.stored(store)
+            moves = [(j, self.remap[spec.key]) for j, spec in enumerate(fields) if spec.key in self.remap]
+            for j, move in moves:
+                if (move != np.arange(len(move))).any():
+                    if stores[store] is codes:
+                        stores[store] = codes.copy()
+                    stores[store][:, j] = move.astype(codes.dtype)[codes[:, j]]
+        return replace(chunk, labels=labels, **stores)
 
     def with_opposites(self, keys: Iterable[Key]) -> Settled:
         """With both levels of yes-or-no columns of which only one occurs."""
@@ -245,9 +238,6 @@ class Split(Struct, frozen=True):
         if self.units is not None:
             return self.units.numbers[rows.start : rows.start + rows.n_rows]
         return np.arange(rows.start, rows.start + rows.n_rows)
-
-    def of_first(self, rows: int) -> np.ndarray:
-        return self.of_numbers(np.arange(rows))
 
     def folded(self, chunk: Chunk) -> Folded:
         """A chunk's rows by fold; a row with repetitions in several folds is in each, with their part of its weight."""

@@ -29,10 +29,7 @@ from softcount.table.cell_values import (
     OddCells,
     distinct,
     find_dashes,
-    mean_missing,
     note_of_marks,
-    note_of_missing,
-    note_of_words,
     numbers,
     without,
 )
@@ -51,13 +48,13 @@ whose words are counted."""
 
 
 def is_few(count: int, rows: int) -> bool:
-    """Whether `count` distinct integers in so many rows are categories rather than numbers."""
+    """Whether `count` distinct integers in `rows` rows are categories rather than numbers."""
     few = count <= 10 or (count <= 20 and rows >= 20 * count)
     return count <= 2 or (few and rows >= 2 * count)
 
 
 class Facts(Struct, frozen=True):
-    """Of `rows` first rows, `known` hold a value, and `different` values are distinct (numbers: at least so many).
+    """Of `rows` first rows, `known` hold a value, and `different` values are distinct (numbers: at least this many).
 
     `values` are the numbers in row order without the missing ones, or None for text. `only` is the value of a constant
     column. `words` is the mean number of words in a cell of text. `coded`: a dictionary column. `missing` are cells
@@ -223,9 +220,10 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
     if not bad.any():
         return None if few and form is not None else spelt if as_spelt else _with_marks(spelt)
     odd = OddCells.of(found, places, bad)
-    if mean_missing(key, odd, few):
-        return replace(_with_marks(spelt), missing=odd.words, note=note_of_missing(key, odd))
-    return replace(_level_facts(key, CellType.TEXT, found, places), note=note_of_words(key, odd, few))
+    missing, note = odd.judge(key, few)
+    if missing:
+        return replace(spelt, missing=odd.words, note=note)
+    return replace(_level_facts(key, CellType.TEXT, found, places), note=note)
 
 
 def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray) -> Facts:
@@ -268,7 +266,7 @@ def cell_codes(column: Any) -> np.ndarray:
 def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray | None:
     """The places of the rows that decide the kinds of columns; None for every row, once.
 
-    A repeated row is no new evidence: repeating 100 of 240 rows turned counts into categories. So each distinct row
+    A repeated row is not new evidence: repeating 100 of 240 rows turned counts into categories. So each distinct row
     counts once. But rows of few columns with few values are equal by chance: they all count, and a row of integer
     weight n counts n times. `columns` are codes of cells, those with the most distinct values first.
     """
@@ -281,7 +279,11 @@ def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = Non
         if len(read) in (1, 2, 4, 8) and weights is None and len(np.unique(key)) == len(key):
             return None
     first, which = np.unique(key, return_index=True, return_inverse=True)[1:]
-    times = _whole_weights(weights, len(key))
+    times = np.ones(len(key), dtype=np.int64)
+    if weights is not None and 0 < weights.sum() <= MOST_REPEATED and (weights >= 0).all():
+        whole = weights.astype(np.int64)
+        if (whole == weights).all():
+            times = np.maximum(whole, 1)  # held-out rows of weight 0 count here
     total = int(times.sum())
     if len(first) == total == len(key):
         return None
@@ -312,16 +314,7 @@ def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np
     return chance
 
 
-def _whole_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
-    """Weights as numbers of rows, at least 1, since held-out rows of weight 0 count here; ones if not integers."""
-    if weights is not None and 0 < weights.sum() <= MOST_REPEATED and (weights >= 0).all():
-        whole = weights.astype(np.int64)
-        if (whole == weights).all():
-            return np.maximum(whole, 1)
-    return np.ones(rows, dtype=np.int64)
-
-
 def alike_to_draw(codes: np.ndarray, rows: int) -> np.ndarray:
-    """The places of about so many rows, sampled by the codes of a column, so that equal rows are in or out together."""
+    """The places of about `rows` rows, sampled by the codes of a column, so that equal rows are in or out together."""
     mixed = (codes.view(np.uint64) * _SPREAD) >> np.uint64(40)
     return np.flatnonzero(mixed % np.uint64(max(1, len(codes) // rows)) == 0)

@@ -25,7 +25,7 @@ MOST_MARKED = 1_000_000
 """Rows up to which copies are counted: eight bytes of each are kept."""
 MOST_LEVELS_KEPT = 1_000
 """Categories of a column whose counts are kept, the most frequent."""
-MOST_HOLES = 200
+MOST_PAIRED = 200
 """Columns up to which pairs of missing cells are counted."""
 MOST_PAIRS_KEPT = 20
 APART = np.uint64(0x9E3779B97F4A7C15)
@@ -111,7 +111,7 @@ class _RunningSummary:
         self.fields = schema.used
         self.coded = {x.key: np.zeros(len(x.levels) + 2, dtype=np.int64) for x in self.fields if x.kind.coded}
         self.missing = np.zeros(len(self.fields), dtype=np.int64)
-        self.holes = np.zeros((len(self.fields),) * 2) if len(self.fields) <= MOST_HOLES else None
+        self.both_missing = np.zeros((len(self.fields),) * 2) if len(self.fields) <= MOST_PAIRED else None
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
         numbers = sum(not x.kind.coded for x in self.fields)
         self.most = min(MOST_KEPT, max(FEWEST_KEPT, MOST_CELLS // max(1, numbers)))
@@ -119,11 +119,11 @@ class _RunningSummary:
         self.marks: list[np.ndarray] | None = []
 
     def add(self, chunk: Chunk) -> None:
-        holes = np.stack([self._holes(chunk, spec) for spec in self.fields], axis=1)
-        self.missing += holes.sum(axis=0)
-        if self.holes is not None and holes.any():
-            there = holes.astype(np.float32)
-            self.holes += there.T @ there
+        gone = np.stack([self._missing_in(chunk, spec) for spec in self.fields], axis=1)
+        self.missing += gone.sum(axis=0)
+        if self.both_missing is not None and gone.any():
+            there = gone.astype(np.float32)
+            self.both_missing += there.T @ there
         self.rows += chunk.n_rows
         if chunk.labels is not None:
             self.unlabelled += int((chunk.labels < 0).sum())
@@ -135,14 +135,16 @@ class _RunningSummary:
         # Keep rows with low hashes; halve the limit when there are too many.
         hashes = mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64) + APART)
         rows = np.flatnonzero(hashes <= self.limit)
-        self.kept.append((hashes[rows], self._numbers(chunk, rows)))
+        lengths = [np.asarray(bag[rows].sum(axis=1), dtype=float) - 1.0 for bag in chunk.bags]  # words of documents
+        lengths = [np.where(length < 0, np.nan, length) for length in lengths]
+        self.kept.append((hashes[rows], np.concatenate([chunk.reals[rows], *lengths], axis=1)))
         while sum(len(part) for part, _ in self.kept) > self.most:
             self.limit //= np.uint64(2)
             self.kept = [(part[part <= self.limit], cells[part <= self.limit]) for part, cells in self.kept]
         self._mark(chunk)
 
     def settled(self, settled: Settled) -> _RunningSummary:
-        """The summary in settled codes. What else is kept of rows depends on which are alike, not on their codes."""
+        """The summary in settled codes. The other counts of rows depend on which are alike, not on their codes."""
         found = copy(self)
         found.schema, found.fields, found.coded = settled.schema, settled.schema.used, {}
         for key, counts in self.coded.items():
@@ -152,18 +154,12 @@ class _RunningSummary:
             np.add.at(found.coded[key], move[:seen], counts[:seen])
         return found
 
-    def _holes(self, chunk: Chunk, spec: Field) -> np.ndarray:
+    def _missing_in(self, chunk: Chunk, spec: Field) -> np.ndarray:
         store, slot = self.schema.places[spec.key]
         if store == "bags":
             return np.asarray(chunk.bags[slot][:, :1].toarray()[:, 0] == 0)
         cells = getattr(chunk, store)[:, slot]
         return np.asarray(np.isnan(cells) if store == "reals" else cells == 0)
-
-    def _numbers(self, chunk: Chunk, rows: np.ndarray) -> np.ndarray:
-        """The numbers of some rows, followed by the numbers of words of their documents."""
-        lengths = [np.asarray(bag[rows].sum(axis=1), dtype=float)[:, 0] - 1.0 for bag in chunk.bags]
-        lengths = [np.where(length < 0, np.nan, length) for length in lengths]
-        return np.concatenate([chunk.reals[rows], *(length[:, None] for length in lengths)], axis=1)
 
     def _mark(self, chunk: Chunk) -> None:
         """A hash for each row, the same for copies."""
@@ -184,7 +180,13 @@ class _RunningSummary:
         columns = tuple(self._column(place, spec, numbers, like) for place, spec in enumerate(self.fields))
         marks = None if self.marks is None else np.concatenate(self.marks) if self.marks else np.zeros(0)
         copies = None if marks is None else len(marks) - len(np.unique(marks))
-        return TableSummary(self.rows, columns, self._together(), copies, self.unlabelled)
+        together = []
+        if self.both_missing is not None:
+            first, second = np.triu_indices(len(self.fields), 1)
+            rows = self.both_missing[first, second]
+            ranked = np.argsort(-rows, kind="stable")[:MOST_PAIRS_KEPT]
+            together = [(int(first[at]), int(second[at]), int(rows[at])) for at in ranked if rows[at] > 0]
+        return TableSummary(self.rows, columns, tuple(together), copies, self.unlabelled)
 
     def _column(self, place: int, spec: Field, numbers: np.ndarray, like: TableSummary | None) -> ColumnSummary:
         missing = int(self.missing[place])
@@ -203,14 +205,6 @@ class _RunningSummary:
         return ColumnSummary(
             spec.key, self.rows - missing, missing, 0, quantiles, edges, counted_between(cells, edges)
         )  # fmt: skip
-
-    def _together(self) -> tuple[tuple[int, int, int], ...]:
-        if self.holes is None:
-            return ()
-        first, second = np.triu_indices(len(self.fields), 1)
-        rows = self.holes[first, second]
-        ranked = np.argsort(-rows, kind="stable")[:MOST_PAIRS_KEPT]
-        return tuple((int(first[at]), int(second[at]), int(rows[at])) for at in ranked if rows[at] > 0)
 
 
 def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, ...]:

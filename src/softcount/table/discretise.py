@@ -76,7 +76,15 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         low = low if not len(cuts) or low < cuts[0] else cuts[0] - inner
         high = high if high > (cuts[-1] if len(cuts) else low) else (cuts[-1] if len(cuts) else low) + inner
         edges = np.concatenate([[low], cuts, [high]])
-        counts = _bin_counts(values, weights, _bounds(edges), whole).reshape(-1, PIECES)
+        bounds = _bounds(edges)
+        if whole:  # the weight of a whole number is spread over half a unit to either side
+            units, places = np.unique(values, return_inverse=True)
+            below = np.cumsum(np.bincount(places, weights))
+            knots = (units[:, None] + [-0.5, 0.5]).ravel()
+            steps = np.stack([np.append(0.0, below[:-1]), below], axis=1).ravel()
+            counts = np.diff(np.interp(bounds, knots, steps)).reshape(-1, PIECES)
+        else:
+            counts = np.bincount(bins_of(values, bounds), weights, len(bounds) - 1).reshape(-1, PIECES)
         place = np.searchsorted(cuts, values)
         total = counts.sum(axis=1)
         shares = (counts + 1.0 / PIECES) / (
@@ -152,16 +160,6 @@ def _bounds(edges: np.ndarray) -> np.ndarray:
 
 def bins_of(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return np.clip(np.searchsorted(bounds, values) - 1, 0, len(bounds) - 2)
-
-
-def _bin_counts(values: np.ndarray, weights: np.ndarray, bounds: np.ndarray, whole: bool) -> np.ndarray:
-    """The weight in every bin; that of a whole number is spread over half a unit to either side."""
-    if not whole:
-        return np.bincount(bins_of(values, bounds), weights, len(bounds) - 1)
-    units, places = np.unique(values, return_inverse=True)
-    below = np.cumsum(np.bincount(places, weights))
-    knots = (units[:, None] + [-0.5, 0.5]).ravel()
-    return np.diff(np.interp(bounds, knots, np.stack([np.append(0.0, below[:-1]), below], axis=1).ravel()))
 
 
 def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
@@ -288,7 +286,7 @@ def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[
 
 def _sides(below: np.ndarray, start: np.ndarray, at: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     middle = below[at]
-    # running totals of any weights: what is left of nothing may be a little less
+    # differences of running totals of weights may be slightly negative
     return np.maximum(middle - below[start], 0.0), np.maximum(below[stop] - middle, 0.0)
 
 
@@ -302,9 +300,9 @@ def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     total = [side.sum(axis=1) for side in sides]
     kinds = [(side > 1e-12 * own[:, None]).sum(axis=1) for side, own in zip(sides, total, strict=True)]
     nats = [_entropy(side) for side in sides]
-    told = [n * own / np.maximum(all_, 1e-300) for n, own, all_ in zip(kinds, nats, total, strict=True)]
+    each = [n * own / np.maximum(rows, 1e-300) for n, own, rows in zip(kinds, nats, total, strict=True)]
     gain = (nats[0] - nats[1] - nats[2]) / LOG_2
-    cost = np.log2(3.0 ** kinds[0] - 2) - (told[0] - told[1] - told[2]) / LOG_2
+    cost = np.log2(3.0 ** kinds[0] - 2) - (each[0] - each[1] - each[2]) / LOG_2
     return np.asarray((total[0] > 1) & (gain > np.log2(np.maximum(total[0] - 1, 1e-300)) + cost))
 
 
@@ -321,7 +319,7 @@ def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tupl
 # -- intervals of numbers and groups of levels by Boullé's MODL: the most probable ones given the classes
 
 MOST_PARTS = 64
-"""Neighbours are merged, the most alike first, until so many are left; among those the best intervals are found."""
+"""Neighbours are merged, the most alike first, until this many are left; among those the best intervals are found."""
 ENOUGH = 8
 """More intervals that are tried after the best number so far."""
 MOST_LOOKED_UP = 1 << 20
@@ -339,7 +337,7 @@ def interval_places(counts: np.ndarray) -> np.ndarray:
         return np.zeros(0, dtype=np.int64)
     first = _joined(counts)
     more, rows = np.arange(len(first)), float(counts.sum())
-    prices = gammaln(rows + more + 1.0) - gammaln(more + 1.0) - gammaln(rows + 1.0)  # ways to place so many cuts
+    prices = gammaln(rows + more + 1.0) - gammaln(more + 1.0) - gammaln(rows + 1.0)  # ways to place the cuts
     return np.asarray(first[_best_intervals(np.add.reduceat(counts, first, axis=0), prices)])
 
 
@@ -353,16 +351,19 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
     if levels < 2 or counts.shape[1] < 2:
         return np.zeros(levels, dtype=np.int64)
     prices = log_partitions(levels, MOST_PARTS)
-    order = _likeness(counts)
-    ordered = counts[order]
+    # Levels of like classes become neighbours: ordered along the direction in which the shares of classes differ most.
+    shares = (counts + counts.sum(axis=0) / counts.sum()) / (counts.sum(axis=1, keepdims=True) + 1.0)
+    along = shares[:, 1]
+    if counts.shape[1] > 2:
+        off = (shares - counts.sum(axis=0) / counts.sum()) * np.sqrt(counts.sum(axis=1, keepdims=True))
+        along = shares @ np.linalg.eigh(off.T @ off)[1][:, -1]
+    order = np.argsort(along, kind="stable")
+    first = _joined(counts[order])
+    parts = np.add.reduceat(counts[order], first, axis=0)
     if counts.shape[1] == 2:  # in the order of their shares the best groups are neighbours
-        first = _joined(ordered)
-        cuts = first[_best_intervals(np.add.reduceat(ordered, first, axis=0), prices)]
-        group = np.searchsorted(cuts, np.arange(levels), side="right")
+        group = np.searchsorted(first[_best_intervals(parts, prices)], np.arange(levels), side="right")
     else:
-        first = _joined(ordered)
-        parts = _best_groups(np.add.reduceat(ordered, first, axis=0), prices)
-        group = np.repeat(parts, np.diff(np.append(first, levels)))
+        group = np.repeat(_best_groups(parts, prices), np.diff(np.append(first, levels)))
     found = np.empty(levels, dtype=np.int64)
     found[order] = group
     _, start, which = np.unique(found, return_index=True, return_inverse=True)
@@ -462,16 +463,6 @@ def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
         if costs[alive].sum() + prices[left - 1] < best:
             best, found = float(costs[alive].sum() + prices[left - 1]), group.copy()
     return found
-
-
-def _likeness(counts: np.ndarray) -> np.ndarray:
-    """Levels ordered so that those of like classes are neighbours: along the direction in which shares differ most."""
-    shares = (counts + counts.sum(axis=0) / counts.sum()) / (counts.sum(axis=1, keepdims=True) + 1.0)
-    if counts.shape[1] == 2:
-        return np.argsort(shares[:, 1], kind="stable")
-    off = (shares - counts.sum(axis=0) / counts.sum()) * np.sqrt(counts.sum(axis=1, keepdims=True))
-    way = np.linalg.eigh(off.T @ off)[1][:, -1]
-    return np.argsort(shares @ way, kind="stable")
 
 
 def log_partitions(levels: int, most: int) -> np.ndarray:

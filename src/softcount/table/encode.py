@@ -22,8 +22,7 @@ from softcount.table.chunk import UNKNOWN, Chunk, Settled
 from softcount.table.labels import SideColumns
 from softcount.table.levels import LevelCoder, NewLevels, Recoder, TooManyLevels, order_codes, row_of
 from softcount.table.schema import Becomes, ColumnPlan, Contradiction, Key, Kind, Schema
-from softcount.table.text_columns import TextColumn, TextPiece, WordReader, bag_holes
-from softcount.text import Gathered
+from softcount.table.text_columns import TextColumn, TextPiece, WordGathering, WordReader
 
 
 class CodedChunk(Struct, frozen=True):
@@ -39,53 +38,56 @@ class CodedChunk(Struct, frozen=True):
     levels: dict[Key, NewLevels] = field(default_factory=dict)
     labels: NewLevels | None = None
 
+    @property
+    def weight(self) -> float:
+        return self.chunk.total_weight
 
-def outside_of(plan: ColumnPlan, values: np.ndarray, start: int) -> np.ndarray:
-    """Rows that a guessed kind cannot hold: negative or fractional counts, positive numbers or amounts out of range.
+    @property
+    def unknown_labels(self) -> int:
+        return 0 if self.chunk.labels is None else int(np.count_nonzero(self.chunk.labels == UNKNOWN))
 
-    A declared kind raises an error, and a guess that can still be changed a contradiction.
-    """
-    if plan.field.kind is Kind.COUNT:
-        bad = np.flatnonzero((values < 0) | (values != np.floor(values)) & ~np.isnan(values))
-    elif plan.field.kind is Kind.POSITIVE:
-        bad = np.flatnonzero(values <= 0)
-    elif plan.field.kind is Kind.AMOUNT:
-        bad = np.flatnonzero(values < 0)
-    else:
-        return np.zeros(0, dtype=np.int64)
-    if not len(bad) or plan.guessed:
-        return bad
-    is_a, wrong, right = BOUNDS[plan.field.kind]
-    row, value = start + int(bad[0]) + 1, float(values[bad[0]])
-    if not plan.field.declared:
-        amount = plan.field.kind is Kind.POSITIVE and value == 0
-        raise Contradiction(plan.key, row, f"{wrong}: {value}", Becomes.AMOUNTS if amount else Becomes.NUMBERS)
-    raise DataError(
-        f"{wording.column(plan.key)} is {is_a}, but row {row} holds {value}. {right} "
-        f"Declare it real: {remedies.kind(plan.key, 'real')}, or leave it out: {remedies.kind(plan.key, 'ignore')}"
-    )
+
+Bounds = tuple[Callable[[np.ndarray], np.ndarray], str, str, str]
+BOUNDS: dict[Kind, Bounds] = {
+    Kind.COUNT: (
+        lambda x: (x < 0) | (x != np.floor(x)) & ~np.isnan(x), "a count", "not a count", "Counts are 0, 1, 2, ...",
+    ),
+    Kind.POSITIVE: (lambda x: x <= 0, "positive", "not above zero", "Positive numbers are above zero."),
+    Kind.AMOUNT: (lambda x: x < 0, "an amount", "below zero", "Amounts are 0 or above."),
+}  # fmt: skip
+"""Kinds with bounds: which numbers are outside, what such a column is, what is wrong with a number, what is right."""
 
 
 def without_outside(
     reals: np.ndarray, plans: Iterable[tuple[int, ColumnPlan]], start: int
 ) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
-    """Columns of numbers with NaN for those that their kinds cannot hold, and the rows of these; copied if changed."""
+    """Columns of numbers with NaN for those that a guessed kind cannot hold, and the rows of these; copied if changed.
+
+    A declared kind raises an error, and a guess that can still be changed a contradiction.
+    """
     outside: dict[Key, np.ndarray] = {}
     for slot, plan in plans:
-        rows = outside_of(plan, reals[:, slot], start)
-        if len(rows):
-            reals = reals if outside else reals.copy()
-            reals[rows, slot] = np.nan
-            outside[plan.key] = rows + start
+        if plan.field.kind not in BOUNDS:
+            continue
+        is_outside, is_a, wrong, right = BOUNDS[plan.field.kind]
+        rows = np.flatnonzero(is_outside(reals[:, slot]))
+        if not len(rows):
+            continue
+        if not plan.guessed:
+            row, value = start + int(rows[0]) + 1, float(reals[rows[0], slot])
+            if not plan.field.declared:
+                amount = plan.field.kind is Kind.POSITIVE and value == 0
+                becomes = Becomes.AMOUNTS if amount else Becomes.NUMBERS
+                raise Contradiction(plan.key, row, f"{wrong}: {value}", becomes)
+            real, ignore = remedies.kind(plan.key, "real"), remedies.kind(plan.key, "ignore")
+            raise DataError(
+                f"{wording.column(plan.key)} is {is_a}, but row {row} holds {value}. {right} "
+                f"Declare it real: {real}, or leave it out: {ignore}"
+            )
+        reals = reals if outside else reals.copy()
+        reals[rows, slot] = np.nan
+        outside[plan.key] = rows + start
     return reals, outside
-
-
-BOUNDS = {
-    Kind.COUNT: ("a count", "not a count", "Counts are 0, 1, 2, ..."),
-    Kind.POSITIVE: ("positive", "not above zero", "Positive numbers are above zero."),
-    Kind.AMOUNT: ("an amount", "below zero", "Amounts are 0 or above."),
-}
-"""Kinds with bounds: what such a column is, what is wrong with a number, and what is right."""
 
 
 def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWords) -> None:
@@ -129,6 +131,10 @@ class Encoder:
         """This encoder with what it holds of the piece that begins at this row, and of no other."""
         return self
 
+    def levels(self) -> dict[Key, Any]:
+        """The levels of every column that were met so far, known ones included."""
+        return {key: coder.vocabulary.levels for key, coder in self.coders.items()}
+
 
 class ArrowEncoder(Encoder):
     """Chunks from Arrow columns: files, frames and streams."""
@@ -162,8 +168,9 @@ class ArrowEncoder(Encoder):
         wide = _levels(coding.level_coders(True), columns, piece, missing, unseen, np.int32)
         bags = {key: text.bag(piece, key, columns.get(key), coding.words) for key, text in self.texts.items()}
         for key, bag in bags.items():
-            missing[key], wordless = bag_holes(bag)
-            unseen[key] = wordless if coding.closed else 0
+            entries = np.diff(bag.indptr)  # 0 without a document, 1 for a document without a known word
+            missing[key] = int(np.count_nonzero(entries == 0))
+            unseen[key] = int(np.count_nonzero(entries == 1)) if coding.closed else 0
         chunk = Chunk(piece.start, piece.n_rows, reals, narrow, wide, tuple(bags.values()))
         return CodedChunk(chunk, missing, unseen, outside)
 
@@ -232,7 +239,16 @@ class DenseEncoder(Encoder):
     def encode(self, piece: TablePiece, block: np.ndarray) -> CodedChunk:
         missing: dict[Key, int] = {}
         unseen: dict[Key, int] = {}
-        reals, outside = without_outside(self._reals(block, piece.start, missing), self.bounded, piece.start)
+        reals = block
+        if not self.as_is:
+            reals = without(np.ascontiguousarray(block[:, self.at], dtype=np.float64), self.words.numbers)
+        with np.errstate(over="ignore", invalid="ignore"):  # a sum that overflows only costs a second look
+            finite = math.isfinite(float(reals.sum())) if self.checked or not self.as_is else True
+        if not finite:
+            for slot, plan in enumerate(self.numeric):
+                refuse_infinite(reals[:, slot], plan.key, piece.start)
+                missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
+        reals, outside = without_outside(reals, self.bounded, piece.start)
         if self.recoder is not None:
             codes, counts = self.recoder.codes(block, piece.start)
             unseen.update(zip((coder.plan.key for coder in self.narrow), counts, strict=True))
@@ -243,19 +259,6 @@ class DenseEncoder(Encoder):
 
     def _columns(self, coders: Sequence[LevelCoder], block: np.ndarray) -> dict[Key, Any]:
         return {coder.plan.key: arrow_of(block[:, self.located[coder.plan.key]]) for coder in coders}
-
-    def _reals(self, block: np.ndarray, start: int, missing: dict[Key, int]) -> np.ndarray:
-        if self.as_is:
-            reals = block
-        else:
-            reals = without(np.ascontiguousarray(block[:, self.at], dtype=np.float64), self.words.numbers)
-        with np.errstate(over="ignore", invalid="ignore"):  # a sum that overflows only costs a second look
-            finite = math.isfinite(float(reals.sum())) if self.checked or not self.as_is else True
-        if not finite:
-            for slot, plan in enumerate(self.numeric):
-                refuse_infinite(reals[:, slot], plan.key, start)
-                missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
-        return reals
 
 
 # -- tasks
@@ -349,28 +352,26 @@ class Tally:
         self.weight = 0.0
 
     def add(self, found: CodedChunk) -> None:
-        chunk = found.chunk
-        unknown = 0 if chunk.labels is None else int(np.count_nonzero(chunk.labels == UNKNOWN))
         with self._lock:
-            if chunk.start in self._seen:
+            if found.chunk.start in self._seen:
                 return
-            self._seen.add(chunk.start)
-            self.unknown_labels += unknown
-            self.weight += chunk.total_weight
-            add_counts(self.missing, found.missing)
-            add_counts(self.unseen, found.unseen)
-            for key, rows in found.outside.items():
-                self.outside.setdefault(key, []).append(rows)
+            self._seen.add(found.chunk.start)
+            self.add_facts(found)
             if self._watch is not None:
-                self._watch(chunk)
+                self._watch(found.chunk)
+
+    def add_facts(self, found: CodedChunk | PartFacts, start: int = 0) -> None:
+        """Add the counts of rows whose numbers begin at `start`."""
+        self.unknown_labels += found.unknown_labels
+        self.weight += found.weight
+        for totals, counts in ((self.missing, found.missing), (self.unseen, found.unseen)):
+            for key, count in counts.items():
+                totals[key] = totals.get(key, 0) + count
+        for key, rows in found.outside.items():
+            self.outside.setdefault(key, []).append(rows + start)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tally, ()
-
-
-def add_counts(totals: dict[Key, int], counts: Mapping[Key, int]) -> None:
-    for key, count in counts.items():
-        totals[key] = totals.get(key, 0) + count
 
 
 # -- parts of a table that are encoded elsewhere: chunks stay there, and facts come back
@@ -385,7 +386,7 @@ class PartFacts(Struct, frozen=True):
     missing: Mapping[Key, int] = field(default_factory=dict)
     unseen: Mapping[Key, int] = field(default_factory=dict)
     outside: Mapping[Key, np.ndarray] = field(default_factory=dict)
-    levels: Mapping[Key, list[Any]] = field(default_factory=dict)
+    levels: Mapping[Key, Any] = field(default_factory=dict)
     labels: list[Any] | None = None
     digest: str | None = None
     """Of the cells, if they may differ when the part is read again."""
@@ -400,10 +401,10 @@ def read_part(
         chunk = ChunkTask(piece, coding, tally)()
         keep(chunk)
         rows += chunk.n_rows
-    levels = {key: coder.vocabulary.levels for key, coder in coding.encoder.coders.items()}
     labels = None if coding.sides.labels is None else coding.sides.labels.vocabulary.levels
     outside = {key: np.sort(np.concatenate(rows)) for key, rows in tally.outside.items()}
-    return PartFacts(rows, tally.weight, tally.unknown_labels, tally.missing, tally.unseen, outside, levels, labels)
+    counts = rows, tally.weight, tally.unknown_labels, tally.missing, tally.unseen, outside
+    return PartFacts(*counts, coding.encoder.levels(), labels)
 
 
 class FinalOrder(Struct, frozen=True):
@@ -419,33 +420,10 @@ class FinalOrder(Struct, frozen=True):
         return replace(found, start=chunk.start + start)
 
 
-def add_facts(tally: Tally, facts: PartFacts, start: int) -> None:
-    tally.unknown_labels += facts.unknown_labels
-    tally.weight += facts.weight
-    add_counts(tally.missing, facts.missing)
-    add_counts(tally.unseen, facts.unseen)
-    for key, rows in facts.outside.items():
-        tally.outside.setdefault(key, []).append(rows + start)
-
-
 # -- words of such parts: each part gathers its own, and the table chooses among all
 
-
-class WordsMet(Struct):
-    """The words of a column of text in a part, in place of a coder of levels; `among`: rows with a label."""
-
-    gathered: Gathered
-    rows: int = 0
-    among: int = 0
-    learned: None = None
-
-    @property
-    def vocabulary(self) -> WordsMet:
-        return self
-
-    @property
-    def levels(self) -> WordsMet:
-        return self
+WORDS = "words"
+"""The key of a part's words in its facts."""
 
 
 class WordsEncoder(Encoder):
@@ -453,40 +431,27 @@ class WordsEncoder(Encoder):
 
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader
-        self.coders: Any = {key: WordsMet(Gathered(reading)) for key, (_, reading) in reader.readings.items()}
+        self.words = WordGathering({key: reading for key, (_, reading) in reader.readings.items()})
 
     def encode(self, piece: TablePiece, raw: Any) -> CodedChunk:
         _, labelled, blocks = self.reader(TextPiece(piece._replace(load=lambda: raw), None))
-        for met, (block, known) in zip(self.coders.values(), blocks, strict=True):
-            some = None if labelled.all() else known & labelled
-            met.gathered.add(block, int(np.count_nonzero(known)), some)
-            met.rows, met.among = met.rows + len(labelled), met.among + int(np.count_nonzero(labelled))
+        self.words.add(labelled, blocks)
         nothing = np.empty((piece.n_rows, 0))
         return CodedChunk(Chunk(piece.start, piece.n_rows, nothing, nothing.astype(np.uint8), nothing.astype(np.int32)))
 
-
-class WordsCoding(RowCoding, frozen=True):
-    """Rows whose words are gathered; columns have the names of the source."""
-
-    def renamed(self, raw: Any) -> Any:
-        return raw
+    def levels(self) -> dict[Key, Any]:
+        return {WORDS: self.words}
 
 
 def words_coding(reader: WordReader) -> tuple[RowCoding, dict[Key, Wanted]]:
-    return WordsCoding(WordsEncoder(reader), {}, SideColumns(None, None, reader.missing)), reader.wanted
+    names = {name: name for name in reader.wanted}
+    return RowCoding(WordsEncoder(reader), names, SideColumns(None, None, reader.missing)), reader.wanted
 
 
 def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:
     """Choose the words of columns among those of all parts; False if no row has a label."""
-    parts: list[Any] = [part.levels for part in facts if part.levels]
-    first = next(iter(columns))
-    rows, among = sum(part[first].rows for part in parts), sum(part[first].among for part in parts)
-    if parts and not among:
-        return False
-    for key, column in columns.items():
-        whole = Gathered(column.reading)
-        for part in parts:
-            whole.join(part[key].gathered)
-        column.among = among if among < rows else None
-        column.settle(whole, {}, complete=False)
-    return True
+    whole = WordGathering({key: column.reading for key, column in columns.items()})
+    for part in facts:
+        if part.levels:
+            whole.join(part.levels[WORDS])
+    return whole.settle(columns, {}, complete=False)

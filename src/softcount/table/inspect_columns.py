@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from softcount.table.cell_forms import (
     detect_decimal_mark,
     detect_rounding,
 )
-from softcount.table.cell_values import MissingWords, count_decimals, numbers, too_large, type_name
+from softcount.table.cell_values import MissingWords, count_decimals, numbers, too_large, type_name, without
 from softcount.table.column_facts import (
     FEW_CELLS,
     FEW_TEXTS,
@@ -314,13 +314,22 @@ _MEASURED_NAME = re.compile(
 
 
 def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdict:
-    """Whole numbers; only columns of `named` tables may be identifiers."""
+    """Whole numbers; only columns of `named` tables may be identifiers, which are left out if most values differ."""
     few, values = is_few(facts.different, facts.known), facts.values
     assert values is not None
     run = facts.different == facts.known >= IDENTIFIER_ROWS and float(values.max() - values.min()) == facts.known - 1
     identifier = named and (run or (isinstance(facts.key, str) and _ID_NAME.fullmatch(facts.key.strip()) is not None))
     if identifier and not few:
-        return _identifier(facts)
+        name, count, rows = wording.column(facts.key), facts.different, facts.known
+        if rows < IDENTIFIER_ROWS or count < IDENTIFIER_SHARE * rows:
+            return Verdict(Kind.CATEGORICAL, f"whole numbers under the name of an identifier, {count} distinct")
+        keep = remedies.kind(facts.key, "real")
+        if count == rows:
+            note = f"{name} numbers the rows: left out as an identifier ({keep} to keep it)"
+            return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)
+        share = f"{100 * count / rows:.0f} % of its values differ"
+        note = f"{name} is named as an identifier, and {share}: left out ({keep} to keep it)"
+        return Verdict(Kind.IDENTIFIER, f"whole numbers, {share}", False, note)
     levels = Verdict(Kind.CATEGORICAL, f"whole numbers, {facts.different} distinct")
     if identifier or not FEWEST <= facts.different <= MOST:
         return levels if few else _as_numbers(facts)
@@ -362,20 +371,6 @@ def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray |
     if levels is not None and gain.values < -TIE and gain.classes <= 0:
         return numbers._replace(why=f"{numbers.why}: predicted better as numbers")
     return levels or numbers
-
-
-def _identifier(facts: Facts) -> Verdict:
-    """Left out if most values differ; categories if they repeat."""
-    name, count, rows = wording.column(facts.key), facts.different, facts.known
-    if rows < IDENTIFIER_ROWS or count < IDENTIFIER_SHARE * rows:
-        return Verdict(Kind.CATEGORICAL, f"whole numbers under the name of an identifier, {count} distinct")
-    keep = remedies.kind(facts.key, "real")
-    if count == rows:
-        note = f"{name} numbers the rows: left out as an identifier ({keep} to keep it)"
-        return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)
-    said = f"{100 * count / rows:.0f} % of its values differ"
-    note = f"{name} is named as an identifier, and {said}: left out ({keep} to keep it)"
-    return Verdict(Kind.IDENTIFIER, f"whole numbers, {said}", False, note)
 
 
 def _decide_real(facts: Facts, why: str) -> Verdict:
@@ -450,49 +445,38 @@ def gain_of_levels(different: np.ndarray, counts: np.ndarray, kind: Kind) -> Gai
     >>> gain_of_levels(np.arange(5.0), np.array([[30.0, 1.0, 1.0, 1.0, 30.0]]), Kind.REAL).values > CLEAR
     True
     """
-    levels, numbers = (_left_out_scores(different, counts, how) for how in (_levels, _NUMBERS[kind]))
-    return Gain(*((levels - numbers) / counts.sum()).tolist())
+    scores = []  # log-probabilities of all rows, each given the others: of values, and of classes
+    shares, seen = counts.sum(axis=1, keepdims=True), counts > 0
+    for how in (Kind.CATEGORICAL, kind):
+        alone, every = (np.maximum(_probabilities(how, different, counts, out), SMALLEST) for out in (1.0, 0.0))
+        joint, here = shares * every, shares * alone
+        of_class = here / (joint.sum(axis=0) - joint + here)
+        scores.append(np.array([counts[seen] @ np.log(alone[seen]), counts[seen] @ np.log(of_class[seen])]))
+    return Gain(*((scores[0] - scores[1]) / counts.sum()).tolist())
 
 
-def _left_out_scores(different: np.ndarray, counts: np.ndarray, how: Callable[..., np.ndarray]) -> np.ndarray:
-    """Log-probabilities of all rows, each given the others: of values given classes, and of classes given values."""
-    alone = np.maximum(how(different, counts, 1.0), SMALLEST)
-    shares = counts.sum(axis=1, keepdims=True)
-    joint = shares * np.maximum(how(different, counts, 0.0), SMALLEST)
-    here = shares * alone
-    seen = counts > 0
-    of_class = here / (joint.sum(axis=0) - joint + here)
-    return np.array([counts[seen] @ np.log(alone[seen]), counts[seen] @ np.log(of_class[seen])])
+def _probabilities(kind: Kind, at: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
+    """The probability of each value `at` in each class, by the rows of the class less `without` rows of that value.
 
-
-# Below: the probability of each value in each class, by the rows of the class less `without` rows of that value.
-
-
-def _levels(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
-    """With one prior count per category."""
+    Categories have one prior count each. Amounts are 0 by their share, and otherwise lognormal.
+    """
     rows = counts.sum(axis=1, keepdims=True)
-    return np.asarray((np.maximum(counts - without, 0.0) + 1.0) / (rows - without + counts.shape[1]))
-
-
-def _rounded_lognormal(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
-    return _between(np.log(different), counts, (np.log(different - 0.5), np.log(different + 0.5)), without)
-
-
-def _rounded_amount(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
-    """Zeros by their share, the others by a lognormal."""
-    rows = counts.sum(axis=1, keepdims=True)
-    none = counts[:, :1]
-    none_of = (np.maximum(none - without, 0.0) + 1.0) / (rows - without + 2.0)
-    some_of = (np.maximum(rows - none - without, 0.0) + 1.0) / (rows - without + 2.0)
-    above = _rounded_lognormal(different[1:], counts[:, 1:], without)
-    return np.concatenate([none_of, some_of * above], axis=1)
-
-
-def _poisson(different: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
-    rows, total = counts.sum(axis=1, keepdims=True), (counts @ different)[:, None]
-    rate = (np.maximum(total - without * different, 0.0) + total.sum() / rows.sum()) / (rows - without + 1.0)
-    factorials = np.array([math.lgamma(value + 1.0) for value in different.tolist()])
-    return np.asarray(np.exp(different * np.log(rate) - rate - factorials))
+    if kind is Kind.CATEGORICAL:
+        return np.asarray((np.maximum(counts - without, 0.0) + 1.0) / (rows - without + counts.shape[1]))
+    if kind is Kind.REAL:
+        return _between(at, counts, (at - 0.5, at + 0.5), without)
+    if kind is Kind.POSITIVE:
+        return _between(np.log(at), counts, (np.log(at - 0.5), np.log(at + 0.5)), without)
+    if kind is Kind.AMOUNT:
+        none = counts[:, :1]
+        none_of = (np.maximum(none - without, 0.0) + 1.0) / (rows - without + 2.0)
+        some_of = (np.maximum(rows - none - without, 0.0) + 1.0) / (rows - without + 2.0)
+        above = _probabilities(Kind.POSITIVE, at[1:], counts[:, 1:], without)
+        return np.concatenate([none_of, some_of * above], axis=1)
+    total = (counts @ at)[:, None]
+    rate = (np.maximum(total - without * at, 0.0) + total.sum() / rows.sum()) / (rows - without + 1.0)
+    factorials = np.array([math.lgamma(value + 1.0) for value in at.tolist()])
+    return np.asarray(np.exp(at * np.log(rate) - rate - factorials))
 
 
 def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.ndarray], without: float) -> np.ndarray:
@@ -511,13 +495,6 @@ def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.nda
     found = [math.erfc(a) - math.erfc(b) for a, b in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)]
     return 0.5 * np.array(found).reshape(low.shape)
 
-
-_NUMBERS: dict[Kind, Callable[..., np.ndarray]] = {
-    Kind.REAL: lambda at, counts, without: _between(at, counts, (at - 0.5, at + 0.5), without),
-    Kind.POSITIVE: _rounded_lognormal,
-    Kind.AMOUNT: _rounded_amount,
-    Kind.COUNT: _poisson,
-}
 
 # -- two-dimensional arrays of numbers
 
@@ -561,8 +538,12 @@ def _inspect_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
             why = "declared" if place in kinds else f"whole numbers, {len(few[place])} distinct"
             spec = Field(place, Kind.CATEGORICAL, why, declared=place in kinds)
             found.append((ColumnPlan(spec, as_numbers=True, number_like=True, seen=tuple(few[place])), ""))
-        else:
-            found.append(_inspect_whole(array, place, request, counted))
+            continue
+        kind = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
+        facts = number_facts(place, without(head[:, place].astype(np.float64), request.words.numbers), kind)
+        if facts.different <= 1 and _varies(array[:, place]):  # it is constant only if no row varies
+            facts = replace(facts, different=2, only=None)
+        found.append(plan_of(facts, request, rows=counted))
     return found
 
 
@@ -584,19 +565,6 @@ def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
     }
 
 
-def _inspect_whole(
-    array: np.ndarray, place: int, request: Request, counted: np.ndarray | None
-) -> tuple[ColumnPlan, str]:
-    cells = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
-    column = array[:LOOK_WHOLE, place].astype(np.float64)
-    for mark in request.words.numbers:
-        column[column == mark] = np.nan
-    facts = number_facts(place, column, cells)
-    if facts.different <= 1 and _varies(array[:, place]):  # it is constant only if no row varies
-        facts = replace(facts, different=2, only=None)
-    return plan_of(facts, request, rows=counted)
-
-
 def _varies(column: np.ndarray, step: int = 65_536) -> bool:
     first = column[0]
     return any(bool(np.any(column[at : at + step] != first)) for at in range(0, len(column), step))
@@ -615,31 +583,26 @@ def _inspect_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
         known = column[~np.isnan(column)]
         still[slot] = not len(known) or not _varies(known)
     constant: list[bool] = still.tolist()
-    spoken = {*request.kinds, *request.levels}
+    declared = {*request.kinds, *request.levels}
     simple = bool(np.isfinite(head).all())
     found: list[tuple[ColumnPlan, str]] = []
     for place, anchor in enumerate(plain):
         kind = request.kinds.get(place)
-        if constant[place] or (place in spoken and not (simple and kind == Kind.REAL and place not in request.levels)):
-            found.append(_inspect_float(array, place, head, anchor, request))
+        if constant[place] or (
+            place in declared and not (simple and kind == Kind.REAL and place not in request.levels)
+        ):
+            column = head[:, place]
+            if np.isinf(column).any() and kind != IGNORE:
+                row = int(np.argmax(np.isinf(column)))
+                raise too_large(place, row, float(column[row]))
+            facts = number_facts(place, column, CellType.FLOAT)
+            if facts.different == 0:  # nothing in the first rows: look at all
+                facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
+            plan, note = plan_of(facts, request)
+            spec = replace(plan.field, cells="double")
+            found.append((replace(plan, field=spec, plain=anchor, logged=log_anchor_of(column)), note))
             continue
         why = "numbers" if kind is None else "declared"
         spec = Field(place, Kind.REAL, why, anchor=anchor.at, scale=anchor.scale, declared=kind is not None)
         found.append((ColumnPlan(spec, number_like=True, plain=anchor), ""))
     return found
-
-
-def _inspect_float(
-    array: np.ndarray, place: int, head: np.ndarray, anchor: Anchor, request: Request
-) -> tuple[ColumnPlan, str]:
-    column = head[:, place]
-    forced = request.kinds.get(place)
-    if np.isinf(column).any() and forced != IGNORE:
-        row = int(np.argmax(np.isinf(column)))
-        raise too_large(place, row, float(column[row]))
-    facts = number_facts(place, column, CellType.FLOAT)
-    if facts.different == 0:  # nothing in the first rows: look at all
-        facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
-    plan, note = plan_of(facts, request)
-    field = replace(plan.field, cells="double")
-    return replace(plan, field=field, plain=anchor, logged=log_anchor_of(column)), note

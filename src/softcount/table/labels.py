@@ -67,7 +67,13 @@ def code_labels(y: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]
         classes, ranks = np.unique(levels, return_inverse=True)
         return classes, ranks.astype(np.int32)[numpy_of(coded.indices)[0]]
     if isinstance(y, np.ndarray) and y.dtype.kind == "O" and y.ndim == 1:
-        return _object_labels(y) or _other_labels(y, decimals)
+        cells = y.tolist()
+        distinct_cells = set(cells)
+        words = sorted(cell for cell in distinct_cells if type(cell) is str)
+        if words and all(type(cell) is str or is_missing(cell) for cell in distinct_cells):
+            code_of = {cell: UNKNOWN for cell in distinct_cells} | {word: rank for rank, word in enumerate(words)}
+            codes = np.fromiter(map(code_of.__getitem__, cells), dtype=np.int32, count=len(cells))
+            return np.array(words, dtype=object), codes
     return _other_labels(y, decimals)
 
 
@@ -82,35 +88,18 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Cut to their low bits, differences still wrap around to the right step, whatever the type and its range.
     steps = y.astype(np.int32)
     steps -= np.array(low, dtype=y.dtype).astype(np.int32)
-    seen = _seen(steps, high - low + 1)
-    classes = np.add(np.flatnonzero(seen).astype(y.dtype), y.dtype.type(low), dtype=y.dtype)
-    if seen.all():
-        return classes, steps
-    return classes, (np.cumsum(seen) - 1).astype(np.int32)[steps]
-
-
-def _seen(steps: np.ndarray, size: int) -> np.ndarray:
-    """Which of the steps 0 .. size - 1 occur; the first rows mostly settle it, and only the others are searched for."""
-    seen = np.zeros(size, dtype=bool)
+    # The first rows mostly show which steps occur, and only the others are searched for.
+    seen = np.zeros(high - low + 1, dtype=bool)
     seen[steps[:4_096]] = True
     doubtful = np.flatnonzero(~seen)
     if len(doubtful) > 16:
         seen[steps] = True
     else:
         seen[doubtful] = [bool(np.any(steps == step)) for step in doubtful]
-    return seen
-
-
-def _object_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Labels of an array of strings and missing values; None for any other."""
-    cells = y.tolist()
-    distinct_cells = set(cells)
-    words = sorted(cell for cell in distinct_cells if type(cell) is str)
-    if not words or not all(type(cell) is str or is_missing(cell) for cell in distinct_cells):
-        return None
-    ranks = {cell: UNKNOWN for cell in distinct_cells} | {word: rank for rank, word in enumerate(words)}
-    codes = np.fromiter(map(ranks.__getitem__, cells), dtype=np.int32, count=len(cells))
-    return np.array(words, dtype=object), codes
+    classes = np.add(np.flatnonzero(seen).astype(y.dtype), y.dtype.type(low), dtype=y.dtype)
+    if seen.all():
+        return classes, steps
+    return classes, (np.cumsum(seen) - 1).astype(np.int32)[steps]
 
 
 def continuous(value: float, row: int) -> DataError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import pairwise
@@ -143,7 +143,7 @@ class LevelCoder(Struct):
         if self.plan.as_numbers and not self.closed:
             levels = [self._level(value, place, places, start) for place, value in enumerate(values)]
         if self.plan.is_tick_box and not self.closed:
-            # A second value: the column is not a tick box, and missing is no category.
+            # A second value: the column is not a tick box, and missing is not a category.
             for place, level in enumerate(levels):
                 if level is not None and level != self.plan.constant:
                     reason = f"not always the same: {wording.cell(level)}"
@@ -363,12 +363,8 @@ def frequent_levels(counted: Callable[[], LevelCounts], most: int, declared: Ite
         candidates, levels = _candidates(counted, known, limit)
         weights = _weights(counted(), known, limit, candidates)
     assert weights is not None
-    kept = heapq.nsmallest(room, weights, key=lambda level: (-weights[level], *_by_spelling(level)))
+    kept = _largest(weights, room)
     return KeptLevels(wanted + kept, max(levels, len(weights)) - len(kept), levels >= 0)
-
-
-def _by_spelling(level: Any) -> tuple[bool, Any]:
-    return isinstance(level, str), level
 
 
 def _weights(counts: LevelCounts, known: set[Any], limit: int, only: set[Any] | None = None) -> dict[Any, float] | None:
@@ -394,14 +390,14 @@ def _candidates(counted: Callable[[], LevelCounts], known: set[Any], limit: int)
         least = np.min([line[cells] for line, cells in zip(lines, _cells(levels), strict=True)], axis=0)
         best.update((level, at) for level, at in zip(levels, least.tolist(), strict=True) if level not in known)
         if len(best) > 2 * limit:
-            best = dict(_largest(best, limit))
+            best = {level: best[level] for level in _largest(best, limit)}
     # Two levels may share a cell, so that there are no fewer levels than cells that are taken.
-    return {level for level, _ in _largest(best, limit)}, int(np.count_nonzero(lines, axis=1).max())
+    return set(_largest(best, limit)), int(np.count_nonzero(lines, axis=1).max())
 
 
-def _largest(best: dict[Any, float], limit: int) -> Iterator[tuple[Any, float]]:
-    ranked = heapq.nsmallest(limit, best, key=lambda level: (-best[level], *_by_spelling(level)))
-    return ((level, best[level]) for level in ranked)
+def _largest(weights: dict[Any, float], limit: int) -> list[Any]:
+    """The levels with the largest weights; of equal ones numbers first, then by spelling."""
+    return heapq.nsmallest(limit, weights, key=lambda level: (-weights[level], isinstance(level, str), level))
 
 
 def _cells(levels: list[Any]) -> np.ndarray:

@@ -72,8 +72,7 @@ def open_table(  # noqa: PLR0913 - the settings of a table
             nulls = tuple(word for word in missing if word not in kept)
         source = open_source(_as_table(data, kinds, schema), nulls, file_format, progress)
     # In sources with real nulls no word is missing: a folder, a country or a document may be called NA.
-    verbatim = source.kinds or source.verbatim
-    words = MissingWords.besides_null(missing) if verbatim else MissingWords.of(missing, source.text_file)
+    words = MissingWords.of(missing, source.text_file, nulls=bool(source.kinds or source.verbatim))
     # Columns such as the file a document is from are features only if they are declared.
     named = set(kinds) if isinstance(kinds, Mapping) else set()
     known = set() if schema is None else {spec.key for spec in schema.fields}

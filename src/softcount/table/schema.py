@@ -124,7 +124,7 @@ NARROW_LEVELS = 254
 """Most levels a one-byte code can hold: 0 is missing and the last code is for unseen levels."""
 
 MOST_LEVELS = 100_000
-"""Most frequent levels of a column that have codes of their own; others share `OTHER`."""
+"""Most frequent levels of a column, each with a code; the others share `OTHER`."""
 
 OTHER = "(other)"
 
@@ -316,7 +316,7 @@ class Schema(Struct, frozen=True, dict=True):
 # -- plans: how each column is read, and how that changes when later rows contradict the first ones
 
 FARTHEST = 2.0**120
-"""Units that a number may lie from its anchor: squares of so many can still be added, whatever the weights."""
+"""Units that a number may lie from its anchor: squares of that many can still be added, whatever the weights."""
 LOOKED_AT = 1_024
 """Rows whose median is the anchor."""
 
@@ -396,10 +396,10 @@ class ColumnPlan(Struct, frozen=True):
     """One column: its field, and how its cells are read.
 
     `as_numbers`: levels are numbers, also if cells are text. `constant`: the only value so far. `plain` and `logged`
-    are anchors of the numbers and of their logarithms. `capped`: the only levels with codes of their own.
+    are anchors of the numbers and of their logarithms. `capped`: the only levels that have a code each.
     `number_like`: its first cells were numbers, so that it may become real. `extra`: levels that exist in addition to
-    those `seen` in the first rows, in order. `most_levels` have codes of their own. `guessed`: earlier rows suggested
-    its kind, which stays: a number it cannot hold is taken as missing.
+    those `seen` in the first rows, in order. `most_levels`: how many levels have a code each. `guessed`: earlier rows
+    suggested its kind, which stays: a number it cannot hold is taken as missing.
     """
 
     field: Field
@@ -449,17 +449,6 @@ class ColumnPlan(Struct, frozen=True):
         as_numbers = not isinstance(self.constant, str | bool)
         return replace(self.as_kind(Kind.CATEGORICAL, reason), as_numbers=as_numbers, number_like=as_numbers)
 
-    def reaching(self, most: float) -> ColumnPlan:
-        """In units in which a distance of `most` from the anchor is not too far."""
-        scale = min(self.field.scale, float(np.ldexp(1.0, -np.frexp(most / FARTHEST)[1])))
-        plain = Anchor(self.field.anchor, scale)
-        return replace(self, field=replace(self.field, scale=scale), plain=plain)
-
     @property
     def is_tick_box(self) -> bool:
         return BLANK in self.extra and not self.field.declared
-
-    def cap(self, levels: list[object]) -> ColumnPlan:
-        kept = levels[: self.most_levels]
-        kept.append(apart(OTHER, set(kept)))
-        return replace(self, capped=tuple(kept), field=replace(self.field, wide=True))

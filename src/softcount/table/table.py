@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,15 @@ from softcount.sources.frames import DenseSource, SparseSource, level_of
 from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords
-from softcount.table.chunk import Chunk, Reach, Settled, reach_of
-from softcount.table.encode import ChunkTask, CodedChunk, FinalOrder, PartFacts, RowCoding, Tally, add_facts
+from softcount.table.chunk import Chunk, Settled, reach_of
+from softcount.table.encode import ChunkTask, CodedChunk, FinalOrder, PartFacts, RowCoding, Tally
 from softcount.table.labels import SideColumns, no_weight, numeric_target, refuse_many_numbers
 from softcount.table.levels import LevelCoder, Vocabulary, frequent_levels, in_order, order_codes
 from softcount.table.schema import (
+    FARTHEST,
     LOOKED_AT,
+    OTHER,
+    Anchor,
     Becomes,
     ColumnPlan,
     Contradiction,
@@ -31,6 +34,7 @@ from softcount.table.schema import (
     Kind,
     Schema,
     anchor_of,
+    apart,
     log_anchor_of,
 )
 from softcount.table.text_columns import CELLS, Map, TextColumn
@@ -158,7 +162,6 @@ class Table:
         }
         target = None if self.sides.target is None else LevelCoder.of(self.sides.target, self.words)
         self._side_columns = SideColumns(target, self.sides.weight, self.words)
-        self._coding: RowCoding | None = None
         self._tally = Tally()
         self._deferred: dict[Key, int] | None = None
         self._gathered = False
@@ -212,9 +215,8 @@ class Table:
             for piece in self.source.pieces({}):
                 block = piece.load()
                 counts = np.count_nonzero(np.isnan(block), axis=0) if block.dtype.kind == "f" else []
-                encode.add_counts(
-                    self._deferred, {key: int(counts[place]) for key, place in self.located.items() if len(counts)}
-                )
+                for key, place in self.located.items() if len(counts) else ():
+                    self._deferred[key] = self._deferred.get(key, 0) + int(counts[place])
         found = {**self._tally.missing, **(self._deferred or {})}
         return {spec.key: found.get(spec.key, 0) for spec in self.schema.used}
 
@@ -270,10 +272,10 @@ class Table:
                 self._gather(new, run, None, there)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
-            self.plans = [text_columns.with_words(plan, self._texts) for plan in self.plans]
+            self.plans = text_columns.with_words(self.plans, self._texts)
             self.schema = replace(self.schema, fields=tuple(plan.field for plan in self.plans))
-            self.notes += [note for note in text_columns.notes_on(self._texts) if note not in self.notes]
-            text_columns.refuse_wordless(self.plans, self._texts)
+            notes = text_columns.notes_on(self.plans, self._texts)
+            self.notes += [note for note in notes if note not in self.notes]
 
     def _gather(
         self, new: Mapping[Key, TextColumn], run: Map, sides: SideColumns | None, there: MetThere | None
@@ -294,11 +296,12 @@ class Table:
         """
         self.gather_words()
         self._tally = tally = Tally(None if self.parts.watch is None else self.parts.watch(self))
-        if self._coding is None:
-            self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
         wanted = self._wanted()
-        held = bool(self._texts) and not wanted and all(text.complete for text in self._texts.values())
-        for piece in text_columns.held_pieces(self._texts) if held else self.source.pieces(wanted):
+        pieces = self.source.pieces(wanted)
+        if self._texts and not wanted and all(text.complete for text in self._texts.values()):
+            held = sorted(next(iter(self._texts.values())).held.items())
+            pieces = (TablePiece(start, block.n_documents, dict) for start, block in held)
+        for piece in pieces:
             labels, weights = self.sides.part("labels", piece), self.sides.part("weights", piece)
             yield ChunkTask(piece, self._coding, tally, labels, weights)
         refuse_unequal("labels", self.sides.labels, self.n_rows)
@@ -313,8 +316,7 @@ class Table:
                 self._tally.add(found)
                 yield found.chunk
             return
-        again = self.holds_rows or bool(self._texts)
-        room = -1 if again else MOST_HELD
+        room = -1 if self.holds_rows or self._texts else MOST_HELD
         held: list[CodedChunk] = []
         for coded in run(ChunkTask.coded, self.tasks()):
             found = self.absorb(coded)
@@ -351,8 +353,6 @@ class Table:
     def coding_elsewhere(self) -> tuple[RowCoding, dict[Key, Wanted]]:
         """The coding of parts on other machines, and the columns they read; a pass begins."""
         self._tally = Tally()
-        if self._coding is None:
-            self._coding = RowCoding(self._encoder(), self.located, self._side_columns)
         own = self._coding.encoder.alone(NOWHERE)  # documents in memory are not sent
         return replace(self._coding, encoder=own), self._wanted()
 
@@ -363,20 +363,22 @@ class Table:
             for coder, levels in [*((self._coders[key], own.levels[key]) for key in own.levels), (labels, own.labels)]:
                 if coder is not None and levels is not None:
                     coder.learn(levels, start)
-            add_facts(self._tally, own, start)
+            self._tally.add_facts(own, start)
         self.source.n_rows = sum(own.n_rows for own in facts)
 
     def final_order(self, settled: Settled) -> FinalOrder:
         coder = self._side_columns.labels
         return FinalOrder(settled.schema, None if coder is None else in_order(coder.vocabulary.levels))
 
-    def _encoder(self) -> encode.Encoder:
+    @cached_property
+    def _coding(self) -> RowCoding:
         coding = encode.ColumnCoding(self.plans, self._coders, self.words, self.closed is not None)
+        encoder: encode.Encoder = encode.ArrowEncoder(coding, self._texts)
         if isinstance(self.source, SparseSource):
-            return encode.BagEncoder()
-        if isinstance(self.source, DenseSource):
-            return encode.DenseEncoder(self.source.array, coding, self.located, self.checked)
-        return encode.ArrowEncoder(coding, self._texts)
+            encoder = encode.BagEncoder()
+        elif isinstance(self.source, DenseSource):
+            encoder = encode.DenseEncoder(self.source.array, coding, self.located, self.checked)
+        return RowCoding(encoder, self.located, self._side_columns)
 
     def settle(self, two_levels: Iterable[Key] = (), classes: Sequence[Any] | None = None) -> Settled:
         """After a full pass: levels and classes in order, and the new code of each old one.
@@ -453,8 +455,10 @@ class Table:
         if why.becomes is Becomes.FARTHER:
             chunks = (task() for task in self._alone(plan).tasks())
             off = (np.abs(chunk.reals[:, 0] - plan.field.anchor) for chunk in chunks)
-            farther = plan.reaching(max(float(np.nanmax(part, initial=0.0)) for part in off))
-            return self._with_plan(farther)
+            most = max(float(np.nanmax(part, initial=0.0)) for part in off)
+            scale = min(plan.field.scale, float(np.ldexp(1.0, -np.frexp(most / FARTHEST)[1])))
+            anchor = Anchor(plan.field.anchor, scale)
+            return self._with_plan(replace(plan, field=replace(plan.field, scale=scale), plain=anchor))
         if why.becomes is Becomes.CAPPED:
             return self._capped(plan)
         changed = plan.after(why)
@@ -486,14 +490,14 @@ class Table:
             kept = frequent_levels(partial(self._level_counts, plan), plan.most_levels, map(level_of, plan.extra))
         except Contradiction as another:  # a later row shows that the column is something else
             return self.widened(another)
-        capped = plan.cap(kept.levels)
-        assert capped.capped is not None
+        levels = kept.levels[: plan.most_levels]
+        other = apart(OTHER, set(levels))
         more = f"{'at least ' if kept.at_least else ''}{kept.others:,}"
         note = (
-            f"{wording.column(capped.key)} has more than {capped.most_levels:,} levels: the most frequent are kept, "
-            f"the rarest {more} share {capped.capped[-1]!r}"
+            f"{wording.column(plan.key)} has more than {plan.most_levels:,} levels: the most frequent are kept, "
+            f"the rarest {more} share {other!r}"
         )
-        return self._with_plan(capped, note)
+        return self._with_plan(replace(plan, capped=(*levels, other), field=replace(plan.field, wide=True)), note)
 
     def within_reach(self, chunks: Iterable[Chunk]) -> Table:
         """This table, if the numbers in its chunks can be squared and added; else a contradiction or an error."""
@@ -501,9 +505,6 @@ class Table:
         reach = reach_of(self.schema, next(parts))
         for chunk in parts:
             reach += reach_of(self.schema, chunk)
-        return self.refuse_far(reach)
-
-    def refuse_far(self, reach: Reach) -> Table:
         reach.check(self.schema)
         return self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,12 +102,6 @@ class TextColumn(Struct):
 def _places(columns: np.ndarray) -> np.ndarray:
     """The columns of a bag for the words of a block; column 0 marks a document."""
     return np.concatenate([[0], np.where(columns < 0, -1, columns + 1)]).astype(np.int32)
-
-
-def bag_holes(bag: Any) -> tuple[int, int]:
-    """The number of rows without a document, and with a document without a known word."""
-    lengths = np.diff(bag.indptr)
-    return int(np.count_nonzero(lengths == 0)), int(np.count_nonzero(lengths == 1))
 
 
 # -- cells to blocks
@@ -223,53 +217,87 @@ class WordReader(Struct, frozen=True):
         return piece.start, labelled, blocks
 
 
+class WordGathering:
+    """The words of columns of text, read piece by piece: `rows` so far, `among` of which have a label."""
+
+    def __init__(self, readings: Mapping[Key, Reading]) -> None:
+        self.gathered = {key: Gathered(reading) for key, reading in readings.items()}
+        self.rows = self.among = 0
+
+    def add(self, labelled: np.ndarray, blocks: Iterable[tuple[WordBlock, np.ndarray]]) -> list[np.ndarray]:
+        """Add a block of words and its known documents for every column; the numbers of the words of each block."""
+        self.rows, self.among = self.rows + len(labelled), self.among + int(np.count_nonzero(labelled))
+        numbers = []
+        for gathered, (block, known) in zip(self.gathered.values(), blocks, strict=True):
+            some = None if labelled.all() else known & labelled
+            numbers.append(gathered.add(block, int(np.count_nonzero(known)), some))
+        return numbers
+
+    def join(self, other: WordGathering) -> None:
+        self.rows, self.among = self.rows + other.rows, self.among + other.among
+        for key, gathered in self.gathered.items():
+            gathered.join(other.gathered[key])
+
+    def settle(
+        self, columns: Mapping[Key, TextColumn], held: Mapping[Key, dict[int, WordBlock]], complete: bool
+    ) -> bool:
+        """Choose the words of each column; False if there are rows, but none has a label, and nothing is done."""
+        if self.rows and not self.among:
+            return False
+        for key, column in columns.items():
+            column.among = self.among if self.among < self.rows else None
+            column.settle(self.gathered[key], held.get(key, {}), complete)
+        return True
+
+
 def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterable[TextPiece], run: Map) -> bool:
     """Read these columns in one pass and choose the words of each; False if no row has a label, and nothing is done.
 
     Pieces may be read by several threads; their words are numbered in the order of the rows. If some rows have no
     label, words are chosen from the labelled ones.
     """
-    gathered = {key: Gathered(column.reading) for key, column in columns.items()}
+    words = WordGathering({key: column.reading for key, column in columns.items()})
     held: dict[Key, dict[int, WordBlock]] = {key: {} for key in columns}
     room = MOST_HELD
-    rows = among = 0
     for start, labelled, blocks in run(reader, pieces):
-        rows, among = rows + len(labelled), among + int(np.count_nonzero(labelled))
-        for key, (block, known) in zip(columns, blocks, strict=True):
-            some = None if labelled.all() else known & labelled
-            numbers = gathered[key].add(block, int(np.count_nonzero(known)), some)
+        for key, (block, known), numbers in zip(columns, blocks, words.add(labelled, blocks), strict=True):
             room -= len(block.ids) + len(known)
             if room >= 0:
                 # Held blocks have only the numbers of words, and counts in as few bytes as they need.
                 compact = marked(replace(block, ids=numbers[block.ids]), known)
                 least = np.min_scalar_type(int(compact.counts.max(initial=0)))
                 held[key][start] = WordBlock(compact.indptr, compact.ids, compact.counts.astype(least), NO_WORDS)
-    if not among:
-        return False
-    for key, column in columns.items():
-        column.among = among if among < rows else None
-        column.settle(gathered[key], held[key], complete=room >= 0)
-    return True
+    return words.settle(columns, held, complete=room >= 0)
 
 
-def held_pieces(columns: Mapping[Key, TextColumn]) -> Iterator[TablePiece]:
-    for start, block in sorted(next(iter(columns.values())).held.items()):
-        yield TablePiece(start, block.n_documents, dict)
-
-
-def with_words(plan: ColumnPlan, columns: Mapping[Key, TextColumn]) -> ColumnPlan:
-    column = columns.get(plan.key)
-    if column is None or column.words is None or plan.field.levels is column.words:
-        return plan
-    why = f"{plan.field.why}; {counted_words(len(column.words), column.reading)}"
-    return replace(plan, field=replace(plan.field, levels=column.words, reading=column.reading, why=why))
+def with_words(plans: Iterable[ColumnPlan], columns: Mapping[Key, TextColumn]) -> list[ColumnPlan]:
+    """The plans with the words of their columns."""
+    found = []
+    for plan in plans:
+        column = columns.get(plan.key)
+        if column is not None and column.words is not None and plan.field.levels is not column.words:
+            why = f"{plan.field.why}; {counted_words(len(column.words), column.reading)}"
+            spec = replace(plan.field, levels=column.words, reading=column.reading, why=why)
+            plan = replace(plan, field=spec)
+        found.append(plan)
+    return found
 
 
 def counted_words(number: int, reading: Reading) -> str:
     return f"{number:,} transitions of sequences" if reading.analyzer == "steps" else f"{number:,} different words"
 
 
-def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
+WORDLESS = "is text without words"
+
+
+class Wordless(DataError):
+    """A table has only text, and no words; `fields` are its columns."""
+
+    fields: tuple[Field, ...] = ()
+
+
+def notes_on(plans: Sequence[ColumnPlan], columns: Mapping[Key, TextColumn]) -> list[str]:
+    """Notes on the words of columns of text; an error if the table has nothing else and they hold no words."""
     notes = []
     for key, column in columns.items():
         if column.chosen is not None:
@@ -283,19 +311,6 @@ def notes_on(columns: Mapping[Key, TextColumn]) -> list[str]:
                 met = "once" if column.lost == 1 else f"{column.lost:,} times or fewer"
                 but = f", save that one met {met} may be missed" if column.lost else ""
                 notes.append(f"{name} has more than {most:,} different words: the most frequent {most:,} are kept{but}")
-    return notes
-
-
-WORDLESS = "is text without words"
-
-
-class Wordless(DataError):
-    """A table has only text, and no words; `fields` are its columns."""
-
-    fields: tuple[Field, ...] = ()
-
-
-def refuse_wordless(plans: Sequence[ColumnPlan], columns: Mapping[Key, TextColumn]) -> None:
     used = [plan.key for plan in plans if plan.field.used]
     chosen = [columns[key].chosen for key in used if key in columns]
     if len(chosen) == len(used) and all(found is not None and not len(found.words) for found in chosen):
@@ -303,6 +318,7 @@ def refuse_wordless(plans: Sequence[ColumnPlan], columns: Mapping[Key, TextColum
         error = Wordless(f"{name} {WORDLESS}, and there is nothing else to model: {_why_none(chosen[0])}.")
         error.fields = tuple(plan.field for plan in plans)
         raise error
+    return notes
 
 
 def _why_none(chosen: Any) -> str:

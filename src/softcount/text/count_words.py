@@ -7,8 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice, pairwise, product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,20 +53,9 @@ def block_of(documents: Any, reading: Reading) -> WordBlock:
     if reading.pattern is None and worth_bytes(span.size * effort):
         from softcount.text import compiled
 
-        stopped = Words.of(dict.fromkeys(reading.stopped))
-        indptr, ids, counts, words = compiled.counted(span, reading, lambda met: stopped.columns(Words(*met)) >= 0)
-        return WordBlock(indptr, ids, counts, Words(*words))
+        return WordBlock(*compiled.counted(span, reading))
     indptr, ids, counts, found = counted(span.texts(), reading)
     return WordBlock(indptr, ids, counts, Words.of(found))
-
-
-def blocks_of(documents: Any, reading: Reading, map: Callable[..., Iterable[WordBlock]] = map) -> Iterator[WordBlock]:
-    """The documents in blocks of about 4 MB, in order; `map` may read several at a time, each on a thread.
-
-    >>> [block.n_documents for block in blocks_of(["an ink pot", None], Reading())]
-    [2]
-    """
-    yield from map(partial(block_of, reading=reading), cut(documents))
 
 
 def cut(documents: Any) -> Iterator[Any]:
@@ -82,19 +70,16 @@ def cut(documents: Any) -> Iterator[Any]:
                 yield Spelled(span.data, span.offsets[first : last + 1], span.hidden[first:last])
                 first = last
     else:
-        rest = iter(documents)
-        while piece := list(islice(rest, 1)):
-            size = _length(piece[0])
-            for text in islice(rest, BLOCK_DOCUMENTS - 1) if size < BLOCK_BYTES else ():
-                piece.append(text)
-                size += _length(text)
-                if size >= BLOCK_BYTES:
-                    break
+        piece: list[Any] = []
+        size = 0
+        for text in documents:
+            piece.append(text)
+            size += len(text) if isinstance(text, str | bytes) else 0
+            if size >= BLOCK_BYTES or len(piece) == BLOCK_DOCUMENTS:
+                yield piece
+                piece, size = [], 0
+        if piece:
             yield piece
-
-
-def _length(text: Any) -> int:
-    return len(text) if isinstance(text, str | bytes) else 0
 
 
 def counted(texts: Iterable[str], reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
@@ -115,57 +100,29 @@ def counted(texts: Iterable[str], reading: Reading) -> tuple[np.ndarray, np.ndar
 def analysis(reading: Reading) -> Analysis:
     """A function from a document to its words, each as often as it occurs."""
     low, high = reading.ngrams
-    if reading.analyzer == "char":
-        split = _characters(low, high)
-    elif reading.analyzer == "char_wb":
-        split = _characters_by_word(low, high)
-    else:
-        split = _words(reading)
-    return (lambda text: split(text.lower())) if reading.lowercase else split
-
-
-def _words(reading: Reading) -> Analysis:
-    low, high = reading.ngrams
+    blanks = re.compile(r"\s\s+")
     find, stopped = re.compile(reading.pattern or WORD).findall, frozenset(reading.stopped)
 
-    def words(text: str) -> list[str]:
-        found = find(text)
-        if stopped:
-            found = [word for word in found if word not in stopped]
-        if (low, high) == (1, 1):
-            return found
-        return [" ".join(found[at : at + n]) for n in range(low, high + 1) for at in range(len(found) - n + 1)]
-
-    return words
-
-
-def _characters(low: int, high: int) -> Analysis:
-    blanks = re.compile(r"\s\s+")
-
-    def runs(text: str) -> list[str]:
-        text = blanks.sub(" ", text)
-        return [text[at : at + n] for n in range(low, high + 1) for at in range(len(text) - n + 1)]
-
-    return runs
-
-
-def _characters_by_word(low: int, high: int) -> Analysis:
-    def runs(text: str) -> list[str]:
+    def split(text: str) -> list[str]:
+        text = text.lower() if reading.lowercase else text
+        if reading.analyzer == "word":
+            words = [word for word in find(text) if word not in stopped]
+            if high == 1:
+                return words
+            return [" ".join(words[at : at + n]) for n in range(low, high + 1) for at in range(len(words) - n + 1)]
+        by_word = reading.analyzer == "char_wb"
         found: list[str] = []
-        for word in text.split():
-            padded = f" {word} "
-            if len(padded) < low:  # a word too short for any run is one by itself
-                found.append(padded)
-            found += [padded[at : at + n] for n in range(low, high + 1) for at in range(len(padded) - n + 1)]
+        for run in [f" {word} " for word in text.split()] if by_word else [blanks.sub(" ", text)]:
+            if by_word and len(run) < low:  # a word too short for any n-gram is one by itself
+                found.append(run)
+            found += [run[at : at + n] for n in range(low, high + 1) for at in range(len(run) - n + 1)]
         return found
 
-    return runs
+    return split
 
 
 # -- the places of words in a document, by the rules that counted them
 
-AT_ONCE = 1 << 20
-"""Characters that are searched together: each takes 4 bytes and more."""
 Part = tuple[int, int]
 """The places of the first character, and after the last."""
 
@@ -195,7 +152,7 @@ def spots_of(document: str, reading: Reading, wanted: Container[str]) -> Iterato
         return
     low, high = reading.ngrams
     if high == 1:
-        yield from (Spot(word, (part,)) for word, part in _tokens(document, reading) if word in wanted)
+        yield from (Spot(word, (part,)) for word, part in _tokens(document, reading, wanted))
         return
     last: deque[tuple[str, Part]] = deque(maxlen=high)
     for token in _tokens(document, reading):
@@ -216,95 +173,35 @@ def spans_of(document: str, reading: Reading, words: Sequence[str]) -> list[np.n
     [[[0, 4], [16, 20]], []]
     """
     numbers = {word: number for number, word in enumerate(words)}
-    if reading.analyzer == "word" and reading.ngrams == (1, 1):
-        found = _single(document, reading, numbers)
-    else:
-        spots = [(numbers[s.word], s.start, s.end) for s in spots_of(document, reading, numbers)]
-        found = np.array(spots, dtype=np.int64).reshape(-1, 3)
+    cells = array("q")
+    for spot in spots_of(document, reading, numbers):
+        cells.extend((numbers[spot.word], spot.start, spot.end))
+    found = np.frombuffer(cells, np.int64).reshape(-1, 3)
     order = np.argsort(found[:, 0], kind="stable")
     edges = np.searchsorted(found[order, 0], np.arange(len(words) + 1))
     places = found[order, 1:]
     return [places[start:stop] for start, stop in pairwise(edges.tolist())]
 
 
-def _single(document: str, reading: Reading, numbers: dict[str, int]) -> np.ndarray:
-    """The numbers, starts and ends of single words."""
-    stopped = frozenset(reading.stopped)
-    known = {word: number for word, number in numbers.items() if word not in stopped}
-    text, find, group = _read(document, reading)
-    if reading.pattern is None and worth_bytes(len(document)):
-        which, places = _compiled(document, text, reading.lowercase, known)
-    else:
-        which, places = _found(find(text), group, known)
-    return np.column_stack([which, *_spans_in_text(_surplus(document, text), *places.T)])
-
-
-def _found(matches: Iterable[re.Match[str]], group: int, known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of known words one after another, and the places of each in the lowered text."""
-    which, starts, ends = array("q"), array("q"), array("q")
-    for match in matches:
-        word = match[group] or ""
-        number = known.get(word)
-        if number is not None:
-            start = match.start(group) if word else match.start()
-            which.append(number)
-            starts.append(start)
-            ends.append(start + len(word))
-    return np.frombuffer(which, np.int64), np.column_stack([starts, ends]).astype(np.int64)
-
-
-def _compiled(document: str, text: str, lowercase: bool, known: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """As `_found`, with words numbered by a kernel."""
-    from softcount.text.compiled import tokens_of
-
-    tokens, words = tokens_of(spelled([document]), lowercase)
-    numbers = np.fromiter((known.get(word, -1) for word in Words(*words)), np.int64, len(words[1]) - 1)
-    which = numbers[tokens]
-    there = which >= 0
-    return which[there], np.concatenate([np.empty((0, 2), np.int64), *_runs(text)])[there]
-
-
-def _runs(text: str) -> Iterator[np.ndarray]:
-    """The places of runs of two or more word characters, some text at a time."""
-    from softcount.kernels.tokenise import PAGE
-    from softcount.kernels.tokenise import WORD as MEMBER
-    from softcount.text.compiled import LETTERS, learn
-
-    outside = re.compile(r"\W")
-    start = 0
-    while start < len(text):
-        cut = outside.search(text, start + AT_ONCE)
-        stop = cut.start() if cut else len(text)
-        codes = np.frombuffer(text[start:stop].encode("utf-32-le", "surrogatepass"), np.uint32)
-        unasked = codes[LETTERS[codes] == 0]
-        learn(np.unique(unasked // PAGE).tolist())
-        inside = np.zeros(len(codes) + 2, dtype=bool)
-        inside[1:-1] = LETTERS[codes] & MEMBER
-        edges = np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2)
-        yield edges[edges[:, 1] - edges[:, 0] > 1] + start
-        start = stop
-
-
-def _tokens(document: str, reading: Reading) -> Iterator[tuple[str, Part]]:
-    """The words without stop words, with their places in the original document."""
-    text, find, group = _read(document, reading)
+def _tokens(document: str, reading: Reading, wanted: Container[str] | None = None) -> Iterator[tuple[str, Part]]:
+    """The words, or only those wanted, without stop words, with their places in the original document."""
+    pattern = re.compile(reading.pattern or WORD)
+    group = min(pattern.groups, 1)
+    text = document.lower() if reading.lowercase else document
     surplus = _surplus(document, text)
     stopped = frozenset(reading.stopped)
-    for found in find(text):
+    for found in pattern.finditer(text):
         word = found[group] or ""
-        if word not in stopped:
+        if word not in stopped and (wanted is None or word in wanted):
             start, end = found.span(group) if word else (found.start(), found.start())
-            yield word, (start, end) if not surplus else _placed(surplus, start, end)
-
-
-def _read(document: str, reading: Reading) -> tuple[str, Callable[[str], Iterator[re.Match[str]]], int]:
-    """The text to search, the function that finds words, and the group of the pattern that is the word."""
-    pattern = re.compile(reading.pattern or WORD)
-    return document.lower() if reading.lowercase else document, pattern.finditer, min(pattern.groups, 1)
+            if surplus:
+                first = start - bisect_right(surplus, start)
+                start, end = first, first if start == end else end - bisect_right(surplus, end - 1)
+            yield word, (start, end)
 
 
 def _surplus(document: str, lowered: str) -> array[int]:
-    """Places in the lowered document without a character of their own in the original; nearly always none."""
+    """Places in the lowered document without a character in the original; nearly always none."""
     surplus = array("q")
     if len(lowered) != len(document):
         # Only U+0130 (a capital I with a dot) becomes two in today's Unicode.
@@ -313,21 +210,6 @@ def _surplus(document: str, lowered: str) -> array[int]:
             own = found.start() + len(surplus)
             surplus.extend(range(own + 1, own + grown[found[0]]))
     return surplus
-
-
-def _placed(surplus: array[int], start: int, end: int) -> Part:
-    """Places of the lowered document in the original."""
-    first = start - bisect_right(surplus, start)
-    return first, first if start == end else end - bisect_right(surplus, end - 1)
-
-
-def _spans_in_text(surplus: array[int], starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `_placed`, of many words at once."""
-    if not surplus:
-        return starts, ends
-    more = np.frombuffer(surplus, np.int64)
-    first = starts - np.searchsorted(more, starts, side="right")
-    return first, np.where(starts < ends, ends - np.searchsorted(more, ends - 1, side="right"), first)
 
 
 # -- sequences as documents whose words are transitions between steps
@@ -398,12 +280,12 @@ def all_transitions(words: Words, order: int) -> Words:
 
 
 def transitions_of(symbols: int, order: int) -> int:
-    """The number of possible transitions between so many steps."""
+    """The number of possible transitions between `symbols` steps."""
     return symbols * sum(int(symbols**length) for length in range(order + 1))
 
 
 def symbols_behind(transitions: int, order: int) -> int:
-    """The number of steps that have so many transitions; 0 if there is none.
+    """The number of steps that have this number of transitions; 0 if there is none.
 
     >>> symbols_behind(20, 1), symbols_behind(transitions_of(7, 3), 3), symbols_behind(5, 1)
     (4, 7, 0)

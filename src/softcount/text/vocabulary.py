@@ -13,7 +13,7 @@ from msgspec import Struct
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.text.count_words import WordBlock
-from softcount.text.word_list import Words, worth_bytes, worth_words
+from softcount.text.word_list import Words, read_only, worth_bytes, worth_words
 from softcount.text.words import Reading
 
 TOO_MANY = 4
@@ -53,9 +53,10 @@ class Lookup:
             self._table = np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
             self.learn(known)
         if self._places is None:
-            from softcount.text import compiled
+            from softcount.kernels.token_counts import learn_words
+            from softcount.kernels.tokenise import EVERY
 
-            ids, self._table = compiled.learned((words.data, words.offsets), self._table, self._sizes)
+            ids, self._table = learn_words(words.data, words.offsets, self._table, self._sizes, EVERY)
             return ids
         number, places = self._places.setdefault, self._places
         return np.array([number(word, len(places)) for word in words.spelled()], dtype=np.int32)
@@ -84,6 +85,10 @@ class Chosen(Struct, frozen=True):
     unlabelled: int = 0
     cells: int = 0
 
+    @property
+    def totals(self) -> WordTotals:
+        return WordTotals(self.counts, self.documents, self.n_documents)
+
 
 class WordTotals(NamedTuple):
     """Occurrences of each word, documents with it, and the number of documents."""
@@ -92,10 +97,10 @@ class WordTotals(NamedTuple):
     documents: np.ndarray
     n_documents: int
 
-
-def _tally(ids: np.ndarray, block: WordBlock, counts: np.ndarray, documents: np.ndarray) -> None:
-    counts[ids] += np.bincount(block.ids, block.counts, len(ids)).astype(np.int64)
-    documents[ids] += np.bincount(block.ids, minlength=len(ids))
+    @classmethod
+    def of(cls, block: WordBlock, n_documents: int) -> WordTotals:
+        counts = np.bincount(block.ids, block.counts, len(block.words)).astype(np.int64)
+        return cls(counts, np.bincount(block.ids, minlength=len(block.words)), n_documents)
 
 
 class Gathered:
@@ -127,35 +132,37 @@ class Gathered:
 
         `labelled`: which documents are; None for all. `Chosen.columns` has -1 for a word that was given up.
         """
-        ids = self._words.learn(block.words)
+        totals = WordTotals.of(block, block.n_documents if n_documents is None else n_documents)
+        some = None
+        if labelled is not None:
+            some = WordTotals.of(block.only(labelled), int(np.count_nonzero(labelled)))
+        return self.add_totals(block.words, totals, some)
+
+    def add_totals(self, words: Words, totals: WordTotals, labelled: WordTotals | None = None) -> np.ndarray:
+        """Add totals of words and return their numbers; `labelled` are the totals of labelled documents (None: all)."""
+        ids = self._words.learn(words)
         self._make_room()
-        n_documents = block.n_documents if n_documents is None else n_documents
         if labelled is not None and self._labelled is None:
             self._labelled, self._n_labelled = np.stack([self.counts, self.documents]), self.n_documents
         if self._labelled is not None:
-            _tally(ids, block if labelled is None else block.only(labelled), *self._labelled)
-            self._n_labelled += n_documents if labelled is None else int(np.count_nonzero(labelled))
-        _tally(ids, block, self.counts, self.documents)
-        self.n_documents += n_documents
+            counts, documents, number = labelled or totals
+            self._labelled[:, ids] += np.stack([counts, documents])
+            self._n_labelled += number
+        self.counts[ids] += totals.counts
+        self.documents[ids] += totals.documents
+        self.n_documents += totals.n_documents
         if self._numbers is not None:
             ids = self._numbers[ids]
         self._prune()
         return ids
 
     def join(self, other: Gathered) -> None:
-        ids = self._words.learn(other.words)
-        self._make_room()
-        if other._labelled is not None and self._labelled is None:
-            self._labelled, self._n_labelled = np.stack([self.counts, self.documents]), self.n_documents
-        if self._labelled is not None:
-            all_told = other._labelled is None
-            self._labelled[:, ids] += np.stack([other.counts, other.documents]) if all_told else other._labelled
-            self._n_labelled += other.n_documents if all_told else other._n_labelled
-        self.counts[ids] += other.counts
-        self.documents[ids] += other.documents
-        self.n_documents += other.n_documents
+        """Add all words of another."""
+        some = None
+        if other._labelled is not None:
+            some = WordTotals(other._labelled[0], other._labelled[1], other._n_labelled)
         self.lost, self.given_up = self.lost + other.lost, self.given_up + other.given_up
-        self._prune()
+        self.add_totals(other.words, WordTotals(other.counts, other.documents, other.n_documents), some)
 
     @property
     def words(self) -> Words:
@@ -174,10 +181,10 @@ class Gathered:
 
     def _prune(self) -> None:
         """Give up the rarest words if there are too many, those met last first."""
-        asked = self.reading
-        if asked.max_words is None:
+        reading = self.reading
+        if reading.max_words is None:
             return
-        most_held = max(TOO_MANY * (asked.max_words + asked.drop_top), ALWAYS_HELD)
+        most_held = max(TOO_MANY * (reading.max_words + reading.drop_top), ALWAYS_HELD)
         if len(self.counts) <= most_held:
             return
         if self._numbers is None:
@@ -209,10 +216,10 @@ class Gathered:
         counts, documents, n_documents = totals
         words = self._words.words().take(kept)
         order = words.order()
-        asked, found = self.reading, counts[kept[order]]
-        if asked.drop_top or (asked.max_words is not None and len(found) > asked.max_words):
-            most_first = np.argsort(-found, kind="stable")[asked.drop_top :]
-            order = order[np.sort(most_first[: asked.max_words])]
+        reading, found = self.reading, counts[kept[order]]
+        if reading.drop_top or (reading.max_words is not None and len(found) > reading.max_words):
+            most_first = np.argsort(-found, kind="stable")[reading.drop_top :]
+            order = order[np.sort(most_first[: reading.max_words])]
         kept, words = kept[order], words.take(order)
         columns = np.full(self._met, -1, np.int32)
         columns[kept if self._numbers is None else self._numbers[kept]] = np.arange(len(kept))
@@ -225,14 +232,20 @@ class Gathered:
         notes = (note,) if self.given_up else ()
         return Chosen(words, columns, counts[kept], documents[kept], n_documents, notes, unlabelled, cells)
 
+    def every(self) -> Chosen:
+        """All words in order, kept or not."""
+        unlimited = copy(self)
+        unlimited.reading = self.reading.unlimited
+        return unlimited.chosen()
+
     def _within(self, met: WordTotals) -> np.ndarray:
         """Which words are frequent enough, and in neither too few nor too many documents."""
         counts, documents, n_documents = met
-        asked = self.reading
+        reading = self.reading
         least, most = (
-            limit * n_documents if isinstance(limit, float) else limit for limit in (asked.min_df, asked.max_df)
+            limit * n_documents if isinstance(limit, float) else limit for limit in (reading.min_df, reading.max_df)
         )
-        return (counts >= asked.min_count) & (documents >= least) & (documents <= most)
+        return (counts >= reading.min_count) & (documents >= least) & (documents <= most)
 
 
 # -- blocks of words as sparse matrices, and weights of words
@@ -248,10 +261,13 @@ def matrix_of(block: WordBlock, columns: np.ndarray, width: int, dtype: Any = np
     Columns are sorted within each row; counts of words in one column are added.
     """
     if worth_bytes(len(block.ids)) and 4 * len(block.ids) >= width:
-        from softcount.text import compiled
+        from softcount.kernels.token_counts import place_counts
 
         indices, values = np.empty(len(block.ids), np.int32), np.empty(len(block.ids), dtype)
-        ends = compiled.place(block, columns, width, indices, values)
+        room = np.zeros(width + 2, np.int32 if len(block.ids) < 2**31 - 1 else np.int64)
+        given = (block.indptr, np.int64), (block.ids, np.int32), (block.counts, np.int32), (columns, np.int32)
+        indptr, ids, counts, places = (read_only(part.astype(kind, copy=False)) for part, kind in given)
+        ends = place_counts(indptr, ids, counts, places, room, (indices, values))
         cells = values[: ends[-1]], indices[: ends[-1]], _narrow(ends)
         rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
         rows.has_canonical_format = True
@@ -366,8 +382,6 @@ def _divide(data: np.ndarray, indptr: np.ndarray, by: np.ndarray) -> None:
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B))
 PIECE = 1 << 16
 """Bytes of a word that are taken at a time."""
-MOST_CELLS = 1 << 22
-"""Cells of a block that words are added in."""
 
 
 def hashed_columns(words: Words, width: int, piece: int = PIECE) -> np.ndarray:
@@ -463,54 +477,22 @@ class GatheredHashes:
         return columns
 
     def chosen(self) -> Chosen:
-        """Every column, with what it was met."""
         columns = np.arange(self.width, dtype=np.int32)
         return Chosen(self.words, columns, self.counts.copy(), self.documents.copy(), self.n_documents)  # type: ignore[arg-type]
 
+    every = chosen
 
-def everything(gathered: Gathered | GatheredHashes) -> Chosen:
-    """All the words that were gathered, in order, kept or not."""
-    if isinstance(gathered, GatheredHashes):
-        return gathered.chosen()
-    all_of_it = copy(gathered)
-    all_of_it.reading = gathered.reading.unlimited
-    return all_of_it.chosen()
+    def add_totals(self, words: Words, totals: WordTotals) -> None:
+        """Add the counts of all columns."""
+        self.counts += totals.counts
+        self.documents += totals.documents
+        self.n_documents += totals.n_documents
 
 
 def continued(before: Gathered | GatheredHashes, new: Gathered | GatheredHashes) -> Gathered | GatheredHashes:
-    """What was gathered before, to be added to under the limits of the new; a `DataError` if its words are others."""
+    """Earlier words, to be added to under the limits of `new`; a `DataError` if documents are read in another way."""
     width = getattr(before, "width", None)
     if before.reading.unlimited != new.reading.unlimited or width != getattr(new, "width", None):
         raise DataError("documents were read in another way before: words of two kinds do not add up. Use fit.")
     before.reading = new.reading
     return before
-
-
-def take(gathered: Gathered | GatheredHashes, more: Chosen, most: int = MOST_CELLS) -> None:
-    """Add words with their counts and documents, as if the documents they came from had been added."""
-    if isinstance(gathered, GatheredHashes):
-        gathered.counts += more.counts
-        gathered.documents += more.documents
-        gathered.n_documents += more.n_documents
-        return
-    # As blocks in which each word has a cell for every document that held it, so few at a time that they need no room.
-    n_documents, ends = more.n_documents, np.cumsum(more.documents)
-    for first in range(0, int(ends[-1]) if len(ends) else 0, most):
-        gathered.add(_block(more, ends, first, first + most), n_documents=n_documents)
-        n_documents = 0
-    gathered.n_documents += n_documents
-
-
-def _block(more: Chosen, ends: np.ndarray, first: int, last: int) -> WordBlock:
-    """The cells from `first` to `last` of all words in one long document; a word may begin or end in another block."""
-    low, high = int(np.searchsorted(ends, first, side="right")), int(np.searchsorted(ends, last, side="left")) + 1
-    held, counts, ends = more.documents[low:high], more.counts[low:high], ends[low:high]
-    starts = ends - held
-    here = np.minimum(ends, last) - np.maximum(starts, first)
-    share = np.repeat(counts // held, here)
-    begun = np.flatnonzero(starts >= first)  # what does not divide evenly is in a word's first cell
-    share[starts[begun] - first] += (counts % held)[begun]
-    offsets = more.words.offsets[low : low + len(held) + 1]
-    words = Words(more.words.data[offsets[0] : offsets[-1]], offsets - offsets[0])
-    ids = np.repeat(np.arange(len(held), dtype=np.int32), here)
-    return WordBlock(np.array([0, len(ids)], dtype=np.int64), ids, share.astype(np.int32), words)

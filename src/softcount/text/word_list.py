@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.core.lazy import pa
+from softcount.core.lazy import arrow_compute, pa
 from softcount.text.words import encoded, joined
 
 WORTH_BYTES = 1_000_000
@@ -32,6 +32,13 @@ def worth_words(number: int) -> bool:
     return number >= (LOADED_WORDS if "softcount.kernels.token_counts" in sys.modules else WORTH_WORDS)
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only view, so that a kernel is compiled for one kind of array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 class Words(Sequence[str]):
     """Words in the order of their spelling (of their code points), each once; or any list of words, as met.
 
@@ -49,7 +56,8 @@ class Words(Sequence[str]):
 
     def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:
         # Compiled kernels read both by their addresses.
-        self.data, self.offsets = np.ascontiguousarray(data, np.uint8), np.ascontiguousarray(offsets, np.int64)
+        self.data = read_only(np.ascontiguousarray(data, np.uint8))
+        self.offsets = read_only(np.ascontiguousarray(offsets, np.int64))
         self._cells = self._places = None
 
     @classmethod
@@ -60,9 +68,10 @@ class Words(Sequence[str]):
     def of_bytes(cls, words: Sequence[bytes]) -> Words:
         return cls(*joined(words))
 
-    def to_arrow(self) -> Any:
-        """The words as an Arrow array of `large_string`, which shares their bytes."""
-        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(self.offsets), pa.py_buffer(self.data))
+    def to_arrow(self, kind: Any = None) -> Any:
+        """The words as an Arrow array of `large_string`, or of another kind, which shares their bytes."""
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(kind or pa.large_string(), len(self), buffers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.data, self.offsets)
@@ -111,30 +120,28 @@ class Words(Sequence[str]):
         return [whole[start:stop] for start, stop in pairwise(self.offsets.tolist())]
 
     def take(self, places: np.ndarray) -> Words:
-        if worth_words(len(places)):
-            from softcount.text import compiled
-
-            return Words(*compiled.take((self.data, self.offsets), places))
-        words = self.spelled()
-        return Words.of_bytes([words[place] for place in places.tolist()])
+        if not len(places):
+            return Words.of_bytes([])
+        wanted = pa.py_buffer(np.ascontiguousarray(places, np.int64))
+        cells = self.to_arrow(pa.large_binary()), pa.Array.from_buffers(pa.int64(), len(places), [None, wanted])
+        _, ends, letters = arrow_compute.call_function("take", list(cells)).buffers()
+        return Words(np.frombuffer(letters, np.uint8), np.frombuffer(ends, np.int64, len(places) + 1))
 
     def order(self) -> np.ndarray:
         """The places of the words sorted by spelling: the order of bytes is that of code points."""
-        if worth_words(len(self)):
-            from softcount.text import compiled
-
-            return compiled.order((self.data, self.offsets))
-        words = self.spelled()
-        return np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
+        cells, how = [self.to_arrow(pa.large_binary())], arrow_compute.ArraySortOptions()
+        found = arrow_compute.call_function("array_sort_indices", cells, how)
+        return np.frombuffer(found.buffers()[1] or b"", np.uint64, len(self)).astype(np.int64)
 
     def columns(self, words: Words) -> np.ndarray:
         """The place of each of the other words in this list, or -1."""
         if worth_words(len(self) if self._places is None else 0) or worth_words(len(words)):
-            from softcount.text import compiled
+            from softcount.kernels.token_counts import find_words, index_words
+            from softcount.kernels.tokenise import EVERY
 
             if self._cells is None:
-                self._cells = compiled.index((self.data, self.offsets))
-            return compiled.find((words.data, words.offsets), self._cells, (self.data, self.offsets))
+                self._cells = index_words(self.data, self.offsets, EVERY)
+            return find_words(words.data, words.offsets, self._cells, self.data, self.offsets, EVERY)
         if self._places is None:
             self._places = {word: place for place, word in enumerate(self.spelled())}
         found = self._places.get

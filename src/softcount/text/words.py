@@ -174,7 +174,7 @@ class Spelled(NamedTuple):
 
 
 def decoded(spelled: bytes) -> str:
-    """Bytes as text. Half of a surrogate pair stands for itself; what is no UTF-8 becomes U+FFFD, no word character."""
+    """Bytes as text. Half of a surrogate pair stands for itself; invalid UTF-8 becomes U+FFFD, never in a word."""
     try:
         return spelled.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
