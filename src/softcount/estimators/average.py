@@ -212,10 +212,8 @@ def _refuse_other_units(first: AverageMember, other: AverageMember) -> None:
     """Raise an error if a column has probabilities in one member and densities in another: no weights compare them."""
     for key, measured in first.columns.items():
         if other.columns[key] != measured:
-            units = sorted({measured.partition(" of ")[0], other.columns[key].partition(" of ")[0]})
-            how = (
-                f"{units[0]} in one and {units[-1]} in the other" if len(units) > 1 else f"{units[0]} read in two ways"
-            )
+            one, two = sorted(unit.partition(" of ")[0] for unit in (measured, other.columns[key]))
+            how = f"{one} read in two ways" if one == two else f"{one} in one and {two} in the other"
             raise DataError(
                 f"column {str(key)!r} of {first.name} and {other.name} is {how}: such probabilities cannot be "
                 "compared. Weigh the models by what they say of the class: sc.average(models, by='stacking', X=X, y=y)."

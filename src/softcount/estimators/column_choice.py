@@ -70,8 +70,8 @@ def select_columns(
         return _for_groups(model, X, max_columns)
     if criterion == "evidence":
         plain = _quiet(plainly(model), X, y)
-        keys, adds = _keys(plain), column_evidence(plain.fitted_)
-        kept = _above_zero(adds, max_columns)
+        keys, adds = _keys(plain), _ranked(column_evidence(plain.fitted_))
+        kept = [key for key in adds if adds[key] > 0][:max_columns]
         lines = _lines(adds, kept)
     else:
         scores = held_out_columns(model, X, y)
@@ -122,9 +122,10 @@ def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
     for _ in range(MOST_ROUNDS):
         fitted = _without(model, keys, kept, X)
         one = _without(alone, keys, kept, X)
-        adds = evidence_under(single.fitted_, single._closed(X)[1], fitted.predict_proba(X))
+        adds = _ranked(evidence_under(single.fitted_, single._closed(X)[1], fitted.predict_proba(X)))
         tried[tuple(kept)] = (_evidence(fitted) - _evidence(one), fitted, adds)
-        kept = [key for key in keys if key in _above_zero(adds, most)]
+        best_ones = [key for key in adds if adds[key] > 0][:most]
+        kept = [key for key in keys if key in best_ones]
         if not kept or tuple(kept) in tried:
             break
     allowed = {columns: found for columns, found in tried.items() if most is None or len(columns) <= most}
@@ -139,14 +140,12 @@ def _evidence(mixture: Any) -> float:
     return class_evidence(fitted, float(mixture.log_likelihood_), labelled=False)
 
 
-def _above_zero(adds: Mapping[Key, float], most: int | None) -> list[Key]:
-    """Columns that add something, the best first, at most so many."""
-    return [key for key in sorted(adds, key=lambda key: -adds[key]) if adds[key] > 0][:most]
+def _ranked(adds: Mapping[Key, float]) -> dict[Key, float]:
+    return dict(sorted(adds.items(), key=lambda pair: -pair[1]))
 
 
 def _lines(adds: Mapping[Key, float], kept: list[Key]) -> list[dict[str, Any]]:
-    ranked = sorted(adds, key=lambda key: -adds[key])
-    return [{"column": str(key), "adds": adds[key], "kept": key in kept} for key in ranked]
+    return [{"column": str(key), "adds": gain, "kept": key in kept} for key, gain in adds.items()]
 
 
 def _keys(model: Any) -> list[Key]:
