@@ -76,15 +76,15 @@ class FoldModels(Struct, frozen=True):
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
         """Answers of each fold's model for its labelled rows in this chunk."""
-        for told, ready, model in self._tested(chunk):
-            joint = self.model.score(ready, model, slice(0, len(told.rows)))
-            yield replace(told, joint=joint)
+        for found, ready, model in self._tested(chunk):
+            joint = self.model.score(ready, model, slice(0, len(found.rows)))
+            yield replace(found, joint=joint)
 
     def answers_by_column(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, dict[Key, np.ndarray]]]:
         """Answers whose joint is the logarithm of the shares alone, and the contribution of each leaf."""
-        for told, ready, model in self._tested(chunk):
-            shares = np.broadcast_to(model[0][0], (len(told.rows), self.model.groups))
-            yield replace(told, joint=shares), self.model.score_parts(model, ready)
+        for found, ready, model in self._tested(chunk):
+            shares = np.broadcast_to(model[0][0], (len(found.rows), self.model.groups))
+            yield replace(found, joint=shares), self.model.score_parts(model, ready)
 
     def _tested(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, Any, list[Any]]]:
         """The labelled rows of each tested fold, prepared for that fold's model, and the model."""

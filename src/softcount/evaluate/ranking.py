@@ -96,10 +96,10 @@ class Ranking(Struct, frozen=True, eq=False):
 
 
 def wanted_rate(precision: Any, recall: Any) -> tuple[str, float]:
-    asked = {name: value for name, value in zip(RATES, (precision, recall), strict=True) if value is not None}
-    if len(asked) != 1:
+    given = {name: value for name, value in zip(RATES, (precision, recall), strict=True) if value is not None}
+    if len(given) != 1:
         raise DataError("say which rate is wanted: precision=0.9 or recall=0.9, one of them.")
-    (rate, value), *_ = asked.items()
+    (rate, value), *_ = given.items()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
         raise DataError(f"{rate} is a number above 0 and up to 1, not {value!r}.")
     return rate, float(value)
@@ -159,10 +159,10 @@ def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted:
     return Threshold(name, value, f"{rate} {wanted:g}", *all_rows, *fair[:2], *usual[:2], rows=len(held.labels))
 
 
-def _rates(held: ScoredRows, place: int, said: np.ndarray) -> tuple[float, float, float]:
+def _rates(held: ScoredRows, place: int, assigned: np.ndarray) -> tuple[float, float, float]:
     """Precision, recall and the share of rows assigned; precision is NaN if there are none."""
     true = held.labels == place
-    all_called, both = held.weights @ said, held.weights @ (said & true)
+    all_called, both = held.weights @ assigned, held.weights @ (assigned & true)
     precision = both / all_called if all_called > 0 else float("nan")
     return float(precision), float(both / (held.weights @ true)), float(all_called / held.weights.sum())
 

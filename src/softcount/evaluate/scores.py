@@ -166,13 +166,13 @@ def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Eva
     shares = counted / counted.sum()
     guess = float(tested[shares.argmax()] / tested.sum())
     unsure = float(-(tested @ np.log(np.maximum(shares, SMALLEST))) / tested.sum())
-    told = [{"accuracy": r / w, "log_loss": x / w, "rows": int(n)} for w, r, x, _, n in sums.folds.tolist() if w > 0]
+    each = [{"accuracy": r / w, "log_loss": x / w, "rows": int(n)} for w, r, x, _, n in sums.folds.tolist() if w > 0]
     confusion = sums.confusion.sum(axis=0)
     met = confusion.sum(axis=1)
     recalls = np.diag(confusion)[met > 0] / met[met > 0]
     by_fold = [_nested(part) for part, w in zip(sums.confusion, sums.folds[:, 0], strict=False) if w > 0]
     return Evaluation(
-        how, int(rows), float(right / weight), float(loss / weight), guess, unsure, told,
+        how, int(rows), float(right / weight), float(loss / weight), guess, unsure, each,
         balanced_accuracy=float(recalls.mean()), baseline_balanced_accuracy=1.0 / len(recalls),
         reliability=bins_of(sums.bins), brier=float(brier / weight),
         confusion=_nested(confusion), confusions=tuple(by_fold) if len(sums.ranks) else (), lift=sums.lift,
@@ -380,12 +380,12 @@ def _offered(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iter
     """The rows of a chunk that could be shown: most certain right, most certain wrong, least certain."""
     if proba.shape[1] < 2 or not len(proba):
         return
-    sure, said = proba.max(axis=1), proba.argmax(axis=1)
+    sure, best = proba.max(axis=1), proba.argmax(axis=1)
     merits = {"unsure": (-sure, np.ones(len(sure), dtype=bool))}
     if labels is None or not (labels >= 0).any():
         merits = {"sure": (sure, merits["unsure"][1]), **merits}
     else:
-        right, wrong = said == labels, (said != labels) & (labels >= 0)
+        right, wrong = best == labels, (best != labels) & (labels >= 0)
         merits = {"right": (sure, right), "wrong": (sure, wrong), **merits}
     for kind, (merit, those) in merits.items():
         chosen = np.flatnonzero(those)

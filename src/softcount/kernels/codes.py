@@ -150,28 +150,34 @@ def _count_labelled(
     paired = sizes.size >= 2 and starts[-1] * n_groups <= 4 * PAIR_CELLS
     span = starts[-1] if paired else n_cells
     sums = empty_sums(weights, n_groups * span)
-    rows, columns = codes.shape
-    step = max(CHAIN, n_cells, rows if weights is None else 0)
-    for start in range(0, rows, step):
-        for i in range(start, min(start + step, rows)):
-            if labels[i] < 0:
-                continue
-            weight = 1 if weights is None else weights[i]
-            base = labels[i] * span
-            if paired:
-                for k in range(columns // 2):
-                    sums[np.uintp(base + paired_cell(codes, i, k, starts, sizes))] += weight
-                if columns % 2:
-                    sums[np.uintp(base + starts[columns // 2] + codes[i, columns - 1])] += weight
-            else:
-                for j in range(columns):
-                    sums[np.uintp(base + offsets[j] + codes[i, j])] += weight
+    step = max(CHAIN, n_cells, codes.shape[0] if weights is None else 0)
+    for start in range(0, codes.shape[0], step):
+        part, heavy = codes[start : start + step], None if weights is None else weights[start:]
         if paired:
+            tally_pairs(part, starts, sizes, labels[start:], heavy, sums)
             settle_pairs(sums, offsets, sizes, total)
         else:
+            tally_single(part, offsets, labels[start:], heavy, n_cells, sums)
             total += sums.reshape((n_groups, n_cells)).T
             sums[:] = 0
     return total
+
+
+@register_jitable
+def tally_pairs(
+    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, labels: np.ndarray, weights: Any, sums: np.ndarray
+) -> None:
+    """Add rows to `sums` (groups, pair cells), one cell per two columns."""
+    rows, columns = codes.shape
+    for i in range(rows):
+        if labels[i] < 0:
+            continue
+        weight = 1 if weights is None else weights[i]
+        base = labels[i] * starts[-1]
+        for k in range(columns // 2):
+            sums[np.uintp(base + paired_cell(codes, i, k, starts, sizes))] += weight
+        if columns % 2:
+            sums[np.uintp(base + starts[columns // 2] + codes[i, columns - 1])] += weight
 
 
 @register_jitable
@@ -187,6 +193,21 @@ def settle_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
                         total[offsets[j + 1] + b, g] += sums[at]
                     sums[at] = 0
                     at += 1
+
+
+@register_jitable
+def tally_single(
+    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, sums: np.ndarray
+) -> None:
+    """Add rows to `sums` (groups, cells), one cell per column."""
+    rows, columns = codes.shape
+    for i in range(rows):
+        if labels[i] < 0:
+            continue
+        weight = 1 if weights is None else weights[i]
+        base = labels[i] * n_cells
+        for j in range(columns):
+            sums[np.uintp(base + offsets[j] + codes[i, j])] += weight
 
 
 @fused
@@ -228,16 +249,18 @@ def gather(
     """Add eight groups' memberships from `g` on to the cells of each row, one per column or per pair of columns."""
     rows, columns = codes.shape
     n_groups = memberships.shape[1]
-    for i in range(rows):
-        share = load_part(memberships, i * n_groups + g, n_groups - g)
-        if paired:
-            for k in range(columns // 2):
-                add_at(sums, paired_cell(codes, i, k, starts, sizes) * WIDTH, share)
-            if columns % 2:
-                add_at(sums, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH, share)
-        else:
+    if not paired:
+        for i in range(rows):
+            share = load_part(memberships, i * n_groups + g, n_groups - g)
             for j in range(columns):
                 add_at(sums, (offsets[j] + codes[i, j]) * WIDTH, share)
+        return
+    for i in range(rows):
+        share = load_part(memberships, i * n_groups + g, n_groups - g)
+        for k in range(columns // 2):
+            add_at(sums, paired_cell(codes, i, k, starts, sizes) * WIDTH, share)
+        if columns % 2:
+            add_at(sums, (starts[columns // 2] + codes[i, columns - 1]) * WIDTH, share)
 
 
 @register_jitable

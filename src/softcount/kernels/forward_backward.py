@@ -382,12 +382,7 @@ def expect_abreast(
             _finish(alpha, beta, heavy, start, stop, states)
         for k in range(states):
             firsts[k] += sum_of(load(alpha, k * WIDTH))
-        for t in range(steps):
-            for lane in range(WIDTH):
-                if t < lengths[lane]:
-                    row = starts[lane] + t
-                    for k in range(states):
-                        scores[row, k] = alpha[(t * states + k) * WIDTH + lane]
+        _scatter(scores, starts, lengths, steps, alpha)
 
 
 @register_jitable
@@ -493,3 +488,14 @@ def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, 
     for k in range(states):
         store(alpha, start * step + k * WIDTH, load(alpha, start * step + k * WIDTH) * factor)
         store(beta, CALM * step + k * WIDTH, load(beta, k * WIDTH) * factor)
+
+
+@register_jitable
+def _scatter(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
+    states = scores.shape[1]
+    for t in range(steps):
+        for lane in range(WIDTH):
+            if t < lengths[lane]:
+                row = starts[lane] + t
+                for k in range(states):
+                    scores[row, k] = alpha[(t * states + k) * WIDTH + lane]

@@ -133,8 +133,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[DaskEngine]:
     try:
         client = library.Client(address, timeout="20s")
     except (OSError, ValueError) as error:
-        said = str(error).splitlines()[0]
-        raise DataError(f"Dask's scheduler at {address} cannot be reached ({said}). Check the address.") from None
+        reason = str(error).splitlines()[0]
+        raise DataError(f"Dask's scheduler at {address} cannot be reached ({reason}). Check the address.") from None
     with client, DaskEngine(client) as engine:
         yield engine
 

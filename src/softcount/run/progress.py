@@ -18,7 +18,7 @@ class Tell(Protocol):
 
 
 def keep_quiet(what: str, done: float, of: float, detail: str = "") -> None:
-    """The progress of work nobody watches."""
+    """Report no progress."""
 
 
 def on_terminal(stream: IO[str]) -> bool:
@@ -36,7 +36,7 @@ def console_on(stream: IO[str]) -> Console:
 def starts_told(tell: Tell, what: str = "starts") -> Callable[[int, int, int, float], None]:
     """A watch over a search for classes: which start of how many, its iteration and its objective so far.
 
-    >>> starts_told(lambda *said: print(*said))(3, 10, 25, -1234.5678)
+    >>> starts_told(lambda *progress: print(*progress))(3, 10, 25, -1234.5678)
     starts 2 10 iteration 25, objective -1234.57
     """
 

@@ -379,7 +379,7 @@ def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
                 while done < raw.nbytes:
                     done += os.pwrite(handle, raw[done:], at + done)
                 at, rows, columns = at + raw.nbytes, rows + len(part), part.shape[1]
-            # The map stays when the file is closed; the space is free again once nobody has the array.
+            # The map stays when the file is closed; the space is free again once the array is gone.
             mapped = mmap.mmap(handle, rows * columns * 8)
         finally:
             os.close(handle)

@@ -194,10 +194,10 @@ def _answer(job: bytes, number: int, part: RowPart) -> Any:
 
     try:
         ((_, found),) = do_parts(job, [(number, part)])
-        told = pickle.dumps((digest_of(pickle.loads(job).reading, number), found))
+        answer = pickle.dumps((digest_of(pickle.loads(job).reading, number), found))
     except NotHereError:
-        told = None
-    cells = [pa.array([number], pa.int64()), pa.array([told], pa.binary())]
+        answer = None
+    cells = [pa.array([number], pa.int64()), pa.array([answer], pa.binary())]
     return pa.RecordBatch.from_arrays(cells, names=["number", "answer"])
 
 
