@@ -20,7 +20,7 @@ from scipy.special import stdtr
 
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Mixed
-from softcount.families.capabilities import facts_of_numbers
+from softcount.families.setting import facts_of_numbers
 from softcount.fit.classes import learn_model
 from softcount.learn.density_choice import Contest, choose_families, sample_rows
 from softcount.learn.settings import Plan

@@ -256,7 +256,7 @@ def estimate(
     """Each group's parameters from the rows' memberships and a prior of `prior` imagined counts."""
     if family.name == "text":
         return text_fit(family.model, cells, members, prior, how, levels)
-    if family.counts_points:
+    if family.facts.counts_points:
         return (kernelled if family.name == "kde" else binned)(family, cells, members, prior, how, levels)
     if family.name == "markov":
         return sequence_fit(family.order, cells, members, prior, how, levels)

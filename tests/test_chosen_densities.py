@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from softcount.families import FAMILIES
-from softcount.families.capabilities import facts_of_numbers
+from softcount.families.setting import facts_of_numbers
 from softcount.learn.density_choice import SAMPLE, FamilyTrial, Numbers
 from softcount.models.nodes import Node
 from softcount.table.schema import Field, Kind
@@ -106,7 +106,7 @@ def test_rows_without_a_class_and_classes_to_be_found() -> None:
     column, _ = SHAPES["two humps"]
     gaps = [None if i % 3 == 0 else side for i, side in enumerate(SIDE.tolist())]
     some = sc.NaiveBayes(kinds="auto").fit({"x": column}, gaps)
-    assert not some.fitted_.model.leaves[0].family.needs_classes
+    assert not some.fitted_.model.leaves[0].family.facts.needs_classes
     found = sc.Mixture(2, kinds="auto", random_state=0).fit({"x": column})
     assert found.fitted_.model.leaves[0].family.name == "normal"
     np.testing.assert_allclose(np.sort(found.params_["x"]["mean"].ravel()), [-5.5, 6.0], atol=0.6)
@@ -140,7 +140,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_fold(name: str) -> None:
     params = leaf.family.scorable(model.fitted_.estimates["x"], leaf.setting)
     mine = leaf.family.score(column[test], params, leaf.setting)[np.arange(test.sum()), SIDE[test]]
     wanted = mine + leaf.family.base(column[test])
-    close = 0.02 if not leaf.family.exact else 1e-6 if not leaf.family.counts_points else 0.2
+    close = 0.02 if not leaf.family.facts.exact else 1e-6 if not leaf.family.facts.counts_points else 0.2
     assert np.mean(scores[test]) == pytest.approx(float(np.mean(wanted)), abs=close)
 
 

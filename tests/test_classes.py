@@ -50,7 +50,7 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
     if family.name == "binomial":
         p = float(group["probability"])
         return p * of((1, 1)) + (1 - p) * of((0, 1))
-    if family.counts_points:
+    if family.facts.counts_points:
         edges, shares = group["edges"], group["probability"]
         middles = [a + (b - a) / 2 for a, b in pairwise(edges)]
         return math.fsum(p * of(x) for x, p in zip(middles, shares, strict=True) if p > 0)
@@ -97,7 +97,7 @@ def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -
         return math.log(group["probability"][cell])
     if one_by_one(example):
         return math.log(group["probability"][list(levels).index(cell)])
-    if example.family.discrete or example.family.counts_points or example.family.name in ("binomial", "text"):
+    if example.family.discrete or example.family.facts.counts_points or example.family.name in ("binomial", "text"):
         return oracle.log_density(example.family, cell, group, levels)
     if example.family.name == "spiked":
         spiked, spike = example.family, float(group["spike"])
@@ -107,7 +107,7 @@ def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -
     return known.logpmf(cell) if example.family.kind is Kind.COUNT else known.logpdf(cell)
 
 
-SINGLE = [x for x in EXAMPLES if x.family.mergeable and x.family.name != "multinormal"]
+SINGLE = [x for x in EXAMPLES if x.family.facts.mergeable and x.family.name != "multinormal"]
 """Families whose one-class fit is the sum of the classes' counts, and whose densities have one cell."""
 
 
@@ -228,7 +228,7 @@ def test_the_score_is_the_surprise_less_what_is_usual(example):
         assert measured.log_density[i] == pytest.approx(oracle.log_sum(joints), rel=1e-9, abs=1e-9)
         if one_by_one(example) or example.family.name == "binomial" or (example.family.block and None in row):
             continue
-        expected = oracle.posterior(joints) if example.family.counted else shares
+        expected = oracle.posterior(joints) if example.family.facts.counted else shares
         usual = -math.fsum(share * math.log(share) for share in shares)
         for key in example.keys:
             if example.leaf_cells([row], key)[0] is not None:

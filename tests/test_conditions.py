@@ -298,7 +298,7 @@ def test_what_is_above_and_below_makes_one(family) -> None:
         model = sc.NaiveBayes(kinds={"x": family}, estimate=estimate).fit({"x": VALUES}, [0, 1, 1, 0, 1] * 8)
         answer = model.query("x")
         for x in (0.5, 2.0, 4.5, 30.0):
-            above, below = answer.family.survival(answer.params, x), answer.family.cdf(answer.params, x)
+            above, below = answer.family.cdf(answer.params, x, above=True), answer.family.cdf(answer.params, x)
             np.testing.assert_allclose(above + below, 1.0, rtol=1e-11)
         parts = [Piece(-np.inf, 3.0), Piece(3.0, 8.0, False), Piece(8.0, np.inf, False)]
         np.testing.assert_allclose(share_within(answer.family, answer.params, parts), 1.0, rtol=1e-11)

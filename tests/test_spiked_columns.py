@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.families.spiked import BESIDE
+from softcount.families.spiked import INNER
 
 RNG = np.random.default_rng(3)
 KIND = RNG.integers(0, 2, 600)
 RAIN = np.where(RNG.random(600) < 0.8 - 0.3 * KIND, 0.0, np.exp(RNG.normal(2.0 + KIND, 1.0, 600)))
-of_all = pytest.mark.parametrize("of", BESIDE)
+of_all = pytest.mark.parametrize("of", INNER)
 
 
 def fitted(of: str, **how: Any) -> Any:
@@ -88,8 +88,8 @@ def test_counts_add_and_files_keep_the_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ({"of": "poisson"}, "beside a spike numbers are"),
-    ({"of": "spiked"}, "beside a spike numbers are"),
+    ({"of": "poisson"}, "the other numbers are one of"),
+    ({"of": "spiked"}, "the other numbers are one of"),
     ({"at": float("nan")}, "finite"),
     ({"at": "zero"}, "finite"),
     ({"rounding": 0.0}, "above zero"),

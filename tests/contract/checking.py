@@ -112,7 +112,7 @@ def known_of(model: Fitted, leaf: Any) -> Any:
     """What the oracle is told of a leaf: its levels, or the cells that were decided, which have tests of their own."""
     if leaf.family.name == "grouped":
         return {"levels": leaf.setting.levels, "group": model.params[leaf.key]["group"][0]}
-    if not leaf.family.counts_points:
+    if not leaf.family.facts.counts_points:
         return leaf.setting.levels
     return model.imagined.hypers[leaf.key] | {"widths": model.params[leaf.key].get("bandwidth")}
 

@@ -38,7 +38,7 @@ LAWS = settings(
 
 def laws(example: Any) -> Any:
     """A table more where nothing is hidden, so that a fit is one pass."""
-    return settings(LAWS, max_examples=TRIES or 4) if example.family.exact else LAWS
+    return settings(LAWS, max_examples=TRIES or 4) if example.family.facts.exact else LAWS
 
 
 TYPES = {"levels": pa.string(), "documents": pa.string(), "sequences": pa.string(), "counts": pa.int64()}
@@ -76,7 +76,7 @@ class Example:
 
     @property
     def kinds(self) -> dict[Key, Family | str]:
-        said = "categorical" if self.family.needs_levels else self.family
+        said = "categorical" if self.family.facts.needs_levels else self.family
         return {self.columns: said} if self.family.block else dict.fromkeys(self.columns, said)
 
     @property
@@ -87,17 +87,17 @@ class Example:
     @property
     def needs_values(self) -> bool:
         """Whether the family refuses a table without any level or word."""
-        return self.family.needs_levels or self.plain.cells[0].what in ("documents", "sequences")
+        return self.family.facts.needs_levels or self.plain.cells[0].what in ("documents", "sequences")
 
     @property
     def climbs(self) -> bool:
         """Whether classes need not be known."""
-        return not self.family.needs_classes
+        return not self.family.facts.needs_classes
 
     @property
     def is_product(self) -> bool:
         """Whether its density can be written as features times natural parameters, in all digits or not."""
-        return self.family.has_products and self.family.kind.numeric
+        return self.family.facts.has_products and self.family.kind.numeric
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """An Arrow table of these rows; None is a missing cell."""
@@ -149,7 +149,7 @@ EXAMPLES = tuple(Example(plain) for plain in families.EXAMPLES)
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
 every_climb = pytest.mark.parametrize("example", [e for e in EXAMPLES if e.climbs], ids=lambda e: e.title)
 """The examples that EM can learn."""
-SUMS = tuple(example for example in EXAMPLES if example.family.mergeable)
+SUMS = tuple(example for example in EXAMPLES if example.family.facts.mergeable)
 every_sum = pytest.mark.parametrize("example", SUMS, ids=lambda example: example.title)
 """The examples whose counts add from one fit to another."""
 
@@ -160,7 +160,7 @@ def rows_of(draw: Any, example: Example, least: int = 6, most: int = 18, whole: 
 
     With `whole` a block has no holes: those of a family whose statistics are not exact.
     """
-    cells = example.rows(draw(example.units()), holes=not whole or example.family.exact)
+    cells = example.rows(draw(example.units()), holes=not whole or example.family.facts.exact)
     rows = draw(st.lists(cells, min_size=least, max_size=most))
     if draw(st.integers(0, 7)) == 0:
         rows = [rows[0]] * len(rows)

@@ -104,7 +104,7 @@ def test_longer_steps_never_fall_either(how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "example", [e for e in EXAMPLES if e.climbs and not e.family.counts_points], ids=lambda e: e.title
+    "example", [e for e in EXAMPLES if e.climbs and not e.family.facts.counts_points], ids=lambda e: e.title
 )
 def test_one_step_of_a_mixture_matches_the_row_by_row_oracle(example: Example) -> None:
     @LAWS

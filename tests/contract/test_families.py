@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 import oracle
 from contract.checking import check_estimates, chunk_of, condition, dense, fitted, worked
 from contract.examples import EXAMPLES, Example, every_example, labelled, laws
-from softcount.families import FAMILIES, HOWS, Family
-from softcount.families.answers import divergence, schwarz_evidence
-from softcount.families.answers import entropy as derived_entropy
+from softcount.families import FAMILIES, HOWS, Family, answers
 from softcount.families.totals import Totals
+from softcount.learn.initialise import perturb
 
 
 def test_every_registered_family_has_an_example() -> None:
@@ -158,7 +157,7 @@ def test_a_slope_is_that_of_differences_along_every_way_the_parameters_may_go(ex
     model, rng = worked(example), np.random.default_rng(3)
     for leaf in model.model.leaves:
         family, hyper, stats = leaf.family, model.imagined.hypers[leaf.key], model.counts.arrays[leaf.key]
-        params = family.nudged(model.estimates[leaf.key], np.ones(2, dtype=bool), rng)
+        params = perturb(family, model.estimates[leaf.key], np.ones(2, dtype=bool), rng)
         own, plain = (of(stats, params, hyper, how) for of in (family.slope, partial(Family.slope, family)))
         for name, line in family.chart.items():
             way = direction(params[name], line, family, rng)
@@ -186,15 +185,15 @@ def test_what_follows_by_draws_is_near_what_a_family_says(example: Example) -> N
     model = worked(example)
     for leaf in model.model.leaves:
         family, params, stats = leaf.family, model.params[leaf.key], model.counts.arrays[leaf.key]
-        assert np.isfinite(schwarz_evidence(family, stats, model.imagined.hypers[leaf.key]))
+        assert np.isfinite(answers.schwarz_evidence(family, stats, model.imagined.hypers[leaf.key]))
         if family.block or not family.kind.numeric:
             continue
-        np.testing.assert_allclose(derived_entropy(family, params, simple=False), family.entropy(params), atol=0.1)
+        np.testing.assert_allclose(answers.entropy(family, params, simple=False), family.entropy(params), atol=0.1)
         mean, variance = family.moments(params)
         middle = float(mean[0])
         np.testing.assert_allclose(Family.cdf(family, params, middle), family.cdf(params, middle), atol=0.04)
         logged = family.logged or getattr(family, "of", "") == "lognormal"
-        if np.isfinite(variance).all() and not logged and family.exact:
+        if np.isfinite(variance).all() and not logged and family.facts.exact:
             found = Family.moments(family, params)
             np.testing.assert_allclose(found[0], mean, atol=0.1 * np.sqrt(variance).max())
             np.testing.assert_allclose(found[1], variance, rtol=0.25)
@@ -202,5 +201,5 @@ def test_what_follows_by_draws_is_near_what_a_family_says(example: Example) -> N
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if isinstance(e.family, Totals)], ids=lambda e: e.title)
 def test_a_divergence_follows_from_mean_features(example: Example) -> None:
-    params, shares = worked(example).params[example.keys[0]], np.array([0.3, 0.7])
-    np.testing.assert_allclose(divergence(example.family, params, shares), example.family.divergence(params, shares))
+    family, params, shares = example.family, worked(example).params[example.keys[0]], np.array([0.3, 0.7])
+    np.testing.assert_allclose(answers.divergence(family, params, shares), family.divergence(params, shares))

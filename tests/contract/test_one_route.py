@@ -105,9 +105,9 @@ def check_scored(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) 
 
 def taken_by(fitted: Fitted, leaf: Node) -> Params:
     """The parameters a leaf is scored with: normal columns by means in one float, as long as that has a deviation."""
-    own, setting = fitted.estimates[leaf.key], leaf.setting
-    bell = leaf.family.stack == "reals" and leaf.family.centred_form(own, setting.anchor, setting.scale) is not None
-    return fitted.params[leaf.key] if bell else leaf.family.scorable(own, setting)
+    family, own, setting = leaf.family, fitted.estimates[leaf.key], leaf.setting
+    bell = family.facts.stack == "reals" and family.centred_form(own, setting.anchor, setting.scale) is not None
+    return fitted.params[leaf.key] if bell else family.scorable(own, setting)
 
 
 def check_counted(fitted: Fitted, example: Example, rows: Any) -> None:
@@ -122,7 +122,7 @@ def check_counted(fitted: Fitted, example: Example, rows: Any) -> None:
         stats, params = fitted.counts.arrays[leaf.key], fitted.estimates[leaf.key]
         scores, order = fitted.parts_of(chunk, fitted.compiled())[0][leaf.key], np.arange(len(rows))
         scored = (scores[order, own] - scores[order, 1 - np.array(own)]).sum()
-        if leaf.family.exact and np.isfinite(scored):  # others count what they expect of what is hidden
+        if leaf.family.facts.exact and np.isfinite(scored):  # others count what they expect of what is hidden
             other = {name: part[::-1] for name, part in params.items()}
             counted = leaf.family.completed(stats, params) - leaf.family.completed(stats, other)
             assert scored == pytest.approx(counted, rel=CLOSE, abs=CLOSE)

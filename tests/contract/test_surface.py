@@ -54,7 +54,7 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
             wide = len(model.levels[key]) if example.family.discrete else len(example.columns)
             assert params["probability"].shape == (2, wide)
             np.testing.assert_allclose(params["probability"].sum(axis=1), 1.0, rtol=1e-14)
-        elif example.family.counts_points:
+        elif example.family.facts.counts_points:
             wide = params["probability"].shape[1]
             assert params["probability"].shape == (2, wide) and params["edges"].shape == (2, wide + 1)
             assert all(params[name].shape == (2,) for name in set(params) - {"probability", "edges", "interval"})
@@ -136,7 +136,7 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
         "multinormal-diagonal": 4 + 4,
         "multinormal-spherical": 4 + 2,
     }
-    if example.family.counts_points:
+    if example.family.facts.counts_points:
         model, key = worked(example), example.keys[0]
         cells, points = model.params[key]["probability"].shape[1], model.counts[key].shape[1]
         by_hand[example.title] = 2 * ((points if example.family.name == "kde" else cells) - 1)
@@ -159,7 +159,7 @@ def test_the_posterior_has_one_belief_for_each_group(example: Example) -> None:
             continue
         if (
             example.family.name in ("gamma", "student", "mixed", "mixed_block", "spiked", "grouped")
-            or example.family.counts_points
+            or example.family.facts.counts_points
         ):
             with pytest.raises(sc.DataError, match="conjugate"):
                 model.posterior(key)

@@ -182,7 +182,7 @@ def test_levels_are_named_once_each_and_known():
         Dirichlet([1, 1]).predict(2)
     with pytest.raises(DataError, match="one count per level"):
         Dirichlet([1, 1]).update([1, 2, 3])
-    with pytest.raises(DataError, match="one imagined count per level"):
+    with pytest.raises(DataError, match="one prior count per level"):
         Dirichlet(2.0)
 
 

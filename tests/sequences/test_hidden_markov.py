@@ -78,7 +78,7 @@ def steps_of(example: Example) -> list[dict[str, Any]]:
     return [dict(zip(example.columns, row, strict=True)) for row in example.values]
 
 
-FAMILIES = [e for e in EXAMPLES if e.family.has_density and not (e.family.needs_classes or e.needs_values)]
+FAMILIES = [e for e in EXAMPLES if e.family.facts.has_density and not (e.family.facts.needs_classes or e.needs_values)]
 each_family = pytest.mark.parametrize("example", FAMILIES, ids=[example.title for example in FAMILIES])
 
 

@@ -72,7 +72,8 @@ def holds_classes(data: str) -> bool:
 def declared(kinds: Mapping[Any, Any]) -> Declared:
     """The kinds of columns that --kind declares. Commas divide the columns of a block; "" stands for all others."""
     named = {key: kind for key, kind in kinds.items() if key}
-    found = read_kinds({FAMILIES[kind].key_in(key) if kind in FAMILIES else key: kind for key, kind in named.items()})
+    blocks = {name for name, family in FAMILIES.items() if family.block}
+    found = read_kinds({tuple(key.split(",")) if kind in blocks else key: kind for key, kind in named.items()})
     return replace(found, all_auto=len(named) < len(kinds))
 
 

@@ -15,7 +15,7 @@ from softcount.errors import DataError
 
 MOST_BINS = 100_000
 CANDIDATES = 128
-"""Places that a cut may have; where there are more gaps between values, about every so many rows."""
+"""Places that a cut may have; if there are more gaps between values, they are spaced evenly by rows."""
 MOST_CUT_BINS = 100
 """Bins that free cuts may make."""
 ENOUGH_BINS = 10
@@ -92,7 +92,7 @@ def _whole(given: object) -> int:
 
 
 def equal_width(points: WeightedPoints, number: int) -> np.ndarray:
-    """So many bins of one width, from the least value to the greatest."""
+    """This many bins of one width, from the least value to the greatest."""
     values, _ = points.ordered
     edges = np.linspace(values[0], values[-1], number + 1)
     return edges if (np.diff(edges) > 0).all() else np.unique(edges)
@@ -163,7 +163,7 @@ def description_length(points: WeightedPoints, edges: np.ndarray, places: int = 
     """Nats to encode the rows, up to what all histograms share: by the bins, for the shares, and for the cuts.
 
     The shares cost what the best code loses for not knowing them (the normalised maximum likelihood of Kontkanen and
-    Myllymaki); cuts chosen among so many places cost the choice, cuts at equal widths only their number.
+    Myllymaki); cuts chosen among several places cost the choice, cuts at equal widths only their number.
     """
     counts = counts_of(points, edges)
     there = counts > 0
@@ -172,7 +172,7 @@ def description_length(points: WeightedPoints, edges: np.ndarray, places: int = 
 
 
 def _choices(places: int, bins: int) -> float:
-    """The nats of a number of bins, and of its cuts among so many places."""
+    """The nats of a number of bins, and of its cuts among these places."""
     chosen = gammaln(places + 1) - gammaln(bins) - gammaln(places - bins + 2) if places else 0.0
     return float(chosen + 2 * np.log(bins + 1))
 

@@ -295,7 +295,7 @@ def _windows(values: np.ndarray, ordered: np.ndarray, reach: np.ndarray) -> Iter
 # Bounded columns: kernel mass beyond a bound is reflected.
 
 WIDEST = 100.0
-"""Bandwidths wider than so many times the distance between two ends would need images without number."""
+"""Largest bandwidth as a multiple of the distance between two ends: wider ones need too many images."""
 
 
 class Reflection(Struct, frozen=True):

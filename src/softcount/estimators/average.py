@@ -107,7 +107,7 @@ class AverageMember:
             leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
             | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
             for leaf in fitted.model.leaves
-            if leaf.family.mergeable
+            if leaf.family.facts.mergeable
             and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
         }
 

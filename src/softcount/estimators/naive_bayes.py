@@ -197,7 +197,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         schema, leaves = self.fitted_.schema, self.fitted_.model.leaves
         here = inputs.known_columns(X)
         forced = {spec.key: inputs.kind_in(spec) for spec in schema.fields if not here or spec.key in here}
-        blocks = [leaf.columns for leaf in leaves if leaf.family.needs_levels]
+        blocks = [leaf.columns for leaf in leaves if leaf.family.facts.needs_levels]
         ticks = [spec.key for spec in schema.used if spec.kind.coded and BLANK in spec.levels]
         known_levels = {key for block in (*blocks, ticks) for key in block if key in forced}
         levels = {key: schema[key].levels for key in known_levels}

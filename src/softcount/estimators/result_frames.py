@@ -11,6 +11,7 @@ import pyarrow as pa
 from softcount.errors import DataError
 from softcount.estimators.inputs import frame_library, is_table
 from softcount.families import FAMILIES, Family
+from softcount.families.base import name_or_family
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source, number_of
@@ -81,7 +82,7 @@ def families_of(fitted: Fitted | FittedNet) -> dict[Key, Family]:
 
 def kinds_of(fitted: Fitted | FittedNet) -> dict[Key, Any]:
     """Column or block -> what `kinds` takes for it: a family by its name, or itself if it has settings."""
-    kinds = {key: family.as_kind() for key, family in families_of(fitted).items()}
+    kinds: dict[Key, Any] = {key: name_or_family(family) for key, family in families_of(fitted).items()}
     order = {spec.key: place for place, spec in enumerate(fitted.schema.fields)}
     named = {column for key in kinds for column in _columns(key)}
     kinds |= {key: "ignore" for key in order if key not in named}

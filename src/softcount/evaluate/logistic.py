@@ -115,7 +115,7 @@ def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
     bases, start = [], 0
     for leaf in leaves:
         basis, width = leaf.family.linear_basis(leaf.setting), leaf.family.width(leaf.setting)
-        if basis is not None and leaf.family.in_units:
+        if basis is not None and leaf.family.facts.in_units:
             # A number (the second part) gets mean 0 and deviation 1 in the rows that have it (the first).
             there, values = (whole[:, start : start + width] @ basis).T
             mass = max(float(heavy @ there), 1e-300)

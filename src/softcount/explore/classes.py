@@ -105,7 +105,7 @@ def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Docum
     nothing = np.full(len(leaf.columns), np.nan)
     for place, key in enumerate(leaf.columns):
         levels = leaf.family.levels_of(leaf.setting, place)
-        if leaf.family.counted or (len(leaf.columns) > 1 and levels is None and _normals(model, leaf) is None):
+        if leaf.family.facts.counted or (len(leaf.columns) > 1 and levels is None and _normals(model, leaf) is None):
             yield None
             continue
         cells = nothing if levels is None else np.zeros(len(leaf.columns))

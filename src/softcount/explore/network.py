@@ -188,7 +188,7 @@ def _state(model: FittedStates, step: int, here: int, like: dict[str, int]) -> D
 
 def _shown(model: FittedStates, leaf: Node) -> Document | None:
     """Describe a column in each state; None for one that the page cannot compute."""
-    if len(leaf.columns) != 1 or leaf.family.counted or leaf.family.words_of(leaf.setting) is not None:
+    if len(leaf.columns) != 1 or leaf.family.facts.counted or leaf.family.words_of(leaf.setting) is not None:
         return None
     places = list(model.chain.links.shown)
     states = {name: part[places] for name, part in model.shown.estimates[leaf.key].items()}

@@ -1,24 +1,18 @@
-"""Answers of a family with parameters: draws, imputed values, densities, divergences, entropies."""
+"""Defaults of families that take more than a few lines: draws of blocks, slopes, divergences, entropies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError
-from softcount.families.capabilities import Capabilities
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.table.schema import Key, Kind
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
-    from softcount.families.text import WordFigures
 
 Columns = list[Sequence[Any] | np.ndarray]
 Rng = np.random.Generator
@@ -26,187 +20,7 @@ NOTHING = 1e-6
 """Means below this share of their spread are shown as 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
 
 
-class Answering(Capabilities):
-    """Answers from public parameters, in the user's units, unless a method says otherwise.
-
-    Defaults are those of a single column of numbers. `cells` of a block are its columns' codes or numbers as floats,
-    and `want` is the place of one of its columns.
-    """
-
-    in_units: ClassVar[bool] = False
-    """Whether its linear form has one numeric feature with a unit, in addition to presence."""
-    counted: ClassVar[bool] = False
-    """Whether a row holds counts that are scored one by one: the ways to order them are then no surprise."""
-
-    @property
-    def title(self) -> str:
-        """Its name in reports."""
-        return self.name
-
-    @property
-    def whole_numbers(self) -> bool:
-        """Whether its values are 0, 1, 2, ..."""
-        return self.kind is Kind.COUNT
-
-    def as_kind(self) -> str | Family:
-        """Its value in `kinds`: its name if all settings have their defaults, or the family."""
-        parts = signature(type(self._core)).parameters.values()
-        usual = all(getattr(self, part.name) == part.default for part in parts)
-        return self.name if usual else self._core
-
-    # -- a column from others
-
-    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
-        """The levels of one of its columns, or of all together; None for numbers and words."""
-        return None
-
-    def refuse_query(self, column: Key) -> None:
-        """Raise an error if its columns cannot be queried."""
-        if self.counted:
-            raise DataError(
-                f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be asked for."
-            )
-
-    @property
-    def answers(self) -> bool:
-        """Whether its columns can be queried one by one."""
-        return not self.counted and self.kind is not Kind.TEXT
-
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        """One column's family and parameters in every group, given the other cells of its block."""
-        return self._core, params
-
-    # -- draws and fills
-
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        """Each column's values as the user writes them, one for each entry of `groups`.
-
-        If some `cells` of a block are known, only those that are NaN are drawn, given the others.
-        """
-        return list(np.atleast_2d(self._core.draw(params, groups, rng).T))
-
-    def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> np.ndarray:
-        """The mean, or the most probable level, of one column in rows with these `weights` of the groups."""
-        return np.zeros(len(weights)) if self.counted else np.asarray(weights @ self._core.moments(params)[0])
-
-    # -- classes
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        """A typical value of each group: the most frequent level, the mean, or the median of skewed numbers."""
-        mean, variance = self._core.moments(params)
-        spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
-        found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
-        return found
-
-    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
-        """Parameters of the rows alone, without a prior, in counting units: for display, not for scoring."""
-        return self._core.estimate(stats, hyper, "ml")
-
-    def pooled_hyper(self, hyper: Hyper) -> Hyper:
-        """The prior of a single class if every class has its own prior counts: their average."""
-        alpha = hyper.get("alpha", np.zeros(0))
-        return hyper | {"alpha": alpha.mean(axis=0)} if alpha.ndim > 1 else hyper
-
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """(groups x features) weights and (groups,) intercepts of linear log-densities; None if not linear.
-
-        Terms that are common to all groups are left out.
-        """
-        return None
-
-    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and intercepts from natural parameters, for a linear family."""
-        return natural, np.zeros(len(natural))
-
-    def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """(features x parts) basis of natural parameters if linear weights are learned; None for the identity."""
-        return None
-
-    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
-        """(groups x columns) means and (groups x columns x columns) covariances of normal columns, else None."""
-        return None
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Its log-density in every group, up to terms common to all groups, as a formula without special functions.
-
-        For exports, which have no NumPy; None if there is no such formula. The only column is there, unless the formula
-        looks a level up; of several columns, each may be missing. `sizes` are their numbers of levels.
-        """
-        return None
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Its features times (groups x features) weights as such a formula, or None."""
-        return None
-
-    # -- surprise
-
-    def own_base(self, column: Any) -> np.ndarray | float:
-        """The part of the log-density that no group changes, as far as it is a surprise."""
-        return 0.0 if self.counted else self._core.base(column)
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """The entropy in every group, from private parameters; of a block, of the columns that are present."""
-        return self._core.entropy(self.public(params, setting))
-
-    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """Which cells are evidence; None if a row holds several."""
-        return None if self.alone else np.asarray(~np.isnan(column))
-
-    def present(self, column: np.ndarray) -> np.ndarray:
-        """(rows x columns) which cells of a block are there."""
-        return np.asarray(~np.isnan(column))
-
-    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """The number of counts or words in each row, which is not modelled."""
-        return np.ravel(self._core.features(column, setting).sum(axis=1)).astype(np.float64)
-
-    def usual(
-        self, column: Any, params: Params, setting: Setting, weights: np.ndarray, average: np.ndarray
-    ) -> np.ndarray:
-        """The entropy of the cells of each row, averaged over the groups by (rows x groups) weights.
-
-        Takes private parameters and their `average_surprise`.
-        """
-        if self.counted:
-            return np.asarray(self.sizes(column, setting) * (weights @ average))
-        there = self.there(column, params, setting)
-        if there is not None:
-            return np.where(there, weights @ average, 0.0)
-        out = np.zeros(len(weights))
-        for rows, present in patterns(self.present(column)):
-            if present.any():
-                out[rows] = weights[rows] @ self.average_surprise(params, setting, present)
-        return out
-
-    def surprise_by_column(
-        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
-    ) -> np.ndarray | None:
-        """(rows x columns) surprise of a block in excess of its entropy, from private parameters.
-
-        None if not divisible.
-
-        The density is averaged over the groups by `members`, the entropy by `expected`.
-        """
-        return None
-
-    # -- words
-
-    def words_of(self, setting: Setting) -> WordFigures | None:
-        """Statistics of its words; None if it has none."""
-        return None
-
-    def seen(self, stats: Twofold) -> np.ndarray | None:
-        """Which of its words any group holds; None if it has none."""
-        return None
-
-    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """The estimate of a fit that knows only the seen words."""
-        return self._core.estimate(stats, hyper, how)
-
-
-# -- blocks whose columns tell of each other
+# -- blocks whose columns depend on each other
 
 
 def draw_one_by_one(
@@ -224,15 +38,6 @@ def draw_one_by_one(
             single, own = family.conditional(params, setting, values[row], int(want))
             values[here, want] = single.draw(own, np.full(len(here), int(groups[row])), rng)
     return values
-
-
-def draw_block(
-    family: Family, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-) -> Columns:
-    """`draw_columns` of a block of numbers."""
-    if cells is None:
-        return Answering.draw_columns(family, params, setting, groups, rng)
-    return list(draw_one_by_one(family, params, setting, groups, rng, cells).T)
 
 
 def fill_one_by_one(
@@ -269,8 +74,8 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
     A parameter that several groups or columns share has its slope divided between them.
     """
     chart = {name: np.array(params[name], dtype=float) for name in family.chart}
-    imagined = family.imagined_stats(hyper, how)
-    known = None if imagined is None else stats.value + imagined
+    extra = family.prior_stats(hyper, how)
+    known = None if extra is None else stats.value + extra
 
     def height(there: Params) -> Any:
         """The objective: of each group if it is a product, else of all groups together."""

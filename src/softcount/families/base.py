@@ -2,61 +2,619 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from inspect import signature
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families import answers
-from softcount.families.answers import NOTHING, Answering
+from softcount.families.answers import NOTHING, Columns, Rng
 from softcount.families.setting import (
     HOWS,
     IMPOSSIBLE,
+    Facts,
     How,
     Hyper,
+    Labels,
     Line,
+    NumberFacts,
     Params,
     Setting,
     given_numbers,
     held_numbers,
-    inner_shape,
 )
 from softcount.table.cell_forms import is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind
+from softcount.text.words import Reading
+
+if TYPE_CHECKING:
+    from softcount.families.text import WordFigures
+
+__all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
 LARGEST = 1e150
 """Limit of parameters, in counting units: beyond it squares and products overflow."""
-
 MAY_BE_INFINITE = ("freedom",)
 """Parameters that have no largest value: with infinite freedom a t distribution is normal."""
+NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
+"""Priors without a mode, which imply `mean`."""
 
 
-class Filing(Answering):
-    """The part of a family that files and reports use."""
+class Family:
+    """A configured distribution. It holds neither data nor parameters.
+
+    A family must implement `width`, `features`, `hyper`, `estimate`, `natural` or `score`, `draw`, and have a `chart`.
+    Everything else has a default. Parameters are private (in counting units) in all methods about learning, and public
+    (in the user's units) in all methods that answer, unless a method says otherwise. The group axis leads.
+    """
 
     __struct_fields__: ClassVar[tuple[str, ...]]
 
-    @property
-    def word_model(self) -> str | None:
-        """The name of its model of words; None if it does not model words."""
-        return None
+    name: ClassVar[str] = ""
+    kind: ClassVar[Kind] = Kind.REAL
+    block: ClassVar[bool] = False
+    """Whether it models several columns together."""
+    chart: ClassVar[Mapping[str, Line]] = {}
+    """The parameters that EM changes, each with the scale on which straight lines make sense.
 
-    # -- itself
+    Plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step computes all other
+    parameters again.
+    """
+    facts: ClassVar[Facts] = Facts()
+    _n_features: ClassVar[int] = 0
+    setting_type: ClassVar[type[Setting]] = Setting
+    """The class of its settings: a subclass of `Setting` if it needs more information."""
+
+    # Defaults that take more than a few lines are functions of the family.
+    slope = answers.slope_by_differences
+    evidence = answers.schwarz_evidence
+    divergence = answers.divergence
+    given = given_numbers
+    held_at = held_numbers
+
+    @property
+    def discrete(self) -> bool:
+        """Whether its values are levels."""
+        return self.kind is Kind.CATEGORICAL
+
+    @property
+    def logged(self) -> bool:
+        """Whether spread is measured on logarithms."""
+        return self.kind is Kind.POSITIVE
+
+    @property
+    def whole_numbers(self) -> bool:
+        """Whether its values are 0, 1, 2, ..."""
+        return self.kind is Kind.COUNT
+
+    @property
+    def signed(self) -> bool:
+        """Whether statistics other than the first, the rows, may be below zero."""
+        return self.kind in (Kind.REAL, Kind.POSITIVE)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its statistics are estimated alone, not side by side with those of like columns."""
+        return self.block or self.kind is Kind.TEXT
+
+    @property
+    def title(self) -> str:
+        """Its name in reports."""
+        return self.name
+
+    # -- setting up
+
+    @property
+    def reads(self) -> Kind | Reading:
+        """The kind that its columns are read as, or for text how documents are read."""
+        return self.kind
 
     @classmethod
-    def key_in(cls, text: str) -> Key:
-        """The column that a text names, or the block of columns with commas between them."""
-        return tuple(text.split(",")) if cls.block else text
+    def of_field(cls, field: Field) -> Self:
+        """The default family of a column of its kind."""
+        return cls()
 
     @classmethod
     def spelt(cls, how: str) -> Family:
         """The family with the settings written after its name and a colon."""
         raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
 
-    # -- its columns
+    @classmethod
+    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
+        """The settings of this family worth trying for a column of numbers with these facts.
+
+        Empty if it does not fit. By default positive numbers and counts fit, each of their own kind.
+        """
+        fits = {Kind.POSITIVE: facts.least > 0, Kind.COUNT: facts.countable}.get(cls.kind, False)
+        return (cls(),) if fits and not cls.block else ()
+
+    @property
+    def choices(self) -> Sequence[Family]:
+        """The families that rows choose from; empty if nothing is left to choose."""
+        return ()
+
+    def for_key(self, key: Key) -> Family:
+        """The family for a key: a column, or a tuple of columns."""
+        if isinstance(key, tuple) and not key:
+            raise DataError(f"kinds names a block of no columns as {self.name}. Give a tuple of names.")
+        if self.block and not isinstance(key, tuple):
+            raise DataError(f"{self.name} is for a block of columns; give a tuple of names instead of {key!r}.")
+        if isinstance(key, tuple) and not self.block:
+            raise DataError(f"{self.name} is for a single column, but {key!r} names {len(key)} of them.")
+        return self
+
+    def node_key(self, setting: Setting) -> Key:
+        """The key of its node: a column, or a tuple of columns."""
+        return setting.keys if self.block else setting.keys[0]
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        """The family and its setting for these columns of a schema. Raises an error if they do not fit."""
+        for spec in fields:
+            if spec.kind is Kind.TEXT and self.kind is not Kind.TEXT:
+                raise DataError(f"column {spec.key!r} is text, which {self.name} cannot model. Declare it text.")
+        anchor = np.array([spec.anchor for spec in fields])
+        scale = np.array([spec.scale for spec in fields])
+        keys = tuple(spec.key for spec in fields)
+        levels = fields[0].levels if self.discrete else keys
+        written = fields[0].written if len(fields) == 1 else None
+        return self, self.setting_type(keys, groups, levels, anchor, scale, floor, written=written)
+
+    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
+        """The family and its setting with the levels of a merged schema and this many groups."""
+        kept = self.discrete or self.kind is Kind.TEXT
+        levels = fields[0].levels if kept else setting.levels
+        return self, replace(setting, groups=groups, levels=levels, blank=None)
+
+    @property
+    def number_parents(self) -> tuple[Key, ...]:
+        """The numbers that it depends on."""
+        return ()
+
+    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Intercepts, (groups x number parents) coefficients and variances around the line, in counting units."""
+        raise NotImplementedError
+
+    # -- counting
+
+    def check(self, column: np.ndarray, key: Key, start: int) -> None:
+        """Raise an error, naming column and row, for a value that the family cannot model; by default by its kind."""
+        if self.kind is Kind.COUNT:
+            check_counts(column, key, start)
+        elif self.kind is Kind.POSITIVE:
+            bad = column <= 0
+            if bad.any():
+                row = where_first(bad, start)
+                raise DataError(
+                    f"column {key!r} is positive ({self.name}), but row {row} holds {column[row - start - 1]:g}. "
+                    f"Declare it real: {remedies.kind(key, 'normal')}"
+                )
+
+    def width(self, setting: Setting) -> int:
+        """How many features a column has; by default a constant, or one for every level."""
+        return self._n_features or len(setting.levels)
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """The numbers that are counted: the values or their logarithms."""
+        return values
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        """The (rows x width) matrix whose sums are all that is ever learned; a missing row is zeros."""
+        raise NotImplementedError
+
+    def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
+        """(groups x width) statistics of rows by their memberships; expected ones under the parameters before."""
+        return Twofold.of(memberships.T @ self.features(column, setting))
+
+    def count_labels(
+        self, column: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int, setting: Setting
+    ) -> Twofold:
+        """For a stack of points: (groups x width) statistics of rows of known class; the others are passed over."""
+        raise NotImplementedError
+
+    def hidden(self, key: Key, holes: bool) -> str:
+        """A description of what one pass over labelled rows cannot count, or an empty string."""
+        return f"column {key!r} is {self.name}, whose rows {self.facts.hidden}" if self.facts.hidden else ""
+
+    def blank(
+        self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
+    ) -> Any:
+        """The initial guess for groups without information (`Setting.blank`); None if counting needs none.
+
+        `labels` are the groups of rows, below 0 if unknown, in parts like the columns; empty if no labels are known.
+        """
+        return None
+
+    def observed(self, stats: np.ndarray) -> float | None:
+        """The weight of the rows that had a value; None if the statistics do not tell."""
+        return float(stats[..., 0].sum()) if self.facts.rows_first else None
+
+    def moved(self, stats: Twofold, was: Family, old: Setting, new: Setting) -> Twofold:
+        """Statistics counted in another setting, converted to this one. Raises an error for those of another family."""
+        if type(was) is not type(self):
+            raise DataError(
+                f"column {was.node_key(old)!r} is {was.name} in one model and {self.name} in the other. "
+                "Declare it the same in both with kinds."
+            )
+        return self._rebase(stats, was, old, new)
+
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        return stats
+
+    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        """Whether more was taken out of the statistics than was in them."""
+        return bool((after.value < -slack * np.maximum(before.value, 1.0)).any())
+
+    # -- learning
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        """The prior parameters for `prior`."""
+        raise NotImplementedError
+
+    def prior_stats(self, hyper: Hyper, how: How) -> np.ndarray | None:
+        """Prior statistics, as far as they are in the objective; None if the prior is more than prior rows."""
+        return None
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """The same prior made proper, as comparing numbers of groups requires."""
+        return hyper
+
+    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
+        """A description of what the counts decided about the column, or None."""
+        return None
+
+    def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
+        """A note if the prior counts exceed those of the labelled rows, or None."""
+        return None
+
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+        """Parameters of every group from its statistics and the prior.
+
+        A family implements this or, if other parameters depend on those that are fixed, `held`.
+        """
+        return self.held(stats, hyper, how, {})
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """The estimate with some parameters fixed; the others are estimated as if these were certain."""
+        free = self.estimate(stats, hyper, how)
+        return {name: free[name] for name in free if name in self.chart or name == "unseen"} | fixed
+
+    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
+        """Parameters of the rows alone, without a prior, in counting units: for display, not for scoring."""
+        return self.estimate(stats, hyper, "ml")
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        """The log prior, in every group and column, without its normalising constant."""
+        extra = self.prior_stats(hyper, how)
+        if extra is None:
+            raise NotImplementedError
+        height = answers.product(extra, self.natural(params))
+        return np.where(height > IMPOSSIBLE, height, -np.inf)
+
+    def completed(self, stats: Twofold, params: Params) -> float:
+        """Log-likelihood of complete rows with these statistics, in counting units and without `base`."""
+        counts = stats.value
+        with np.errstate(invalid="ignore"):
+            return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
+        """The posterior itself, as a conjugate object that holds every group."""
+        key = self.node_key(setting)
+        raise DataError(f"column {key!r} is {self.name}, which has no conjugate prior: it has no posterior.")
+
+    @property
+    def shared_by_groups(self) -> frozenset[str]:
+        """The parameters that all groups have in common."""
+        return frozenset()
+
+    @property
+    def shared_by_columns(self) -> bool:
+        """Whether columns that hold equal instances share their spread."""
+        return False
+
+    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+        """The shape of one group's parameter."""
+        line, d = self.chart[name], len(setting.anchor)
+        if line == "covariance":
+            return (d, d)
+        if line == "shares" or self.kind is Kind.TEXT:
+            return (len(setting.levels),)
+        return (d,) if self.block and line == "plain" else ()
+
+    def free_numbers(self, name: str, setting: Setting) -> int:
+        """How many numbers of one group's parameter may vary freely."""
+        line, inner = self.chart[name], self.inner_shape(name, setting)
+        if line == "covariance":
+            return inner[0] * (inner[0] + 1) // 2
+        return prod(inner[:-1]) * max(inner[-1] - 1, 0) if line == "shares" else prod(inner)
+
+    def free(self, setting: Setting, groups: int, columns: int = 1, names: Collection[str] | None = None) -> int:
+        """The number of free parameters over all groups, or of those with these names.
+
+        For this many like columns; a parameter that groups or columns share counts once.
+        """
+        total = 0
+        for name in self.chart if names is None else names:
+            each = 1 if name in self.shared_by_groups else groups
+            times = 1 if self.shared_by_columns and name in self.facts.spread_parameters else columns
+            total += each * times * self.free_numbers(name, setting)
+        return total
+
+    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
+        """As `free`, after decisions made by the counts; `hyper` may be empty."""
+        return self.free(setting, groups, columns)
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        """The parameters in the user's units."""
+        return params
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        """Back from the user's units."""
+        return params
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        """The part of the log-likelihood due to the column's unit; 0 without a unit."""
+        return 0.0
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        """The part of the log-likelihood due to the columns' deviations, in counting units."""
+        return 0.0
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        """The unit of a plain parameter in every group."""
+        return 1.0
+
+    # -- floors
+
+    def within(self, params: Params, hyper: Hyper) -> Params:
+        """The nearest parameters that an estimate may be: floors are kept."""
+        return params
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        """Which groups are at a floor of their spread, even if the whole table is."""
+        return np.zeros(len(next(iter(params.values()))), dtype=bool)
+
+    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
+        """Which groups a floor holds, though the column as a whole is not at it."""
+        held = self.degenerate(params, hyper)
+        if not held.any():
+            return held
+        return np.asarray(held & ~self.degenerate(self.estimate(stats.sum(0).spread(0), hyper, "ml"), hyper))
+
+    def rows_needed(self, setting: Setting) -> float:
+        """Rows that a group's spread cannot do without."""
+        return 2.0 if self.facts.spread_parameters else 0.0
+
+    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
+        """The public spread to start from around given means; `hypers` are of the columns that share it."""
+        return {}
+
+    # -- scoring
+
+    def natural(self, params: Params) -> np.ndarray:
+        """(groups x width) parameters that multiply the features."""
+        raise NotImplementedError
+
+    def base(self, column: np.ndarray) -> np.ndarray | float:
+        """The part of each row's log-density that no group changes."""
+        return 0.0
+
+    def is_product(self, params: Params) -> bool:
+        """Whether a row's score under these parameters is features times natural parameters.
+
+        Not so in a predictive form, which has more parameters than the chart.
+        """
+        return self.facts.has_products and set(params) <= set(self.chart)
+
+    def scorable(self, params: Params, setting: Setting) -> Params:
+        """Parameters in the form of `score`, made once per pass.
+
+        The public ones, and those too small for the user's units.
+        """
+        return self.public(params, setting)
+
+    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+        """(rows x groups) log-density of one column, without `base`."""
+        return np.asarray(self.features(column, setting) @ self.natural(params).T)
+
+    @property
+    def races(self) -> bool:
+        """Whether features times `raced` parameters are the score, precisely enough to compare initialisations."""
+        return self.facts.has_products
+
+    def raced(self, params: Params, setting: Setting) -> np.ndarray:
+        """Natural parameters of every group, with many sets of parameters side by side."""
+        return self.natural(self.public(params, setting))
+
+    def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """For a stack of reals: means, inverse deviations and constants in the user's units; None if not normal."""
+        raise NotImplementedError
+
+    def table(self, params: Params) -> np.ndarray:
+        """For a stack of codes: log-probabilities by code, 0 being missing and the last a level never seen."""
+        raise NotImplementedError
+
+    def combine(self, codes: np.ndarray) -> np.ndarray:
+        """For a stack of one joint table: a code for each row's combination of codes."""
+        raise NotImplementedError
+
+    def lacking(self, params: Params) -> np.ndarray | None:
+        """Weights that count the words that a document must hold but does not; None if no word is certain."""
+        return None
+
+    # -- answers: `cells` of a block are its columns' codes or numbers as floats, `want` the place of one of its columns
+
+    def mean_features(self, params: Params) -> np.ndarray | None:
+        """(groups x width) expected features of a row; None if unknown."""
+        return None
+
+    def entropy(self, params: Params) -> np.ndarray:
+        """The entropy of a value in each group, in nats.
+
+        Computed from the mean features if they are known and the density has no other part. Otherwise from 4,096 draws,
+        the same every time: good to about 0.01.
+        """
+        return answers.entropy(self, params, simple=type(self).base is Family.base)
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of each group, for a numeric column; by default from 4,096 draws."""
+        drawn = answers.draws(self, params)
+        return drawn.mean(axis=1), drawn.var(axis=1)
+
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
+        """The probability in each group of a value of at most x or, if `above`, of more than x.
+
+        By default from 4,096 draws. A family computes both tails to full precision: 1 - cdf would lose digits.
+        """
+        below = (answers.draws(self, params) <= x).mean(axis=1)
+        return np.asarray(1.0 - below if above else below)
+
+    @property
+    def has_cdf(self) -> bool:
+        """Whether probabilities of ranges are exact: from draws they are not."""
+        return type(self).cdf is not Family.cdf
+
+    def mass_at(self, params: Params, x: float) -> np.ndarray:
+        """The probability in each group of exactly x, which is 0 for a density."""
+        nearest = self.cdf(params, x) - self.cdf(params, x - 1.0) if self.whole_numbers else np.zeros(1)
+        return np.asarray(nearest + np.zeros(len(next(iter(params.values())))))
+
+    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
+        """The levels of one of its columns, or of all together; None for numbers and words."""
+        return None
+
+    @property
+    def answers(self) -> bool:
+        """Whether its columns can be queried one by one."""
+        return not self.facts.counted and self.kind is not Kind.TEXT
+
+    def refuse_query(self, column: Key) -> None:
+        """Raise an error if its columns cannot be queried."""
+        if self.kind is Kind.TEXT:
+            raise DataError(f"{column!r} is {self.title}, which cannot be queried: sample() draws rows of it.")
+        if self.facts.counted:
+            raise DataError(
+                f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be queried."
+            )
+
+    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
+        """One column's family and parameters in every group, given the other cells of its block."""
+        return self, params
+
+    def draw(self, params: Params, groups: np.ndarray, rng: Rng) -> np.ndarray:
+        """One value for each entry of `groups`."""
+        raise NotImplementedError
+
+    def draw_columns(
+        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
+    ) -> Columns:
+        """Each column's values as the user writes them, one for each entry of `groups`.
+
+        If some `cells` of a block are known, only those that are NaN are drawn, given the others.
+        """
+        if cells is not None:
+            return list(answers.draw_one_by_one(self, params, setting, groups, rng, cells).T)
+        return list(np.atleast_2d(self.draw(params, groups, rng).T))
+
+    def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> np.ndarray:
+        """The mean, or the most probable level, of one column in rows with these `weights` of the groups."""
+        if self.facts.counted:
+            return np.zeros(len(weights))
+        if self.block:
+            return answers.fill_one_by_one(self, params, setting, weights, cells, want)
+        return np.asarray(weights @ self.moments(params)[0])
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        """Each group in a few words."""
+        each = [[f"{name} {value:.4g}" for value in params[name]] for name in self.chart]
+        return [", ".join(group) for group in zip(*each, strict=True)]
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        """A typical value of each group: the most frequent level, the mean, or the median of skewed numbers."""
+        mean, variance = self.moments(params)
+        spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
+        found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
+        return found
+
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        """(groups x features) weights and (groups,) intercepts of linear log-densities; None if not linear.
+
+        Terms that are common to all groups are left out.
+        """
+        return None
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and intercepts from natural parameters, for a linear family."""
+        return natural, np.zeros(len(natural))
+
+    def linear_basis(self, setting: Setting) -> np.ndarray | None:
+        """(features x parts) basis of natural parameters if linear weights are learned; None for the identity."""
+        return None
+
+    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
+        """(groups x columns) means and (groups x columns x columns) covariances of normal columns, else None."""
+        return None
+
+    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Its log-density in every group, up to terms common to all groups, as a formula without special functions.
+
+        For exports, which have no NumPy; None if there is no such formula. The only column is there, unless the formula
+        looks a level up; of several columns, each may be missing. `sizes` are their numbers of levels.
+        """
+        return None
+
+    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Its features times (groups x features) weights as such a formula, or None."""
+        return None
+
+    # -- surprise, from private parameters
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """The entropy in every group; of a block, of the columns that are present."""
+        return self.entropy(self.public(params, setting))
+
+    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
+        """Which cells are evidence; None if a row holds several."""
+        return None if self.alone else np.asarray(~np.isnan(column))
+
+    def present(self, column: np.ndarray) -> np.ndarray:
+        """(rows x columns) which cells of a block are there."""
+        return np.asarray(~np.isnan(column))
+
+    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
+        """The number of counts or words in each row, which is not modelled."""
+        return np.ravel(self.features(column, setting).sum(axis=1)).astype(np.float64)
+
+    def surprise_by_column(
+        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
+    ) -> np.ndarray | None:
+        """(rows x columns) surprise of a block in excess of its entropy; None if it cannot be divided.
+
+        The density is averaged over the groups by `members`, the entropy by `expected`.
+        """
+        return None
+
+    # -- words
+
+    def words_of(self, setting: Setting) -> WordFigures | None:
+        """Statistics of its words; None if it has none."""
+        return None
+
+    def seen(self, stats: Twofold) -> np.ndarray | None:
+        """Which of its words any group holds; None if it has none."""
+        return None
+
+    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
+        """The estimate of a fit that knows only the seen words."""
+        return self.estimate(stats, hyper, how)
+
+    # -- files
 
     def takes(self, kind: Kind) -> bool:
         """Whether it can model a column of this kind."""
@@ -67,15 +625,9 @@ class Filing(Answering):
         if not columns or key != (columns if self.block else columns[0]):
             raise ModelFileError(f"{key!r} is {self.name} of the columns {list(columns)!r}.")
 
-    def check_field(self, spec: Field, setting: Setting, place: int) -> None:
-        """Raise an error if it cannot model a column, or if the levels of the column differ from its own."""
-        if not spec.used or not self.takes(spec.kind):
-            raise ModelFileError(f"column {spec.key!r} ({spec.kind}) cannot be {self.name}.")
-        levels = self.levels_of(setting, place)
-        if levels is not None and tuple(levels) != spec.levels:
-            raise ModelFileError(f"column {spec.key!r} has two different lists of levels.")
-
-    # -- its setting
+    def units(self, columns: tuple[Key, ...]) -> int:
+        """How many anchors and scales it has."""
+        return len(columns) or 1
 
     def filed_levels(self, setting: Setting) -> Any:
         """Its levels for a file: plain values and tuples of them."""
@@ -86,12 +638,6 @@ class Filing(Answering):
         if not specs and (type(levels) is not int or not 0 <= levels <= widest):
             raise ModelFileError(f"width is {levels!r}, which is not a whole number between 0 and {widest}.")
         return {"levels": tuple(spec.key for spec in specs) or tuple(range(levels))}
-
-    def units(self, columns: tuple[Key, ...]) -> int:
-        """How many anchors and scales it has."""
-        return len(columns) or 1
-
-    # -- its numbers
 
     def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
         """A description of what is wrong with the shape or the range of parameters that were read, or None."""
@@ -105,150 +651,20 @@ class Filing(Answering):
             if (np.abs(value[np.isfinite(value)]) > LARGEST).any():
                 return f"{name} is beyond {LARGEST:g}"
         table, levels = params.get("probability"), setting.levels
-        if table is None or table.shape[1:] == inner_shape(self._core, "probability", setting):
+        if table is None or table.shape[1:] == self.inner_shape("probability", setting):
             return None
         return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
-
-    def check_hyper(self, hyper: Hyper) -> str | None:
-        """A description of what is wrong with prior parameters that were read, or None."""
-        if not all(np.isfinite(value).all() for value in hyper.values()):
-            return "it imagines what is not finite"
-        imagined = hyper.get("alpha", np.zeros(1))
-        return None if (imagined >= 0).all() else "it imagines less than nothing"
-
-
-__all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
-
-NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
-"""Priors without a mode, which imply `mean`."""
-
-
-class Family(Filing):
-    """A configured distribution. It holds neither data nor parameters.
-
-    A family whose log-density is features times natural parameters implements only those two; `score` follows. A new
-    family must implement or inherit the members of this class; optional ones are in `Capabilities`.
-    """
-
-    chart: ClassVar[Mapping[str, Line]] = {}
-    """The parameters that EM changes, each with the scale on which straight lines make sense.
-
-    Plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step computes all other
-    parameters again.
-    """
-
-    # Of what can be derived in a few lines or more, the default is a function of the family.
-    slope = answers.slope_by_differences
-    evidence = answers.schwarz_evidence
-    divergence = answers.divergence
-    given = given_numbers
-    held_at = held_numbers
-
-    def width(self, setting: Setting) -> int:
-        """How many features a column has."""
-        raise NotImplementedError
-
-    def check(self, column: np.ndarray, key: Key, start: int) -> None:
-        """Refuse values the family cannot hold, naming column and row; here those that its kind cannot."""
-        if self.kind is Kind.COUNT:
-            check_counts(column, key, start)
-        elif self.kind is Kind.POSITIVE:
-            bad = column <= 0
-            if bad.any():
-                row = where_first(bad, start)
-                raise DataError(
-                    f"column {key!r} is positive ({self.name}), but row {row} holds {column[row - start - 1]:g}. "
-                    f"Declare it real: {remedies.kind(key, 'normal')}"
-                )
-
-    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """The (rows x width) matrix whose sums are all that is ever learned; a null row is zeros."""
-        raise NotImplementedError
-
-    def base(self, column: np.ndarray) -> np.ndarray | float:
-        """The part of each row's log-density that no group changes."""
-        return 0.0
-
-    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """The prior parameters for `prior`."""
-        raise NotImplementedError
-
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Parameters of every group from its statistics and the prior."""
-        raise NotImplementedError
-
-    def natural(self, params: Params) -> np.ndarray:
-        """(groups x width) parameters that multiply the features."""
-        raise NotImplementedError
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """(rows x groups) log-density of one column, without `base`."""
-        return np.asarray(self.features(column, setting) @ self.natural(params).T)
-
-    def completed(self, stats: Twofold, params: Params) -> float:
-        """Log-likelihood of complete rows with these statistics, in counting units and without `base`."""
-        counts = stats.value
-        with np.errstate(invalid="ignore"):
-            return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
-
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        """The log prior, in every group and column, without its normalising constant."""
-        imagined = self.imagined_stats(hyper, how)
-        if imagined is None:
-            raise NotImplementedError
-        height = answers.product(imagined, self.natural(params))
-        return np.where(height > IMPOSSIBLE, height, -np.inf)
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        """The number of free parameters over all groups, for this many like columns; shared ones count once."""
-        return groups * columns * len(self.chart)
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One value for each entry of `groups`, from public parameters."""
-        raise NotImplementedError
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        """Each group in a few words, from public parameters."""
-        said = [[f"{name} {value:.4g}" for value in params[name]] for name in self.chart]
-        return [", ".join(group) for group in zip(*said, strict=True)]
-
-    def entropy(self, params: Params) -> np.ndarray:
-        """The entropy of a value in each group, in nats, from public parameters.
-
-        Computed from the mean features if they are known and the density has no other part. Otherwise from 4,096 draws,
-        the same every time: good to about 0.01.
-        """
-        return answers.entropy(self, params, simple=type(self).base is Family.base)
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of each group, for a numeric column; here by 4,096 draws."""
-        drawn = answers.draws(self, params)
-        return drawn.mean(axis=1), drawn.var(axis=1)
-
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of a value of at most x; here by 4,096 draws."""
-        return np.asarray((answers.draws(self, params) <= x).mean(axis=1))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of a value above x.
-
-        The default is 1 - `cdf`, which loses digits in the upper tail.
-        """
-        return np.asarray(1.0 - self.cdf(params, x))
-
-    def mass_at(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of exactly x, which is 0 for a density."""
-        nearest = self.cdf(params, x) - self.cdf(params, x - 1.0) if self.whole_numbers else np.zeros(1)
-        return np.asarray(nearest + np.zeros(len(next(iter(params.values())))))
-
-    @property
-    def has_cdf(self) -> bool:
-        """Whether probabilities of ranges are exact: by draws they are not."""
-        return type(self).cdf is not Family.cdf
 
     def check_params(self, params: Params) -> str | None:
         """A description of what is wrong with these parameters, or None."""
         return answers.senseless(self.chart, params)
+
+    def check_hyper(self, hyper: Hyper) -> str | None:
+        """A description of what is wrong with prior parameters that were read, or None."""
+        if not all(np.isfinite(value).all() for value in hyper.values()):
+            return "its prior counts are not finite"
+        counts = hyper.get("alpha", np.zeros(1))
+        return None if (counts >= 0).all() else "its prior counts are below zero"
 
 
 FAMILIES: dict[str, type[Family]] = {}
@@ -260,9 +676,15 @@ def register(family: type[Family]) -> type[Family]:
     return family
 
 
-def given_family(said: object) -> Family | None:
+def name_or_family(family: Family) -> str | Family:
+    """The value of `kinds` for a family: its name if all settings have their defaults, or the family."""
+    parts = signature(type(family)).parameters.values()
+    return family.name if all(getattr(family, part.name) == part.default for part in parts) else family
+
+
+def given_family(kind: object) -> Family | None:
     """A declared kind if it is a family and not a name."""
-    return said if isinstance(said, Family) else None
+    return kind if isinstance(kind, Family) else None
 
 
 def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -> float:
@@ -278,30 +700,32 @@ def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -
     if isinstance(prior, bool) or not isinstance(prior, (int, float, np.integer, np.floating)):
         raise DataError(f"a {family.name} column cannot take {prior!r} as its prior.")
     if not np.isfinite(prior) or prior < 0:
-        raise DataError(f"a prior is a number of imagined counts, 0 or more, not {prior}.")
+        raise DataError(f"a prior is a number of prior counts, 0 or more, not {prior}.")
     return float(prior)
 
 
-def spoken(value: float, digits: int, beside: float = 0.0) -> str:
+def format_number(value: float, digits: int, spread: float = 0.0) -> str:
     """A number in a few digits as people write it; 0 if it is negligible compared with a spread.
 
-    >>> spoken(21387.6, 4), spoken(0.2461, 3), spoken(1.597e-133, 4, beside=6.21)
+    >>> format_number(21387.6, 4), format_number(0.2461, 3), format_number(1.597e-133, 4, spread=6.21)
     ('21,388', '0.246', '0')
     """
-    if abs(value) < NOTHING * beside:
+    if abs(value) < NOTHING * spread:
         return "0"
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
-def said(setting: Setting, value: float, plain: str) -> str:
-    """A number of a column as its cells are written; `plain` if they are plain numbers."""
-    return plain if is_plain(setting.written) else str(write_cell(setting.written, float(value)))
+def write_number(setting: Setting, value: float, plain: str = "", spread: float = 0.0) -> str:
+    """A number of a column as its cells are written; as `plain`, or in four digits, if they are plain numbers."""
+    if is_plain(setting.written):
+        return plain or format_number(value, 4, spread)
+    return str(write_cell(setting.written, float(value)))
 
 
-def said_spread(setting: Setting, value: float) -> str:
+def write_spread(setting: Setting, value: float) -> str:
     """The spread of a column in a few digits, in the units of its cells."""
     written = setting.written
-    return spoken(value, 3) if written is None or is_plain(written) else written.write_difference(float(value))
+    return format_number(value, 3) if written is None or is_plain(written) else written.write_difference(float(value))
 
 
 def check_counts(column: np.ndarray, key: Key, start: int) -> None:

@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from softcount.core.lazy import xlogy
-from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.densities.histogram import checked_bins, edges_of, equal_count, equal_width
 from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.capabilities import FEW_ROWS, NumberFacts
-from softcount.families.categorical import estimate_shares, imagined_counts, top_levels
+from softcount.families.categorical import estimate_shares, prior_counts, shares_evidence, top_levels
 from softcount.families.examples import Cells, example
 from softcount.families.point_counts import PointCounts, between, ends_of, per_cell, place_of, seen_points, steady
-from softcount.families.setting import How, Hyper, Params, Setting
+from softcount.families.setting import FEW_ROWS, Facts, How, Hyper, NumberFacts, Params, Setting
 from softcount.table.discretise import class_places, interval_names, interval_places
 
 
@@ -34,7 +32,7 @@ class BinnedCounts(PointCounts):
         """
         raise NotImplementedError
 
-    def imagined_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+    def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
         """Prior rows in each bin, for this many per bin on average."""
         raise NotImplementedError
 
@@ -48,7 +46,7 @@ class BinnedCounts(PointCounts):
             edges = np.concatenate([[first], inner, [last]])
         place, bins = place_of(points, edges), len(edges) - 1
         held = per_cell(pooled[None], place.astype(np.int64), bins)[0]
-        alpha = self.imagined_rows(scalar_prior(prior, self, max(bins, 1), setting.groups), held)
+        alpha = self.prior_rows(scalar_prior(prior, self, max(bins, 1), setting.groups), held)
         return {"alpha": alpha, "edges": edges, "place": place, "beyond": np.array(1.0 / (pooled.sum() + 2.0))}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
@@ -82,7 +80,7 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
         cuts = np.unique(np.searchsorted(points, edges_of(self.bins, WeightedPoints(points, pooled))[1:-1]))
         return between(points, cuts[(cuts > 0) & (cuts < len(points))])
 
-    def imagined_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+    def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
         share = pooled / pooled.sum() if pooled.sum() > 0 else np.full(len(pooled), 1.0 / max(len(pooled), 1))
         return each * len(pooled) * share
 
@@ -119,8 +117,8 @@ class Cut(BinnedCounts, Struct, frozen=True):
             raise DataError(f"numbers are cut into 1, 2, 3, ... intervals, not {self.intervals!r}.")
 
     @property
-    def needs_classes(self) -> bool:
-        return self.rule in BY_CLASS
+    def facts(self) -> Facts:  # type: ignore[override]
+        return replace(PointCounts.facts, needs_classes=self.rule in BY_CLASS)
 
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
         if self.rule in BY_CLASS:
@@ -133,12 +131,12 @@ class Cut(BinnedCounts, Struct, frozen=True):
         """A cut column is a categorical one of intervals."""
         return how
 
-    def imagined_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+    def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
         return np.full(len(pooled), each)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         coarse = BinnedCounts.hyper(self, prior, stats, setting)
-        if not self.needs_classes or len(coarse["edges"]) < 2:
+        if not self.facts.needs_classes or len(coarse["edges"]) < 2:
             return coarse
         points, seen = seen_points(stats, setting)
         pooled = steady(stats.value.sum(axis=0))
@@ -167,8 +165,8 @@ class Cut(BinnedCounts, Struct, frozen=True):
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         if "interval" not in hyper:
             return PointCounts.log_prior(self, params, hyper, how)
-        imagined = imagined_counts({"alpha": hyper["each"]}, how)
-        return np.asarray(xlogy(imagined, _sum_intervals(params["probability"], hyper)).sum(axis=-1))
+        extra = prior_counts({"alpha": hyper["each"]}, how)
+        return np.asarray(xlogy(extra, _sum_intervals(params["probability"], hyper)).sum(axis=-1))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         return (Family if "interval" in hyper else PointCounts).slope(self, stats, params, hyper, how)
@@ -178,9 +176,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if "interval" not in hyper:
             return PointCounts.evidence(self, stats, hyper)
         held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
-        rows, alpha = _sum_intervals(held, hyper), hyper["each"]
-        whole = np.asarray(log_rising(np.full(len(rows), alpha.sum()), rows.sum(axis=-1))).sum()
-        shares = np.asarray(log_rising(np.broadcast_to(alpha, rows.shape), rows)).sum() - whole
+        shares = shares_evidence(_sum_intervals(held, hyper), hyper["each"])
         return float(shares + (held * (np.log(hyper["within"]) - np.log(np.diff(hyper["edges"])))).sum())
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
@@ -200,7 +196,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         each, within, found = hyper["each"], hyper["within"], len(_starts(hyper["interval"]))
         if not within.shape == hyper["interval"].shape == hyper["alpha"].shape or not (within > 0).all():
             return "its numbers lie nowhere within its intervals"
-        return None if each.shape == (found,) and (each >= 0).all() else "it imagines rows of other intervals"
+        return None if each.shape == (found,) and (each >= 0).all() else "its prior rows are of other intervals"
 
     def check_params(self, params: Params) -> str | None:
         return _check_intervals(params) or PointCounts.check_params(self, params)
@@ -208,7 +204,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
         inner = cuts_of(hyper["edges"], hyper.get("interval"))
         if not len(inner):
-            return "no cut tells its classes apart: it says nothing of them" if self.needs_classes else None
+            return "no cut tells its classes apart: it says nothing of them" if self.facts.needs_classes else None
         named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
         more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
         return f"cut into {len(inner) + 1} intervals at {named}{more}"

@@ -17,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting, given_shares
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
 from softcount.table.discretise import level_groups
@@ -72,14 +72,65 @@ def estimate_shares(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) 
     return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / max(raw.shape[-1], 1))
 
 
-def imagined_counts(hyper: Hyper, how: How) -> np.ndarray:
-    """Imagined counts per level, as far as they are in the objective."""
+def prior_counts(hyper: Hyper, how: How) -> np.ndarray:
+    """Prior counts per level, as far as they are in the objective."""
     alpha = hyper["alpha"]
     return np.zeros_like(alpha) if how == "ml" else alpha - 1.0 if how == "map" else alpha
 
 
+def shares_evidence(counts: np.ndarray, alpha: np.ndarray) -> float:
+    """Log-probability of rows with these counts, their shares integrated out under prior counts."""
+    alpha = np.broadcast_to(alpha, counts.shape)
+    seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
+    return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
+
+
+class Shares(Family):
+    """The base of families whose `probability` is shares of levels along the last axis, with prior counts `alpha`."""
+
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+
+    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
+        return {"alpha": concentration(prior, self, setting, stats.shape[-1])}
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        counts = np.maximum(stats.value, 0.0) + prior_counts(hyper, how)
+        return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
+
+    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
+        return np.asarray(xlogy(prior_counts(hyper, how), params["probability"]).sum(axis=-1))
+
+    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
+        return shares_evidence(np.maximum(stats.value, 0.0), hyper["alpha"])
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """If no level has prior counts, one row shared by all levels."""
+        alpha = hyper["alpha"]
+        nothing = alpha.sum(axis=-1, keepdims=True) <= 0
+        return hyper | {"alpha": np.where(nothing, 1.0 / max(alpha.shape[-1], 1), alpha)}
+
+    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
+        return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        return [top_levels(row, setting.levels) for row in params["probability"]]
+
+    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
+        return divergence_of_shares(params["probability"], shares)
+
+    def entropy(self, params: Params) -> np.ndarray:
+        return np.asarray(-xlogy(params["probability"], params["probability"]).sum(axis=-1))
+
+    def typical(self, params: Params, setting: Setting) -> list[Any]:
+        levels = setting.levels
+        return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
+
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        return move_levels(stats, self.node_key(old), old.levels, new.levels)
+
+
 @register
-class Categorical(Family, Struct, frozen=True):
+class Categorical(Shares, Struct, frozen=True):
     """One of several levels.
 
     Statistics are the number of rows at each level. An unseen level has the prior's reserved mass a / (N + a (m + 1));
@@ -88,25 +139,15 @@ class Categorical(Family, Struct, frozen=True):
 
     name = "categorical"
     kind = Kind.CATEGORICAL
-    stack = "codes"
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    facts = Facts(stack="codes")
 
     def for_key(self, key: Key) -> Family:
         """A block of discrete columns is a joint table."""
         own = FAMILIES["joint"]() if isinstance(key, tuple) else self
         return Family.for_key(own, key)
 
-    def width(self, setting: Setting) -> int:
-        return len(setting.levels)
-
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64))
-
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats.sum())
-
-    def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        return {"alpha": concentration(prior, self, setting, stats.shape[-1])}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         counts, alpha = np.maximum(stats.value, 0.0), hyper["alpha"]
@@ -114,15 +155,15 @@ class Categorical(Family, Struct, frozen=True):
         unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, 1e-300)
         return {"probability": estimate_shares(counts, alpha, how, self.name), "unseen": unseen}
 
+    def observed(self, stats: np.ndarray) -> float | None:
+        return float(stats.sum())
+
     def is_product(self, params: Params) -> bool:
         """Never: probabilities are looked up, because 0 times minus infinity is not a number."""
         return False
 
-    def given(self, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-        return {"probability": given_shares(self, said, setting, groups), "unseen": np.zeros(groups)}
-
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        return move_levels(stats, self.node_key(old), old.levels, new.levels)
+    def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
+        return {"probability": given_shares(self, values, setting, groups), "unseen": np.zeros(groups)}
 
     def natural(self, params: Params) -> np.ndarray:
         with np.errstate(divide="ignore"):
@@ -137,46 +178,13 @@ class Categorical(Family, Struct, frozen=True):
             last = np.where(unseen > 0, np.log(unseen), 0.0)
         return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how)
-        return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
-
     def completed(self, stats: Twofold, params: Params) -> float:
         return float(xlogy(stats.value, params["probability"]).sum())
-
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        return np.asarray(xlogy(imagined_counts(hyper, how), params["probability"]).sum(axis=-1))
-
-    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        counts, alpha = np.maximum(stats.value, 0.0), np.broadcast_to(hyper["alpha"], stats.shape)
-        seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
-        return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
-
-    def proper(self, hyper: Hyper) -> Hyper:
-        """If no level has prior counts, one row shared by all levels."""
-        alpha = hyper["alpha"]
-        nothing = alpha.sum(axis=-1, keepdims=True) <= 0
-        return hyper | {"alpha": np.where(nothing, 1.0 / max(alpha.shape[-1], 1), alpha)}
-
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
-        return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * max(self.width(setting) - 1, 0)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Level codes, 1 for the first level."""
         edges = np.cumsum(params["probability"], axis=1)[groups]
         return np.asarray((rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1)
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [top_levels(row, setting.levels) for row in params["probability"]]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        return divergence_of_shares(params["probability"], shares)
-
-    def entropy(self, params: Params) -> np.ndarray:
-        return np.asarray(-xlogy(params["probability"], params["probability"]).sum(axis=-1))
 
     def check_params(self, params: Params) -> str | None:
         unseen = params.get("unseen", np.zeros(1))
@@ -196,10 +204,6 @@ class Categorical(Family, Struct, frozen=True):
     def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> Any:
         best = (weights @ params["probability"]).argmax(axis=-1)
         return np.array(setting.levels, dtype=object)[best]
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        levels = setting.levels
-        return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         """One feature for each level; of a 0/1 column, its value."""
@@ -246,7 +250,7 @@ class Bernoulli(Categorical, frozen=True):
     """Success or failure: always of two levels, seen or not; the last in sorted order is the success."""
 
     name = "bernoulli"
-    two_levels = True
+    facts = Facts(stack="codes", two_levels=True)
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         levels = fields[0].levels
@@ -281,15 +285,15 @@ def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
 def top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
     """The commonest levels with their shares, in a few words."""
     order = np.argsort(-shares, kind="stable")[:most]
-    names = {i: _beside_share(levels[i]) for i in order.tolist()}
-    # Levels of less than half a percent say nothing beside the first: "Third 100 %, Second 0 %".
+    names = {i: _before_share(levels[i]) for i in order.tolist()}
+    # Levels of less than half a percent add nothing to the first: "Third 100 %, Second 0 %".
     return ", ".join(f"{names[i]} {100 * shares[i]:.0f} %" for i in order if i == order[0] or shares[i] >= 0.005)
 
 
-def _beside_share(level: object) -> str:
+def _before_share(level: object) -> str:
     """A level as it stands before its share, set apart where it could be read as a number.
 
-    >>> _beside_share("red"), _beside_share("10115"), _beside_share(4)
+    >>> _before_share("red"), _before_share("10115"), _before_share(4)
     ('red', '10115:', '4:')
     """
     text = " and ".join(map(str, level)) if isinstance(level, tuple) else str(level)
@@ -313,8 +317,7 @@ class Grouped(Categorical, frozen=True):
     """
 
     name = "grouped"
-    side_by_side = False
-    needs_classes = True
+    facts = Facts(stack="codes", side_by_side=False, needs_classes=True)
     slope = Family.slope
 
     def for_key(self, key: Key) -> Family:
@@ -342,17 +345,14 @@ class Grouped(Categorical, frozen=True):
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         member = _members(hyper["group"])
-        imagined = imagined_counts({"alpha": hyper["alpha"] @ member}, how)
-        return np.asarray(xlogy(imagined, params["probability"] @ member).sum(axis=-1))
+        extra = prior_counts({"alpha": hyper["alpha"] @ member}, how)
+        return np.asarray(xlogy(extra, params["probability"] @ member).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Of the groups as they are: their shares unknown, those of levels within them known."""
         member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
-        held = counts @ member
-        alpha = np.broadcast_to(hyper["alpha"] @ member, held.shape)
-        seen = np.asarray(log_rising(alpha.sum(axis=-1), held.sum(axis=-1))).sum()
         levels = xlogy(counts, _within(counts, hyper, "mean")).sum()
-        return float(np.asarray(log_rising(alpha, held)).sum() - seen + levels)
+        return float(shares_evidence(counts @ member, hyper["alpha"] @ member) + levels)
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         return Family.posterior(self, stats, hyper, setting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +12,10 @@ from softcount.core.formulas import Cell, Choose, Compare, Formula, Keys, Sizes,
 from softcount.core.lazy import gammainc, gammaincc
 from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.core.twofold import Twofold, stack
-from softcount.families.base import Family, register, said, scalar_prior
-from softcount.families.capabilities import NumberFacts
+from softcount.families.base import Family, register, scalar_prior, write_number
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
-from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12
@@ -31,7 +30,7 @@ class GammaFamily(Family, Struct, frozen=True):
 
     Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is the
     rows' own. The shape solves log k - digamma(k) = how far rows lie from their mean, log(mean) - mean of logs; a
-    prior of a imagined rows adds a rows that lie from it as the whole column does from its own.
+    prior of a rows adds a rows that lie from it as the whole column does from its own.
 
     >>> rows = GammaFamily().count(np.array([1.0, 3.0]), np.ones((2, 1)), None, Setting()).spread(1)
     >>> found = GammaFamily().estimate(rows, GammaFamily().hyper(0.0, rows, Setting()), "ml")
@@ -40,18 +39,10 @@ class GammaFamily(Family, Struct, frozen=True):
     """
 
     name = "gamma"
+    _n_features = 3
     kind = Kind.POSITIVE
-    has_products = False
-    rows_first = True
-    spread_parameters = ("shape",)
+    facts = Facts(has_products=False, rows_first=True, spread_parameters=("shape",))
     chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls(),) if facts.least > 0 else ()
-
-    def width(self, setting: Setting) -> int:
-        return 3
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))
@@ -102,11 +93,8 @@ class GammaFamily(Family, Struct, frozen=True):
             "rows": np.where(seen, scalar_prior(prior, self, groups=setting.groups), 0.0),
         }
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Without a closed form under `predictive`, parameters are plugged in."""
-        return self.held(stats, hyper, how, {})
-
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """Without a closed form under `predictive`, parameters are plugged in."""
         rows, mean, apart = _moments(stats)
         mean = np.where(rows > 0, mean, hyper["centre"])
         if "mean" in fixed:
@@ -198,7 +186,7 @@ class GammaFamily(Family, Struct, frozen=True):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], params["shape"], strict=True)
-        return [f"mean {said(setting, m, f'{m:.4g}')}, shape {k:.3g}" for m, k in each]
+        return [f"mean {write_number(setting, m, f'{m:.4g}')}, shape {k:.3g}" for m, k in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """From the gamma distribution with the mean and the mean logarithm of all groups together."""
@@ -215,11 +203,9 @@ class GammaFamily(Family, Struct, frozen=True):
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         return params["mean"], params["mean"] / params["shape"] * params["mean"]
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        return np.asarray(gammainc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        return np.asarray(gammaincc(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
+        tail = gammaincc if above else gammainc
+        return np.asarray(tail(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
 
 
 def _power(setting: Setting) -> int:

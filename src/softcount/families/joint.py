@@ -15,11 +15,11 @@ from softcount.core.formulas import CombinedCode, Formula, Keys, LevelCode, Look
 from softcount.core.lazy import xlogy
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
-from softcount.families.answers import Columns, Rng, draw_one_by_one, fill_one_by_one
+from softcount.families.answers import Columns, Rng, draw_one_by_one
 from softcount.families.base import Family, register
-from softcount.families.categorical import Categorical, concentration, estimate_shares, imagined_counts
+from softcount.families.categorical import Categorical, concentration, estimate_shares, prior_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
 from softcount.table.schema import Field, Key
 
@@ -39,8 +39,7 @@ class Joint(Categorical, frozen=True):
 
     name = "joint"
     block = True
-    stack = "joint"
-    needs_levels = True
+    facts = Facts(stack="joint", needs_levels=True)
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         empty = [spec.key for spec in fields if not spec.levels]
@@ -78,7 +77,7 @@ class Joint(Categorical, frozen=True):
         return combined
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """Imagined counts of every combination of levels; patterns with a missing cell have none."""
+        """Prior counts of every combination of levels; patterns with a missing cell have none."""
         return {"alpha": concentration(prior, self, setting, prod(self.shape))}
 
     def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +127,7 @@ class Joint(Categorical, frozen=True):
         shares = params["probability"]
         patterns, there = add_missing_level(shares.reshape(whole.shape), len(self.shape)), partial > 0
         ratio = np.divide(partial, patterns, out=np.zeros_like(partial), where=there)
-        counts = whole.reshape(shares.shape) + imagined_counts(hyper, how)
+        counts = whole.reshape(shares.shape) + prior_counts(hyper, how)
         behind = spread_back(ratio, len(self.shape)).reshape(shares.shape)
         return {"probability": counts / np.maximum(shares, SMALLEST) + behind}
 
@@ -148,9 +147,6 @@ class Joint(Categorical, frozen=True):
         shares = self.estimate(stats, hyper, "ml")["probability"]
         seen = stats.value[..., 1:].sum(axis=-1, keepdims=True)
         return Dirichlet(shares * seen + hyper["alpha"])
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * (prod(self.shape) - 1)
 
     # -- what it says
 
@@ -190,7 +186,7 @@ class Joint(Categorical, frozen=True):
         known = ~np.isnan(cells)
         return [[] if known[j] else [levels[j][code - 1] for code in part] for j, part in enumerate(codes.T)]
 
-    fill = fill_one_by_one
+    fill = Family.fill
     linear = Family.linear
     there = Family.there
 
@@ -265,8 +261,8 @@ class SharedOut(Struct, frozen=True):
     def height(self, shares: np.ndarray) -> np.ndarray:
         """Each group's log-likelihood and log-prior, which no step lowers."""
         patterns = add_missing_level(shares.reshape(self.whole.shape), self.columns)
-        imagined = {"ml": 0.0 * self.alpha, "map": self.alpha - 1.0}.get(self.how, self.alpha)
-        own = xlogy(self.whole.reshape(shares.shape) + imagined, shares)
+        extra = {"ml": 0.0 * self.alpha, "map": self.alpha - 1.0}.get(self.how, self.alpha)
+        own = xlogy(self.whole.reshape(shares.shape) + extra, shares)
         return np.asarray(own.sum(axis=1) + xlogy(self.partial, patterns).reshape(len(shares), -1).sum(axis=1))
 
 

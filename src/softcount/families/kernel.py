@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from softcount.core.twofold import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.capabilities import FEW_ROWS, NumberFacts
 from softcount.families.examples import Cells, example
 from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
-from softcount.families.setting import How, Hyper, Params, Setting
+from softcount.families.setting import FEW_ROWS, How, Hyper, NumberFacts, Params, Setting
 
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
@@ -51,7 +50,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
     kernel: str = "gaussian"
 
     name = "kde"
-    needs_classes = True
+    facts = replace(PointCounts.facts, needs_classes=True)
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
@@ -73,7 +72,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
             return hyper | {"edges": np.zeros(1), "place": np.zeros(len(points)), "alpha": np.zeros(0)}
         hyper["whole"] = np.array(self._width(points, counts.sum(axis=0), least, least))
         if self.bandwidth == AUTO:
-            factor = telling_factor(points[seen], counts[:, seen], self._widths(counts, hyper), least)
+            factor = best_factor(points[seen], counts[:, seen], self._widths(counts, hyper), least)
             hyper["factor"] = np.array(factor)
         whole, widths = max(float(hyper["whole"] * hyper["factor"]), least), self._widths(counts, hyper)
         edges = _cells(points[seen], float(min(whole, *widths)), float(max(whole, *widths)))
@@ -165,7 +164,7 @@ def _bumps(values: np.ndarray, rows: np.ndarray, edges: np.ndarray, h: float, ke
     return np.bincount(np.minimum(at[:, :-1], len(edges) - 2).ravel(), mass.ravel(), len(edges) - 1)
 
 
-def telling_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, least: float) -> float:
+def best_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, least: float) -> float:
     """The factor of all bandwidths with the best leave-one-out classification."""
     values, rows, most = points, counts, max(32, int(FEW_POINTS * min(1.0, sqrt(2 / len(counts)))))
     if len(values) > most:  # neighbours are joined
@@ -176,15 +175,15 @@ def telling_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, l
         return 1.0
     # In units of all numbers together, whose squares are neither nothing nor infinite.
     span = max(float(values[-1] / 2 - values[0] / 2), np.finfo(float).tiny) * 2
-    apart, anywhere, told = np.square(values[:, None] / span - values / span), 1.0, []
+    apart, anywhere, found = np.square(values[:, None] / span - values / span), 1.0, []
     for factor in FACTORS:
         h = np.maximum(widths * factor, least) / span
         density = np.stack([np.exp(apart * (-0.5 / (own * own))) @ row for own, row in zip(h, rows, strict=True)])
         density /= h[:, None] * ROOT_TWO_PI
         left_out = np.maximum(density - 1.0 / (h[:, None] * ROOT_TWO_PI), 0.0) + anywhere
         others = (density + anywhere).sum(axis=0) - (density + anywhere)
-        told.append(float((rows * np.log(left_out / (left_out + others))).sum()))
-    return float(FACTORS[int(np.argmax(told))])
+        found.append(float((rows * np.log(left_out / (left_out + others))).sum()))
+    return float(FACTORS[int(np.argmax(found))])
 
 
 def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:

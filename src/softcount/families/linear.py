@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.families.base import Family, register, scalar_prior, spoken
+from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.multinormal import Multinormal, block_moments
 from softcount.families.normal import HALF_LOG_2PI, scale_evidence
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Field, Key, Kind
 
 FLAT = 1e-13
@@ -26,7 +26,7 @@ class Linear(Family, Struct, frozen=True):
     """A number of a network that depends on the numbers `parents`: intercept + coefficients . parents + noise.
 
     Statistics are those of a correlated block of the number and its parents: rows, sums and products of
-    `(x - anchor) * scale`. A prior of a imagined rows has the columns' own variances and no correlation; coefficients
+    `(x - anchor) * scale`. A prior of a rows has the columns' own variances and no correlation; coefficients
     are (SS_xx + a s2_x)^-1 SS_xy, and of one parent without a prior those of least squares:
 
     >>> height, age = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0])
@@ -44,12 +44,8 @@ class Linear(Family, Struct, frozen=True):
 
     name = "linear"
     kind = Kind.REAL
-    exact = False
-    has_products = False
-    rows_first = True
+    facts = Facts(exact=False, has_products=False, rows_first=True, joins_numbers=True, spread_parameters=("variance",))
     alone = True
-    joins_numbers = True
-    spread_parameters = ("variance",)
     chart: ClassVar[Mapping[str, Line]] = {"line": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
@@ -93,9 +89,9 @@ class Linear(Family, Struct, frozen=True):
         spread = np.diagonal(scatter[0]) / mass if mass > 0 else np.ones(len(middle))
         finest = setting.resolution(middle, 1e-140) ** 2
         whole = np.maximum(spread, finest)
-        imagined = scalar_prior(prior, self, groups=setting.groups) if mass > 0 else 0.0
+        extra = scalar_prior(prior, self, groups=setting.groups) if mass > 0 else 0.0
         floor = np.array(max(setting.floor * whole[0], finest[0]))
-        return {"centre": middle, "whole": whole, "floor": floor, "nu": np.array(imagined)}
+        return {"centre": middle, "whole": whole, "floor": floor, "nu": np.array(extra)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         rows, mean, scatter = block_moments(stats)
@@ -144,17 +140,13 @@ class Linear(Family, Struct, frozen=True):
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         return 0.5 * float(stats.value[:, 0].sum()) * float(np.log(hyper["whole"][0]))
 
+    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+        return (1 + len(self.parents),) if name == "line" else ()
+
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return float(stats.value[:, 0].sum() * np.log(setting.scale[0]))
 
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * (2 + len(self.parents))
-
     # -- what it says
-
-    def as_named(self, params: Params, was: Family) -> Params:
-        order = [was.number_parents.index(key) for key in self.parents]
-        return {**params, "coefficients": params["coefficients"][..., order]}
 
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return params["line"][:, 0], params["line"][:, 1:], params["variance"]
@@ -184,17 +176,17 @@ class Linear(Family, Struct, frozen=True):
         return {"line": line, "variance": np.asarray(params["variance"], float) * unit[0] ** 2}
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        said = []
+        lines = []
         for start, slopes, variance in zip(
             params["intercept"], params["coefficients"], params["variance"], strict=True
         ):
-            terms = [f"{spoken(slope, 4)} {parent}" for slope, parent in zip(slopes, self.parents, strict=True)]
-            said.append(f"{' + '.join([spoken(start, 4), *terms])}, sd {spoken(np.sqrt(variance), 3)}")
-        return said
+            terms = [f"{format_number(slope, 4)} {parent}" for slope, parent in zip(slopes, self.parents, strict=True)]
+            lines.append(f"{' + '.join([format_number(start, 4), *terms])}, sd {format_number(np.sqrt(variance), 3)}")
+        return lines
 
 
 def _prior_rows(hyper: Hyper, how: How) -> float:
-    """Imagined rows, as far as they are in the objective."""
+    """Prior rows, as far as they are in the objective."""
     return 0.0 if how == "ml" else float(hyper["nu"])
 
 

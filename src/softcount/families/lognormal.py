@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from softcount.core.twofold import Twofold
-from softcount.families.base import Family, register, said
-from softcount.families.capabilities import NumberFacts
+from softcount.families.base import Family, register, write_number
 from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
 from softcount.families.setting import Params, Setting
@@ -22,10 +20,6 @@ class LogNormal(Normal, frozen=True):
 
     name = "lognormal"
     kind = Kind.POSITIVE
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls(),) if facts.least > 0 else ()
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))
@@ -43,7 +37,7 @@ class LogNormal(Normal, frozen=True):
     def describe(self, params: Params, setting: Setting) -> list[str]:
         middle, spread = np.exp(params["mean"]), np.exp(np.sqrt(params["variance"]))
         return [
-            f"median {said(setting, m, f'{m:.4g}')}, times or over {s:.3g}" for m, s in zip(middle, spread, strict=True)
+            f"median {write_number(setting, m, f'{m:.4g}')}, x/÷ {s:.3g}" for m, s in zip(middle, spread, strict=True)
         ]
 
     def entropy(self, params: Params) -> np.ndarray:
@@ -54,11 +48,8 @@ class LogNormal(Normal, frozen=True):
         with np.errstate(over="ignore"):
             return np.exp(mean + variance / 2), np.expm1(variance) * np.exp(2 * mean + variance)
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        return Normal.cdf(self, params, np.log(x)) if x > 0 else np.zeros(len(params["mean"]))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        return Normal.survival(self, params, np.log(x)) if x > 0 else np.ones(len(params["mean"]))
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
+        return Normal.cdf(self, params, np.log(x), above) if x > 0 else np.full(len(params["mean"]), float(above))
 
     # -- what it says
 

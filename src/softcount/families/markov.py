@@ -15,10 +15,10 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import estimate_shares, imagined_counts
+from softcount.families.categorical import estimate_shares, prior_counts, shares_evidence
 from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.families.text import Text, evidence, marking, spoken, usual_lengths
+from softcount.families.text import Bags, WordFigures, list_words, marking, usual_lengths
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
@@ -32,7 +32,7 @@ WORDS = r"\S+"
 
 
 @register
-class Markov(Family, Struct, frozen=True):
+class Markov(Bags, Struct, frozen=True):
     """A sequence of steps, each drawn given the `order` steps before it; the beginning is a step as well.
 
     A cell is a list of steps, or text that is read as `characters` or as `words` separated by blanks. A column is a
@@ -45,10 +45,6 @@ class Markov(Family, Struct, frozen=True):
     steps: Literal["characters", "words"] = "characters"
 
     name = "markov"
-    kind = Kind.TEXT
-    stack = "bag"
-    rows_first = True
-    counted = True
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
     def __post_init__(self) -> None:
@@ -64,18 +60,8 @@ class Markov(Family, Struct, frozen=True):
         pattern = WORDS if self.steps == "words" else None
         return Reading("steps", (self.order, self.order), pattern, lowercase=False)
 
-    set_up = Text.set_up
-    width = Text.width
-    takes = Text.takes
-    is_product = Text.is_product
-    linear = Text.linear
-    linear_of = Text.linear_of
-    filed_levels = Text.filed_levels
-    _rebase = Text._rebase
-    by_document = False
-
-    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...] | None:
-        return self._shape(len(setting.levels)) if name == "probability" else None
+    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+        return self._shape(len(setting.levels))
 
     def _shape(self, transitions: int) -> tuple[int, int]:
         """How many contexts there are, and how many steps may follow each."""
@@ -143,18 +129,15 @@ class Markov(Family, Struct, frozen=True):
         return float(xlogy(self._split(stats)[1], params["probability"]).sum())
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        imagined = self._blocks(imagined_counts(hyper, how))
-        return np.asarray(xlogy(imagined, params["probability"]).sum(axis=(-1, -2)))
+        extra = self._blocks(prior_counts(hyper, how))
+        return np.asarray(xlogy(extra, params["probability"]).sum(axis=(-1, -2)))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts = self._split(stats)[1] + self._blocks(imagined_counts(hyper, how))
+        counts = self._split(stats)[1] + self._blocks(prior_counts(hyper, how))
         return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        counts = self._split(stats)[1]
-        alpha = np.broadcast_to(self._blocks(hyper["alpha"]), counts.shape)
-        seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
-        return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
+        return shares_evidence(self._split(stats)[1], self._blocks(hyper["alpha"]))
 
     def proper(self, hyper: Hyper) -> Hyper:
         alpha = hyper["alpha"]
@@ -165,10 +148,6 @@ class Markov(Family, Struct, frozen=True):
         from softcount.priors import Dirichlet
 
         return Dirichlet(self._split(stats)[1] + self._blocks(hyper["alpha"]))
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        contexts, steps = self._shape(len(setting.levels))
-        return groups * columns * contexts * max(steps - 1, 0)
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """Of a usual sequence, contexts being as frequent as in it."""
@@ -194,9 +173,6 @@ class Markov(Family, Struct, frozen=True):
             return "its sequences have no sensible length"
         return Family.check_params(self, params)
 
-    def seen(self, stats: Twofold) -> np.ndarray | None:
-        return None
-
     # -- what it says
 
     @property
@@ -206,10 +182,7 @@ class Markov(Family, Struct, frozen=True):
     def describe(self, params: Params, setting: Setting) -> list[str]:
         """The transitions that distinguish each group most from all groups."""
         flat = params["probability"].reshape(len(params["probability"]), -1)
-        return [spoken(setting.levels, row) for row in marking(flat)]
-
-    def refuse_query(self, column: Any) -> None:
-        raise DataError(f"{column!r} holds sequences, which cannot be asked for: sample() draws some.")
+        return [list_words(setting.levels, row) for row in marking(flat)]
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
         raise NotImplementedError("sequences are drawn with the names of their steps: draw_columns")
@@ -240,8 +213,18 @@ class Markov(Family, Struct, frozen=True):
             lines.append(joint.join(drawn[self.order :]))
         return [lines]
 
-    def words_of(self, setting: Setting) -> Any:
-        return TransitionFigures(setting.levels, self)
+    def words_of(self, setting: Setting) -> WordFigures | None:
+        return WordFigures(setting.levels, self.name, self, self.score_words)
+
+    def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """(groups x transitions) contributions to the log-probability of a sequence, from private parameters."""
+        if "alpha" not in params:
+            return np.asarray(counts * self.natural(params)[:, places + 1])
+        alpha, steps = params["alpha"], params["alpha"].shape[2]
+        flat, totals = alpha.reshape(len(alpha), -1)[:, places], alpha.sum(axis=-1)[:, places // steps]
+        of = np.bincount(places // steps, counts, minlength=alpha.shape[1])[places // steps]
+        each = (gammaln(totals + of) - gammaln(totals)) / np.maximum(of, 1.0)
+        return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
 
     # -- in files
 
@@ -253,10 +236,6 @@ class Markov(Family, Struct, frozen=True):
         if len(orders) > 1 or len(steps) > 1 or not all(parts):
             raise DataError(f"markov:{how} is not a kind we know. Write markov:2, markov:words or markov:2,words.")
         return cls(int(orders[0]) if orders else 1, *steps)  # type: ignore[arg-type]  # which words are, it says
-
-    @property
-    def word_model(self) -> str | None:
-        return self.name
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
@@ -275,36 +254,6 @@ def _regular(levels: Words, contexts: int, steps: int) -> bool:
     names = [after for _, _, after in pairs[:steps]]
     blocks = ([pairs[at * steps + place] for place in range(steps)] for at in range(contexts))
     return all(len({before for before, _, _ in block}) == 1 and [x[2] for x in block] == names for block in blocks)
-
-
-class TransitionFigures(Struct, frozen=True):
-    """Statistics of single transitions."""
-
-    words: Sequence[object]
-    family: Markov
-    once: ClassVar[bool] = False
-
-    def log_odds(self, here: Twofold, there: Twofold, hyper: Hyper, how: How) -> np.ndarray:
-        """Every transition's, as the model would see two classes, of these statistics; `hyper` is of one class."""
-        how = "mean" if how == "predictive" else how
-        own, other = (self.family.estimate(stats, hyper, how)["probability"].ravel() for stats in (here, there))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds = np.log(own) - np.log(other)
-        return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
-
-    def evidence(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Every transition's, among all transitions."""
-        return evidence(here[1:], there[1:], (float(here[1:].sum()), float(there[1:].sum())))
-
-    def scores(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(groups x transitions) contributions to the log-probability of a sequence, from private parameters."""
-        if "alpha" not in params:
-            return np.asarray(counts * self.family.natural(params)[:, places + 1])
-        alpha, steps = params["alpha"], params["alpha"].shape[2]
-        flat, totals = alpha.reshape(len(alpha), -1)[:, places], alpha.sum(axis=-1)[:, places // steps]
-        of = np.bincount(places // steps, counts, minlength=alpha.shape[1])[places // steps]
-        each = (gammaln(totals + of) - gammaln(totals)) / np.maximum(of, 1.0)
-        return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
 
 
 _LINES = ["aba", "bba", None, "cab", "", "aabb", "cc"]

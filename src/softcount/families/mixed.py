@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,13 +13,23 @@ from softcount.core.formulas import Cell, Formula, Keys, Sizes, log_sum, normal_
 from softcount.core.special import NARROW, least_share, ndtr, softmax_rows
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
-from softcount.families.answers import draw_block, fill_one_by_one
-from softcount.families.base import Family, register, scalar_prior, spoken
-from softcount.families.capabilities import FEW_ROWS, Labels, NumberFacts
-from softcount.families.categorical import Categorical, estimate_shares, imagined_counts
+from softcount.families.base import Family, format_number, register, scalar_prior
+from softcount.families.categorical import Categorical, estimate_shares, prior_counts
 from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardise
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import (
+    FEW_ROWS,
+    SLACK,
+    SMALLEST,
+    Facts,
+    How,
+    Hyper,
+    Labels,
+    Line,
+    NumberFacts,
+    Params,
+    Setting,
+)
 from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Field, Key, Kind
 
@@ -135,19 +145,20 @@ class Mixed(Family, Struct, frozen=True):
 
     name = "mixed"
     kind = Kind.REAL
-    exact = False
-    mergeable = False
-    has_products = False
+    facts = Facts(
+        exact=False, mergeable=False, has_products=False, hidden="are of hidden parts", spread_parameters=("variance",)
+    )
     alone = True
-    spread_parameters = ("variance",)
     chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
         if self.of != "normal":
             raise DataError(f"Mixed({self.of!r}): parts are normal. Use Mixed('normal', 2).")
-        told = self.parts
-        if told is not None and not (isinstance(told, int) and not isinstance(told, bool) and 1 <= told <= MOST_PARTS):
-            raise DataError(f"parts={told!r}: the number of parts is a whole number from 1 to {MOST_PARTS}, or None.")
+        parts = self.parts
+        if parts is not None and not (
+            isinstance(parts, int) and not isinstance(parts, bool) and 1 <= parts <= MOST_PARTS
+        ):
+            raise DataError(f"parts={parts!r}: the number of parts is a whole number from 1 to {MOST_PARTS}, or None.")
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
@@ -179,9 +190,6 @@ class Mixed(Family, Struct, frozen=True):
 
     def width(self, setting: Setting) -> int:
         return self._parts * (1 + 3 * len(setting.anchor))
-
-    def hidden(self, key: Key, holes: bool) -> str:
-        return f"column {key!r} is {self.name}, whose rows are of hidden parts"
 
     # -- statistics and parameters with an axis for parts, and one for columns
 
@@ -222,30 +230,28 @@ class Mixed(Family, Struct, frozen=True):
         """Initial parts, from all rows and from those of each group, and the least variances of the columns."""
         rows, mass = np.concatenate([_rows(column) for column in columns]), np.concatenate(weights)
         rows = (rows - setting.anchor) * setting.scale
-        told = np.concatenate(labels) if labels else np.full(len(rows), -1)
+        known = np.concatenate(labels) if labels else np.full(len(rows), -1)
         alike = fit_parts(rows, mass, self._parts)
         own, floors = [], []
         for g in range(setting.groups if labels else 0):
-            heavy = mass * (told == g)
+            heavy = mass * (known == g)
             own.append(fit_parts(rows, heavy, self._parts) if (heavy > 0).any() else alike)
         for column in rows.T:
             there = ~np.isnan(column) & (mass > 0)
             floors.append(least_share(column[there], mass[there]).share if there.any() else NARROW)
         return *(np.stack(found) for found in zip(alike, *own, strict=True)), np.array(floors)
 
-    def _start(self, setting: Setting, groups: int) -> Params | None:
-        if setting.blank is None:
-            return None
-        share, mean, variance, _ = setting.blank
-        which = np.arange(1, groups + 1) if len(share) == groups + 1 else np.zeros(groups, dtype=int)
-        return {"share": share[which], "mean": mean[which], "variance": variance[which]}
-
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """(groups x width) expected statistics, each part centred on its own rows before it is anchored."""
         rows, groups = _rows(column), memberships.shape[1]
-        start = self._start(setting, groups) if params is None else self._wide(params)
-        if start is None:
-            return Twofold.of(memberships.T @ self.features(column, setting))
+        if params is not None:
+            start = self._wide(params)
+        elif setting.blank is None:
+            return super().count(column, memberships, params, setting)
+        else:
+            share, mean, variance, _ = setting.blank
+            which = np.arange(1, groups + 1) if len(share) == groups + 1 else np.zeros(groups, dtype=int)
+            start = {"share": share[which], "mean": mean[which], "variance": variance[which]}
         members = self._members(rows, self._sharp(start, setting)) * memberships[:, :, None]
         there = ~np.isnan(rows)
         parts = [Twofold.of((members * there.any(axis=1)[:, None, None]).sum(axis=0)).spread(2)]
@@ -307,30 +313,23 @@ class Mixed(Family, Struct, frozen=True):
         """The prior of a normal column with a hundredth of the variance, and the prior rows of every part."""
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a {self.name} column cannot take {prior!r} as its prior.")
-        told = NORMAL.hyper(prior, self._split(stats.sum(0))[1].sum(0).spread(0), setting)
+        normal = NORMAL.hyper(prior, self._split(stats.sum(0))[1].sum(0).spread(0), setting)
         least = np.full(len(setting.anchor), NARROW) if setting.blank is None else setting.blank[3]
-        told["floor"] = np.maximum(told["floor"], told["whole"] * least)
+        normal["floor"] = np.maximum(normal["floor"], normal["whole"] * least)
         if isinstance(prior, NormalInverseChi2):
-            return told | {"alpha": np.ones(self._parts)}
+            return normal | {"alpha": np.ones(self._parts)}
         plain = scalar_prior(prior, self, self._parts, setting.groups)
-        spread = told["s2"] * (WITHIN if self._parts > 1 else 1.0)
-        return told | {"s2": spread, "alpha": np.full(self._parts, plain)}
-
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Without a closed form under `predictive`, parameters are plugged in."""
-        return self.held(stats, hyper, how, {})
+        spread = normal["s2"] * (WITHIN if self._parts > 1 else 1.0)
+        return normal | {"s2": spread, "alpha": np.full(self._parts, plain)}
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """Without a closed form under `predictive`, parameters are plugged in."""
         plugged: How = "mean" if how == "predictive" else how
         rows, inner = self._split(stats)
         around = {name: value if self.block else value[..., None] for name, value in fixed.items() if name != "share"}
         normals = NORMAL.held(inner, hyper, plugged, around)
         share = estimate_shares(rows.value, hyper["alpha"], plugged, self.name)
         return self._narrow({"share": fixed.get("share", share)} | normals)
-
-    def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
-        sizes = {"share": self._parts - 1}
-        return groups * columns * sum(sizes.get(name, self._parts * len(setting.anchor)) for name in names)
 
     def within(self, params: Params, hyper: Hyper) -> Params:
         floor = hyper["floor"] if self.block else hyper["floor"][0]
@@ -351,9 +350,9 @@ class Mixed(Family, Struct, frozen=True):
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         rows, inner = self._split(stats)
-        told = rows.value + imagined_counts(hyper, how)
+        counts = rows.value + prior_counts(hyper, how)
         steep = NORMAL.slope(inner, self._normals(params), hyper, how)
-        return self._narrow({"share": told / np.maximum(params["share"], SMALLEST)} | steep)
+        return self._narrow({"share": counts / np.maximum(params["share"], SMALLEST)} | steep)
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         chosen = Categorical().log_prior({"probability": params["share"]}, {"alpha": hyper["alpha"]}, how)
@@ -366,9 +365,9 @@ class Mixed(Family, Struct, frozen=True):
 
     def proper(self, hyper: Hyper) -> Hyper:
         """Without prior rows: one row for every part, and the proper prior of a normal column."""
-        told = NORMAL.proper(hyper)
-        narrow = np.where(hyper["s2"] > 0, hyper["s2"], told["s2"] * (WITHIN if self._parts > 1 else 1.0))
-        return told | {"s2": narrow, "alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
+        normal = NORMAL.proper(hyper)
+        narrow = np.where(hyper["s2"] > 0, hyper["s2"], normal["s2"] * (WITHIN if self._parts > 1 else 1.0))
+        return normal | {"s2": narrow, "alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         rows = self._split(stats)[1].value[..., 0]
@@ -383,9 +382,6 @@ class Mixed(Family, Struct, frozen=True):
     def private(self, params: Params, setting: Setting) -> Params:
         given = {name: np.asarray(params[name], float) for name in self.chart}
         return self._narrow({"share": given["share"]} | NORMAL.private(self._normals(given), setting))
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * (self._parts - 1 + 2 * self._parts * len(setting.anchor))
 
     # -- what it says
 
@@ -404,7 +400,9 @@ class Mixed(Family, Struct, frozen=True):
         for shares, means, deviations in zip(wide["share"], wide["mean"], np.sqrt(wide["variance"]), strict=True):
             parts = []
             for share, *around in zip(shares, means, deviations, strict=True):
-                each = (f"{spoken(m, 4, beside=s)} sd {spoken(s, 3)}" for m, s in zip(*around, strict=True))
+                each = (
+                    f"{format_number(m, 4, spread=s)} sd {format_number(s, 3)}" for m, s in zip(*around, strict=True)
+                )
                 parts.append(f"{share:.0%} around {', '.join(each)}")
             lines.append("; ".join(parts))
         return lines
@@ -414,13 +412,9 @@ class Mixed(Family, Struct, frozen=True):
         middle = (share * mean).sum(axis=1)
         return middle, (share * (params["variance"] + (mean - middle[:, None]) ** 2)).sum(axis=1)
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        below = ndtr((x - params["mean"]) / np.sqrt(params["variance"]))
-        return np.asarray((params["share"] * below).sum(axis=1))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        above = ndtr((params["mean"] - x) / np.sqrt(params["variance"]))
-        return np.asarray((params["share"] * above).sum(axis=1))
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
+        off = params["mean"] - x if above else x - params["mean"]
+        return np.asarray((params["share"] * ndtr(off / np.sqrt(params["variance"]))).sum(axis=1))
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         if params["mean"].ndim != 2:
@@ -464,9 +458,6 @@ class MixedBlock(Mixed, frozen=True):
         share = self._members(others[None], params)[0]
         own = {"share": share, "mean": params["mean"][..., want], "variance": params["variance"][..., want]}
         return Mixed(self.of, self.parts), own
-
-    draw_columns = draw_block
-    fill = fill_one_by_one
 
 
 def _rows(column: np.ndarray) -> np.ndarray:

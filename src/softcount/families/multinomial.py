@@ -15,39 +15,25 @@ from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
-from softcount.families.categorical import Categorical, estimate_shares, imagined_counts
+from softcount.families.categorical import Categorical, Shares, estimate_shares, prior_counts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
 
 
 @register
-class Multinomial(Family, Struct, frozen=True):
+class Multinomial(Shares, Struct, frozen=True):
     """A block of counts. Statistics are the totals of each column; a missing count adds 0."""
 
     name = "multinomial"
     kind = Kind.COUNT
     block = True
-    takes_bag = True
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    facts = Facts(takes_bag=True, counted=True)
 
     def node_key(self, setting: Setting) -> Key:
         """A whole sparse table has one key, and its columns are numbered."""
         return setting.keys if tuple(setting.levels) == setting.keys else setting.keys[0]
-
-    width = Categorical.width
-    hyper = Categorical.hyper
-    slope = Categorical.slope
-    log_prior = Categorical.log_prior
-    evidence = Categorical.evidence
-    proper = Categorical.proper
-    posterior = Categorical.posterior
-    free = Categorical.free
-    describe = Categorical.describe
-    divergence = Categorical.divergence
-    entropy = Categorical.entropy  # of one count: the block's size is not modelled
-    _rebase = Categorical._rebase
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         bad = column < 0
@@ -76,12 +62,16 @@ class Multinomial(Family, Struct, frozen=True):
             return np.maximum(np.log(params["probability"]), CLAMPED)
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        counts = self.features(column, setting)
         if "alpha" not in params:
-            return np.asarray(counts @ self.natural(params).T)
+            return super().score(column, params, setting)
+        counts = self.features(column, setting)
         if hasattr(counts, "indptr"):
             return polya(counts, params["alpha"])
-        return np.stack([_polya(counts, alpha) for alpha in params["alpha"]], axis=1)
+        total, each = counts.sum(axis=1), []
+        for alpha in params["alpha"]:
+            parts = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
+            each.append(parts + gammaln(alpha.sum()) - gammaln(alpha.sum() + total))
+        return np.stack(each, axis=1)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One draw of a single count per row: the block's size is not modelled."""
@@ -99,9 +89,6 @@ class Multinomial(Family, Struct, frozen=True):
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
 
-    counted = True
-    typical = Categorical.typical
-
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         logs = Categorical().natural(params)
         return logs, np.zeros(len(logs))
@@ -109,13 +96,6 @@ class Multinomial(Family, Struct, frozen=True):
     def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
         if columns or not alone:  # a sparse table has no columns of its own
             Family.check_columns(self, key, columns, alone)
-
-
-def _polya(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Log-probability of each row's counts, the probabilities integrated out."""
-    total, mass = counts.sum(axis=1), alpha.sum()
-    parts = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
-    return np.asarray(parts + gammaln(mass) - gammaln(mass + total))
 
 
 @cache
@@ -157,8 +137,10 @@ class Binomial(Family, Struct, frozen=True):
     """Successes of trials: `{("hits", "shots"): "binomial"}`. Statistics are failures and successes."""
 
     name = "binomial"
+    _n_features = 2
     kind = Kind.COUNT
     block = True
+    facts = Facts(counted=True)
     chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
 
     def for_key(self, key: Key) -> Family:
@@ -166,9 +148,6 @@ class Binomial(Family, Struct, frozen=True):
         if len(key) != 2:  # type: ignore[arg-type]  # a tuple, or it would have been refused
             raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
         return family
-
-    def width(self, setting: Setting) -> int:
-        return 2
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         for part, name in zip(column.T, key if isinstance(key, tuple) else (key, key), strict=True):
@@ -199,23 +178,23 @@ class Binomial(Family, Struct, frozen=True):
             return np.asarray(np.maximum(np.stack([np.log1p(-p), np.log(p)], axis=-1), CLAMPED))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        counts = self.features(column, setting)
         if "alpha" not in params:
-            return np.asarray(counts @ self.natural(params).T)
+            return super().score(column, params, setting)
+        counts = self.features(column, setting)
         beta, alpha = params["alpha"][:, 0], params["alpha"][:, 1]
         return np.asarray(betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts, p = np.maximum(stats.value, 0.0) + imagined_counts(hyper, how), params["probability"]
+        counts, p = np.maximum(stats.value, 0.0) + prior_counts(hyper, how), params["probability"]
         hits, misses = counts[..., 1] / np.maximum(p, SMALLEST), counts[..., 0] / np.maximum(1.0 - p, SMALLEST)
         return {"probability": hits - misses}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         return Categorical().log_prior(_both(params), hyper, how)
 
-    hyper = Categorical.hyper
-    evidence = Categorical.evidence
-    proper = Categorical.proper
+    hyper = Shares.hyper
+    evidence = Shares.evidence
+    proper = Shares.proper
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Beta:
         after = np.maximum(stats.value, 0.0) + hyper["alpha"]
@@ -244,8 +223,6 @@ class Binomial(Family, Struct, frozen=True):
         failure, success = map(formula, self.natural(params).T)
         hits, trials = map(Cell, keys)
         return Choose(there(keys), (trials - hits) * failure + hits * success, formula(0.0))
-
-    counted = True
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         return list(params["probability"].tolist())

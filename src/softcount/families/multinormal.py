@@ -11,13 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.formulas import BlockDensity, Cell, Formula, Keys, Sizes
-from softcount.core.lazy import gammaln, psi
+from softcount.core.lazy import psi
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
-from softcount.families.answers import draw_block, fill_one_by_one, patterns
+from softcount.families.answers import patterns
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.capabilities import Labels
 from softcount.families.examples import Cells, example
 from softcount.families.normal import (
     HALF_LOG_2PI,
@@ -28,8 +27,9 @@ from softcount.families.normal import (
     moments,
     scale_evidence,
     shift_anchor,
+    student_height,
 )
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Labels, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Field, Key, Kind
 
@@ -58,10 +58,7 @@ class Multinormal(Family, Struct, frozen=True):
     name = "multinormal"
     kind = Kind.REAL
     block = True
-    stack = "block"
-    exact = False
-    has_products = False
-    spread_parameters = ("covariance",)
+    facts = Facts(stack="block", exact=False, has_products=False, spread_parameters=("covariance",))
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "covariance": "covariance"}
 
     def __post_init__(self) -> None:
@@ -187,7 +184,6 @@ class Multinormal(Family, Struct, frozen=True):
             params["covariance"] = self._estimate_covariance(_around(fixed["mean"], stats, hyper, how), rows, hyper)
         return params
 
-    held_free = Normal.held_free
     log_unit = Normal.log_unit
 
     def within(self, params: Params, hyper: Hyper) -> Params:
@@ -252,10 +248,6 @@ class Multinormal(Family, Struct, frozen=True):
             return np.asarray(np.trace(matrices, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d))
         return matrices * np.eye(d) if self.covariance == "diagonal" else matrices
 
-    def block_form(self, params: Params) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
-        student = (params["freedom"], params["spread"]) if "freedom" in params else None
-        return params["mean"], params["covariance"], student
-
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         return BlockDensity(params, keys, tuple(map(Cell, keys)))
 
@@ -278,8 +270,7 @@ class Multinormal(Family, Struct, frozen=True):
         if "freedom" not in params:
             return np.asarray(-0.5 * distance - log_det - d * HALF_LOG_2PI)
         nu = params["freedom"][g]
-        top = gammaln((nu + d) / 2) - gammaln(nu / 2) - 0.5 * d * np.log(nu * np.pi)
-        return np.asarray(top - log_det - 0.5 * (nu + d) * np.log1p(distance / nu))
+        return np.asarray(student_height(nu, d) - log_det - 0.5 * (nu + d) * np.log1p(distance / nu))
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, scatter = block_moments(stats)
@@ -370,13 +361,9 @@ class Multinormal(Family, Struct, frozen=True):
             "covariance": np.asarray(params["covariance"], float) * np.outer(setting.scale, setting.scale),
         }
 
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        d = len(setting.anchor)
-        full = d * (d + 1) // 2
-        return (
-            groups * d
-            + {"full": groups * full, "tied": full, "diagonal": groups * d, "spherical": groups}[self.covariance]
-        )
+    def free_numbers(self, name: str, setting: Setting) -> int:
+        narrow = {"diagonal": len(setting.anchor), "spherical": 1}.get(self.covariance)
+        return super().free_numbers(name, setting) if name == "mean" or narrow is None else narrow
 
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
         return None if "freedom" in params else (params["mean"], params["covariance"])
@@ -407,9 +394,8 @@ class Multinormal(Family, Struct, frozen=True):
         if "freedom" not in params:
             return np.asarray(half + d * (HALF_LOG_2PI + 0.5))
         nu = np.minimum(params["freedom"], 1e6)  # beyond it a normal, for which the difference below would cancel
-        top = gammaln((nu + d) / 2) - gammaln(nu / 2) - 0.5 * d * np.log(nu * np.pi)
         tails = 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
-        return np.asarray(half + 0.5 * d * np.log(params["spread"]) - top + tails)
+        return np.asarray(half + 0.5 * d * np.log(params["spread"]) - student_height(nu, d) + tails)
 
     def check_params(self, params: Params) -> str | None:
         if not is_symmetric(params["covariance"]):
@@ -428,9 +414,6 @@ class Multinormal(Family, Struct, frozen=True):
         gain = np.linalg.solve(cov[:, seen][:, :, seen], cov[:, seen, want][..., None])[..., 0]
         centre = mean[:, want] + ((cells[seen] - mean[:, seen]) * gain).sum(axis=1)
         return Normal(), {"mean": centre, "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1)}
-
-    draw_columns = draw_block
-    fill = fill_one_by_one
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         return [tuple(row) for row in params["mean"].tolist()]

@@ -2,31 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, log1p, normal_density
 from softcount.core.lazy import betaln, gammaln, psi, stdtr, xlog1py
 from softcount.core.special import log_rising, ndtr
 from softcount.core.twofold import Twofold, stack, two_sum
 from softcount.errors import DataError
-from softcount.families.base import Family, register, said, said_spread, scalar_prior, spoken
-from softcount.families.capabilities import NumberFacts
+from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import (
+    SLACK,
+    SMALLEST,
+    Facts,
+    How,
+    Hyper,
+    Line,
+    NumberFacts,
+    Params,
+    Setting,
+)
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
 HALF_LOG_2PI = 0.9189385332046727
+NORMAL_FACTS = Facts(stack="reals", rows_first=True, in_units=True, joins_numbers=True, spread_parameters=("variance",))
 LOOSE = 0.01
 """Prior rows of a class's mean that make it proper: ten of its own deviations around the column's."""
 
 
+class AroundMean(Family):
+    """The base of families of a `mean` and a `variance`, or of Student's t if there is a `freedom` (with `spread`)."""
+
+    kind = Kind.REAL
+
+    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
+        moved = (self.transform(column) - setting.anchor) * setting.scale
+        present = ~np.isnan(column)
+        moved = np.where(present, moved, 0.0)
+        return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
+
+    def deviation(self, params: Params) -> np.ndarray | float:
+        return np.sqrt(np.maximum(params[self.facts.spread_parameters[0]], SMALLEST))
+
+    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
+        return params[self.facts.spread_parameters[0]] <= hyper["floor"] * (1 + SLACK)
+
+    def proper(self, hyper: Hyper) -> Hyper:
+        """Without prior rows: one row with the column's variance, and a mean anywhere in the column."""
+        whole = np.maximum(hyper["whole"], hyper["floor"])
+        wide = np.where(hyper["known"] > 0, hyper["known"] / whole, LOOSE)
+        return hyper | {
+            "kappa": np.where(hyper["kappa"] > 0, hyper["kappa"], wide),
+            "nu": np.where(hyper["nu"] > 0, hyper["nu"], 1.0),
+            "s2": np.where(hyper["s2"] > 0, hyper["s2"], whole),
+        }
+
+    def log_unit(self, stats: Twofold, setting: Setting) -> float:
+        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
+
+    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
+        whole, rows = np.asarray(hyper["whole"]), stats.value[..., 0].sum(axis=0)
+        return float((0.5 * rows * np.log(np.where(whole > 0, whole, 1.0))).sum())
+
+    def public(self, params: Params, setting: Setting) -> Params:
+        scale, squares = setting.scale, params.keys() & {"variance", "spread"}
+        # Divided twice: the square of a scale of 1e-300 is nothing. A variance beyond 1e308 is infinite.
+        with np.errstate(over="ignore"):
+            units = {name: params[name] / scale / scale for name in squares}
+            return params | units | {"mean": params["mean"] / scale + setting.anchor}
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        found = {name: np.asarray(params[name], float) for name in self.chart}
+        found["mean"] = (found["mean"] - setting.anchor) * setting.scale
+        for name in self.facts.spread_parameters:
+            found[name] = found[name] * setting.scale**2
+        return found
+
+    def scorable(self, params: Params, setting: Setting) -> Params:
+        """Adds the rounded mean in the user's units, its rounding error and the deviation, both in counting units.
+
+        The square of a deviation of 1e-200 underflows.
+        """
+        scale, spread = setting.scale, params["spread" if "freedom" in params else "variance"]
+        centre = params["mean"] / scale + setting.anchor
+        lost = (shift_anchor(centre, setting) - Twofold.of(params["mean"])).value
+        own = {"centre": centre, "lost": lost, "unit": scale, "deviation": np.sqrt(spread)}
+        return self.public(params, setting) | own
+
+    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if "freedom" in params:
+            noise = rng.standard_t(np.minimum(params["freedom"][groups], 1e9))
+            return np.asarray(params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise)
+        return np.asarray(rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups])))
+
+    def entropy(self, params: Params) -> np.ndarray:
+        if "freedom" in params:
+            freedom = params["freedom"]
+            nu = np.minimum(freedom, 1e6)
+            shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
+            return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(params["spread"]))
+        return HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"])
+
+    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
+        if "freedom" not in params:
+            return params["mean"], params["variance"]
+        nu = params["freedom"]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            wider = np.where(nu > 2, np.where(np.isinf(nu), 1.0, nu / (nu - 2)), np.inf)
+        return params["mean"], params["spread"] * wider
+
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
+        # The density is symmetric, so the upper tail is the lower tail of the mirrored value.
+        z = standardise(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
+        z = -1.0 * z if above else 1.0 * z
+        if "freedom" in params:
+            return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
+        return np.asarray(ndtr(z))
+
+    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
+        """In counting units first: a variance of 1e-400 underflows, but its logarithm does not."""
+        return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
+
+
 @register
-class Normal(Family, Struct, frozen=True):
+class Normal(AroundMean, Struct, frozen=True):
     """Real numbers around a mean.
 
     Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of a rows the variance is (SS +
@@ -38,10 +143,7 @@ class Normal(Family, Struct, frozen=True):
     variance: float | None = None
 
     name = "normal"
-    kind = Kind.REAL
-    stack = "reals"
-    rows_first = True
-    spread_parameters = ("variance",)
+    _n_features = 3
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
@@ -52,7 +154,12 @@ class Normal(Family, Struct, frozen=True):
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls(),)
+        return (cls(),) if cls.kind is Kind.REAL else super().candidates(facts)
+
+    @property
+    def facts(self) -> Facts:  # type: ignore[override]
+        free = self.tied is None and self.variance is None and not self.logged
+        return NORMAL_FACTS if free else replace(NORMAL_FACTS, joins_numbers=False)
 
     @property
     def shared_by_groups(self) -> frozenset[str]:
@@ -62,21 +169,8 @@ class Normal(Family, Struct, frozen=True):
     def shared_by_columns(self) -> bool:
         return self.tied in ("columns", "both")
 
-    @property
-    def joins_numbers(self) -> bool:
-        return self.tied is None and self.variance is None and not self.logged
-
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return params["mean"], np.zeros((len(params["mean"]), 0)), params["variance"]
-
-    def width(self, setting: Setting) -> int:
-        return 3
-
-    def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        moved = (self.transform(column) - setting.anchor) * setting.scale
-        present = ~np.isnan(column)
-        moved = np.where(present, moved, 0.0)
-        return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """Each group centred on its own rows, then anchored; a stack of normal columns has kernels for it."""
@@ -127,9 +221,9 @@ class Normal(Family, Struct, frozen=True):
                 "nu": np.zeros(mean.shape),
                 "s2": np.zeros(mean.shape),
             }
-        # Of a column nobody saw nothing is imagined: it must not have a say in a variance shared with others.
-        rows_imagined = np.where(rows > 0, scalar_prior(prior, self, groups=setting.groups), 0.0)
-        return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": rows_imagined, "s2": spread}
+        # A column without values has no prior rows: it must not change a variance shared with others.
+        extra = np.where(rows > 0, scalar_prior(prior, self, groups=setting.groups), 0.0)
+        return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": extra, "s2": spread}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         rows, mean, squares = moments(stats)
@@ -173,23 +267,8 @@ class Normal(Family, Struct, frozen=True):
             params["variance"] = self._variance(squares + off + nu * hyper["s2"], rows + nu, hyper)
         return params
 
-    def held_free(self, names: Collection[str], setting: Setting, groups: int, columns: int = 1) -> int:
-        means = groups * columns * len(setting.anchor)
-        spreads = self.free(setting, groups, columns) - means if self.spread_parameters[0] in names else 0
-        return spreads + (means if "mean" in names else 0)
-
     def within(self, params: Params, hyper: Hyper) -> Params:
         return params | {"variance": self._clip_variance(params["variance"], hyper)}
-
-    def deviation(self, params: Params) -> np.ndarray | float:
-        return np.sqrt(np.maximum(params[self.spread_parameters[0]], SMALLEST))
-
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        whole, rows = np.asarray(hyper["whole"]), stats.value[..., 0].sum(axis=0)
-        return float((0.5 * rows * np.log(np.where(whole > 0, whole, 1.0))).sum())
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return params[self.spread_parameters[0]] <= hyper["floor"] * (1 + SLACK)
 
     def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
         free = ~(hyper["known"] > 0) & (hyper["whole"] > hyper["floor"] * (1 + SLACK))
@@ -224,17 +303,6 @@ class Normal(Family, Struct, frozen=True):
         if not np.isfinite(inverse).all():  # numbers below 1e-308 have no float for how many deviations are one
             return None
         return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
-
-    def scorable(self, params: Params, setting: Setting) -> Params:
-        """Adds the rounded mean in the user's units, its rounding error and the deviation, both in counting units.
-
-        The square of a deviation of 1e-200 underflows.
-        """
-        scale, spread = setting.scale, params["spread" if "freedom" in params else "variance"]
-        centre = params["mean"] / scale + setting.anchor
-        lost = (shift_anchor(centre, setting) - Twofold.of(params["mean"])).value
-        own = {"centre": centre, "lost": lost, "unit": scale, "deviation": np.sqrt(spread)}
-        return self.public(params, setting) | own
 
     def natural(self, params: Params) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]
@@ -288,19 +356,6 @@ class Normal(Family, Struct, frozen=True):
         parts = (np.where(sure, 0.0, part) for part in (rows, squares, nu, nu * hyper["s2"]))
         return float((means + given).sum() + scale_evidence(*map(self._totals, parts)).sum())
 
-    def proper(self, hyper: Hyper) -> Hyper:
-        """Without prior rows: one row with the column's variance, and a mean anywhere in the column."""
-        whole = np.maximum(hyper["whole"], hyper["floor"])
-        wide = np.where(hyper["known"] > 0, hyper["known"] / whole, LOOSE)
-        return hyper | {
-            "kappa": np.where(hyper["kappa"] > 0, hyper["kappa"], wide),
-            "nu": np.where(hyper["nu"] > 0, hyper["nu"], 1.0),
-            "s2": np.where(hyper["s2"] > 0, hyper["s2"], whole),
-        }
-
-    def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
-
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2 | NormalKnownVariance:
         if self.shared_by_columns:
             raise DataError(f"column {setting.keys[0]!r} shares its variance with others, so it has no posterior.")
@@ -313,31 +368,12 @@ class Normal(Family, Struct, frozen=True):
             return NormalKnownVariance(mean, loose, variance)
         return NormalInverseChi2(mean, kappa, self._pool(rows + hyper["nu"]), variance)
 
-    def public(self, params: Params, setting: Setting) -> Params:
-        scale, squares = setting.scale, params.keys() & {"variance", "spread"}
-        # Divided twice: the square of a scale of 1e-300 is nothing. A variance beyond 1e308 is infinite.
-        with np.errstate(over="ignore"):
-            units = {name: params[name] / scale / scale for name in squares}
-            return params | units | {"mean": params["mean"] / scale + setting.anchor}
-
-    def private(self, params: Params, setting: Setting) -> Params:
-        scale = setting.scale
-        mean = (np.asarray(params["mean"], float) - setting.anchor) * scale
-        return {"mean": mean, "variance": np.asarray(params["variance"], float) * scale**2}
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        each = (1 if self.shared_by_groups else groups) * (1 if self.shared_by_columns else columns)
-        return groups * columns + (0 if self.variance is not None else each)
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if "freedom" in params:
-            noise = rng.standard_t(np.minimum(params["freedom"][groups], 1e9))
-            return np.asarray(params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise)
-        return np.asarray(rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups])))
+    def free_numbers(self, name: str, setting: Setting) -> int:
+        return 0 if name == "variance" and self.variance is not None else super().free_numbers(name, setting)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["variance"]), strict=True)
-        return [f"mean {said(setting, m, spoken(m, 4, beside=s))}, sd {said_spread(setting, s)}" for m, s in each]
+        return [f"mean {write_number(setting, m, spread=s)}, sd {write_spread(setting, s)}" for m, s in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]
@@ -345,35 +381,6 @@ class Normal(Family, Struct, frozen=True):
         whole = shares @ (variance + (mean - middle) ** 2)
         ratio = variance / whole
         return np.asarray(0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio)))
-
-    def entropy(self, params: Params) -> np.ndarray:
-        if "freedom" in params:
-            freedom = params["freedom"]
-            nu = np.minimum(freedom, 1e6)
-            shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
-            return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(params["spread"]))
-        return HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"])
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        if "freedom" not in params:
-            return params["mean"], params["variance"]
-        nu = params["freedom"]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            wider = np.where(nu > 2, np.where(np.isinf(nu), 1.0, nu / (nu - 2)), np.inf)
-        return params["mean"], params["spread"] * wider
-
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        return self._below(params, x, 1.0)
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        return self._below(params, x, -1.0)
-
-    def _below(self, params: Params, x: float, sign: float) -> np.ndarray:
-        """The probability of a value below x or, if the sign is -1, above it: the density is symmetric."""
-        z = sign * standardise(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
-        if "freedom" in params:
-            return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
-        return np.asarray(ndtr(z))
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         x = log(Cell(keys[0])) if self.logged else Cell(keys[0])
@@ -388,12 +395,6 @@ class Normal(Family, Struct, frozen=True):
         return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start
 
     # -- what it says
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """In counting units first: a variance of 1e-400 underflows, but its logarithm does not."""
-        return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
-
-    in_units = True
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         if self.tied not in ("classes", "both") or "freedom" in params:
@@ -468,6 +469,12 @@ def standardise(column: np.ndarray, params: Params, spread: str) -> tuple[np.nda
         return off / params["deviation"], np.log(params["deviation"]) - np.log(params["unit"])
 
 
+def student_height(freedom: np.ndarray, columns: int = 1) -> np.ndarray:
+    """Log-density of Student's t of so many columns in its centre, if its scale is one."""
+    grown = gammaln((freedom + columns) / 2) - gammaln(freedom / 2)
+    return np.asarray(grown - 0.5 * columns * np.log(freedom * np.pi))
+
+
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:
     """(rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
     freedom = params["freedom"]
@@ -475,8 +482,7 @@ def student_score(column: np.ndarray, params: Params) -> np.ndarray:
     with np.errstate(invalid="ignore", over="ignore"):
         z2 = z * z
         tail = np.where(np.isinf(freedom), 0.5 * z2, 0.5 * (freedom + 1) * np.log1p(z2 / freedom))
-        top = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(freedom * np.pi)
-    top = np.where(np.isinf(freedom), -HALF_LOG_2PI, top)
+        top = np.where(np.isinf(freedom), -HALF_LOG_2PI, student_height(freedom))
     return np.where(np.isnan(column)[:, None], 0.0, top - log_deviation - tail)
 
 

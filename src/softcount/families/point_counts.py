@@ -25,12 +25,11 @@ from softcount.core.formulas import (
     log1p,
 )
 from softcount.core.lazy import xlogy
-from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError, ModelFileError
-from softcount.families.base import Family, said, spoken
-from softcount.families.categorical import Categorical, imagined_counts
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.errors import ModelFileError
+from softcount.families.base import Family, write_number
+from softcount.families.categorical import Categorical, Shares, prior_counts, shares_evidence
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key, Kind
 
 LARGEST = 1e300
@@ -56,21 +55,14 @@ class PointCounts(Family):
     """
 
     kind = Kind.REAL
-    stack = "points"
-    has_products = False
-    counts_points = True
+    facts = Facts(stack="points", has_products=False, counts_points=True)
     alone = True
     signed = False
     setting_type = PointSetting
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
     observed = Categorical.observed
-    divergence = Categorical.divergence
-
-    def width(self, setting: Setting) -> int:
-        return len(setting.levels)
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * max(self.width(setting) - 1, 0)
+    proper = Shares.proper
+    divergence = Shares.divergence
 
     # -- setting up
 
@@ -119,7 +111,7 @@ class PointCounts(Family):
             np.add.at(lo[group], places, stats.lo[group])
         return Twofold(hi, lo)
 
-    # -- learning: where cells are and what is imagined in them is for the families themselves
+    # -- learning: where cells are and the prior rows in them is for the families themselves
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
         return groups * columns * max(len(hyper["edges"]) - 2, 0) if hyper else self.free(setting, groups, columns)
@@ -146,23 +138,17 @@ class PointCounts(Family):
         return float((xlogy(held, params["probability"]) + held * _inside(params)).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        held = _per_cell(np.maximum(stats.value, 0.0), params) + imagined_counts(hyper, self.meant(how))
+        held = _per_cell(np.maximum(stats.value, 0.0), params) + prior_counts(hyper, self.meant(how))
         return {"probability": held / np.maximum(params["probability"], SMALLEST)}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        return np.asarray(xlogy(imagined_counts(hyper, self.meant(how)), params["probability"]).sum(axis=-1))
+        return np.asarray(xlogy(prior_counts(hyper, self.meant(how)), params["probability"]).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """For these cells: their shares unknown, their edges known."""
         params = self.with_cells(np.ones((stats.shape[0], len(hyper["edges"]) - 1)), hyper, "mean")
         held = _per_cell(np.maximum(stats.value, 0.0), params)
-        alpha = np.broadcast_to(hyper["alpha"], held.shape)
-        seen = np.asarray(log_rising(alpha.sum(axis=-1), held.sum(axis=-1))).sum()
-        return float(np.asarray(log_rising(alpha, held)).sum() - seen + (held * _inside(params)).sum())
-
-    def proper(self, hyper: Hyper) -> Hyper:
-        alpha = hyper["alpha"]
-        return hyper | {"alpha": alpha if alpha.sum() > 0 else np.full(alpha.shape, 1.0 / max(alpha.shape[-1], 1))}
+        return float(shares_evidence(held, hyper["alpha"]) + (held * _inside(params)).sum())
 
     def check_hyper(self, hyper: Hyper) -> str | None:
         edges, place = hyper["edges"], hyper["place"]
@@ -172,7 +158,7 @@ class PointCounts(Family):
         if place.ndim != 1 or not (np.diff(place) >= 0).all() or not ((place >= 0) & (place < cells)).all():
             return "its points lie in no cell"
         if hyper["alpha"].shape != (len(edges) - 1,):
-            return "it imagines rows of other cells"
+            return "its prior rows are of other cells"
         return Family.check_hyper(self, hyper)
 
     # -- scoring
@@ -233,21 +219,14 @@ class PointCounts(Family):
         mean = shares @ middle
         return about + mean, np.maximum(shares @ (middle**2 + width**2 / 12) - mean**2, 0.0)
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
         edges, shares = params["edges"][0], params["probability"]
-        below = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
-        return np.array([np.interp(x, edges, row) for row in below])
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        edges, shares = params["edges"][0], params["probability"][:, ::-1]
-        above = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)[:, ::-1]
-        return np.array([np.interp(x, edges, row) for row in above])
-
-    def quantiles(self, params: Params, wanted: Sequence[float]) -> np.ndarray:
-        """(groups x wanted) quantiles."""
-        below = np.cumsum(params["probability"], axis=1)
-        ends = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
-        return np.array([np.interp(wanted, row, params["edges"][0]) for row in ends])
+        start = np.zeros((len(shares), 1))
+        if above:
+            ends = np.concatenate([start, np.cumsum(shares[:, ::-1], axis=1)], axis=1)[:, ::-1]
+        else:
+            ends = np.concatenate([start, np.cumsum(shares, axis=1)], axis=1)
+        return np.array([np.interp(x, edges, row) for row in ends])
 
     def entropy(self, params: Params) -> np.ndarray:
         shares = params["probability"]
@@ -259,23 +238,18 @@ class PointCounts(Family):
     def describe(self, params: Params, setting: Setting) -> list[str]:
         if len(params["edges"][0]) < 2:
             return ["nothing known"] * len(params["edges"])
-        lows, middles, highs = self.quantiles(params, (0.25, 0.5, 0.75)).T
-        each = zip(middles, lows, highs, strict=True)
-        return ["median {}, half from {} to {}".format(*(said(setting, x, spoken(x, 4)) for x in one)) for one in each]
+        below = np.cumsum(params["probability"], axis=1)
+        ends = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
+        each = [np.interp((0.5, 0.25, 0.75), row, params["edges"][0]) for row in ends]
+        return ["median {}, half from {} to {}".format(*(write_number(setting, x) for x in one)) for one in each]
 
     def check_params(self, params: Params) -> str | None:
         edges = params["edges"]
         if not (np.diff(edges, axis=-1) > 0).all() or not (edges == edges[:1]).all():
             return "its edges do not rise, or differ between groups"
         if not ((params["beyond"] >= 0) & (params["beyond"] <= 0.5)).all():
-            return "what lies beyond its edges is no small share"
+            return "its share beyond the edges is not small"
         return Family.check_params(self, params)
-
-    def given(self, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-        raise DataError(f"init: column {setting.keys[0]!r} is {self.name}, whose shape cannot be given to start from.")
-
-    def held_at(self, said: Any, setting: Setting, groups: int) -> Params:
-        raise DataError(f"fixed: column {setting.keys[0]!r} is {self.name}, whose shape cannot be fixed.")
 
     # -- in files
 

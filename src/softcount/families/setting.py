@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from msgspec import Struct, field
 
+from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.table.cell_forms import CellForm
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Key
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
 
 How = Literal["ml", "map", "mean", "predictive"]
 Line = Literal["plain", "log", "share", "shares", "covariance"]
+Labels = Sequence[np.ndarray]
+"""The groups of rows, in parts; below 0 if unknown."""
 Params = dict[str, np.ndarray]
 Hyper = dict[str, np.ndarray]
 HOWS: tuple[How, ...] = ("ml", "map", "mean", "predictive")
@@ -54,11 +57,98 @@ class Setting(Struct, frozen=True):
         return np.asarray(np.maximum(finest, least))
 
 
-def given_numbers(family: Family, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
+LARGE_SHARE = 0.1
+"""The share of rows from which on one value is a spike. Among numbers of 0 or more, zero always is."""
+FEW_ROWS = 50
+"""Rows of the smallest class below which no family of many parameters is tried."""
+
+
+class Facts(Struct, frozen=True):
+    """What a family is and needs."""
+
+    stack: str = "features"
+    """Which kind of stack scores and counts it: "reals", "codes", "joint", "block", "bag", "points" or "features"."""
+    exact: bool = True
+    """Whether its counts do not depend on the parameters before, whatever is missing."""
+    mergeable: bool = True
+    """Whether the counts of two fits add up to those of both tables."""
+    has_products: bool = True
+    """Whether counting is memberships times features; otherwise the family implements `count` and `score`."""
+    rows_first: bool = False
+    """Whether the first statistic is the number of rows that have a value."""
+    needs_levels: bool = False
+    """Whether all levels must be known before rows are counted."""
+    counts_points: bool = False
+    """Whether rows are counted at the different numbers of the column, which must be known before."""
+    side_by_side: bool = True
+    """Whether like columns are estimated together; otherwise one by one, although scored with the others."""
+    two_levels: bool = False
+    """Whether a column of one level has an opposite one."""
+    takes_bag: bool = False
+    """Whether it models a whole sparse table of counts."""
+    counted: bool = False
+    """Whether a row holds counts that are scored one by one: the ways to order them are then no surprise."""
+    in_units: bool = False
+    """Whether its linear form has one numeric feature with a unit, in addition to presence."""
+    hidden: str = ""
+    """What is hidden in every row, to be completed in expectation, as in "whose rows have hidden weights"."""
+    has_density: bool = True
+    """Whether its scores are log-densities; otherwise they only discriminate known classes."""
+    needs_classes: bool = False
+    """Whether it learns from labelled rows only, and not from expected counts."""
+    joins_numbers: bool = False
+    """Whether it can depend linearly on other numbers of a network, and they on it."""
+    spread_parameters: tuple[str, ...] = ()
+    """The parameters that a floor holds."""
+
+
+class NumberFacts(Struct, frozen=True):
+    """The `least` of its numbers, whether all are `whole`, how many `rows` the smallest class has, how finely they are
+    written (`rounding`), how many deviations their mean is `above_zero`, and the value that is a `spike`, or None."""
+
+    least: float
+    whole: bool
+    rows: float
+    rounding: float
+    above_zero: float
+    spike: float | None
+
+    @property
+    def countable(self) -> bool:
+        """Whether they may be counts: 0, 1, 2, ..."""
+        return self.whole and self.least >= 0
+
+
+def facts_of_numbers(values: np.ndarray, weights: np.ndarray, rows: float) -> NumberFacts:
+    """The facts of finite numbers with these weights; `rows` is the size of the smallest class."""
+    distinct, which = np.unique(values, return_inverse=True)
+    shares = np.bincount(which, weights) / weights.sum()
+    most, least = int(shares.argmax()), float(distinct[0])
+    zeros = least == 0 and len(distinct) > 1
+    large = len(distinct) > 2 and shares[most] >= LARGE_SHARE
+    spike = 0.0 if zeros else float(distinct[most]) if large else None
+    with np.errstate(over="ignore"):
+        mean = np.average(values, weights=weights)
+        spread = float(np.average((values - mean) ** 2, weights=weights))
+    above = float(mean / np.sqrt(spread)) if 0 < spread < np.inf else 0.0
+    rounding = float(np.sqrt(12.0 * least_share(values, weights).share * spread))
+    rounding = rounding if 0 < rounding < np.inf else 1.0  # of one value, or of squares beyond any number
+    return NumberFacts(least, bool(np.all(distinct == np.floor(distinct))), rows, rounding, above, spike)
+
+
+def average_prior(hyper: Hyper) -> Hyper:
+    """The prior of a single class if every class has its own prior counts: their average."""
+    alpha = hyper.get("alpha", np.zeros(0))
+    return hyper | {"alpha": alpha.mean(axis=0)} if alpha.ndim > 1 else hyper
+
+
+def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
     """Private parameters to start from, as a user wrote them in the shape of `params_`."""
     key = family.node_key(setting)
+    if family.facts.counts_points:
+        raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
     try:
-        params = family.private({name: np.asarray(value, float) for name, value in said.items()}, setting)
+        params = family.private({name: np.asarray(value, float) for name, value in values.items()}, setting)
         wrong = family.check_params(params)
     except KeyError as absent:
         raise DataError(f"init: column {key!r} is {family.name} and needs {absent} of each group.") from None
@@ -70,13 +160,13 @@ def given_numbers(family: Family, said: Mapping[Any, Any], setting: Setting, gro
     return params
 
 
-def given_shares(family: Family, said: Mapping[Any, Any], setting: Setting, groups: int) -> np.ndarray:
+def given_shares(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> np.ndarray:
     """(groups x levels) shares to start from, given as a table or level by level."""
-    if "probability" in said and "probability" not in setting.levels:
-        table = np.asarray(said["probability"], dtype=float)
+    if "probability" in values and "probability" not in setting.levels:
+        table = np.asarray(values["probability"], dtype=float)
     else:
-        by_text = {str(level): share for level, share in said.items()}
-        shares = [said.get(level, by_text.get(str(level), 0.0)) for level in setting.levels]
+        by_text = {str(level): share for level, share in values.items()}
+        shares = [values.get(level, by_text.get(str(level), 0.0)) for level in setting.levels]
         table = np.stack([np.broadcast_to(np.asarray(share, dtype=float), (groups,)) for share in shares], axis=1)
     shaped = table.shape == (groups, len(setting.levels))
     if not shaped or not (table >= 0).all() or (table.size and np.abs(table.sum(axis=1) - 1).max() > 1e-6):
@@ -85,24 +175,26 @@ def given_shares(family: Family, said: Mapping[Any, Any], setting: Setting, grou
     return table
 
 
-def held_numbers(family: Family, said: Any, setting: Setting, groups: int) -> Params:
+def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> Params:
     """Private parameters to hold fixed, as a user wrote them.
 
     A value for one group, or one number, is for all groups.
     """
     key, names = family.node_key(setting), " and ".join(family.chart)
-    if not isinstance(said, Mapping):
-        raise DataError(f"fixed: column {key!r} takes a mapping with some of {names}, not {said!r}.")
-    if family.discrete and "probability" not in said:
-        said = {"probability": _by_level(family, said, setting)}
-    wrong = [name for name in said if name not in family.chart]
+    if family.facts.counts_points:
+        raise DataError(f"fixed: column {key!r} is {family.name}, whose shape cannot be fixed.")
+    if not isinstance(values, Mapping):
+        raise DataError(f"fixed: column {key!r} takes a mapping with some of {names}, not {values!r}.")
+    if family.discrete and "probability" not in values:
+        values = {"probability": _by_level(family, values, setting)}
+    wrong = [name for name in values if name not in family.chart]
     if wrong:
         raise DataError(f"fixed: column {key!r} is {family.name} and has {names}, not {wrong[0]!r}.")
-    given = {name: _for_groups(family, name, value, setting, groups) for name, value in said.items()}
+    given = {name: _for_groups(family, name, value, setting, groups) for name, value in values.items()}
     others = {}  # values in range in place of the parameters that are not fixed
     for name, line in family.chart.items():
         if name not in given:
-            inner = inner_shape(family, name, setting)
+            inner = family.inner_shape(name, setting)
             value = np.eye(inner[0]) if line == "covariance" else {"plain": 0.0, "share": 0.5}.get(line, 1.0)
             others[name] = np.broadcast_to(value, (groups, *inner)) / (inner[0] if line == "shares" else 1)
     private = family.private(given | others, setting)
@@ -112,12 +204,12 @@ def held_numbers(family: Family, said: Any, setting: Setting, groups: int) -> Pa
     return {name: np.ascontiguousarray(private[name]) for name in given}
 
 
-def _by_level(family: Family, said: Mapping[Any, Any], setting: Setting) -> np.ndarray:
+def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np.ndarray:
     """Probabilities given level by level, as a table of groups by levels."""
     key = family.node_key(setting)
-    by_text = {str(level): share for level, share in said.items()}
+    by_text = {str(level): share for level, share in values.items()}
     known = {str(level) for level in setting.levels}
-    odd = [level for level in said if str(level) not in known]
+    odd = [level for level in values if str(level) not in known]
     if odd:
         raise DataError(f"fixed: column {key!r} has no level {odd[0]!r}. It has: {sorted(known)[:8]}.")
     shares = [fixed_numbers(by_text.get(str(level), 0.0), key) for level in setting.levels]
@@ -127,23 +219,10 @@ def _by_level(family: Family, said: Mapping[Any, Any], setting: Setting) -> np.n
         raise DataError(f"fixed: the levels of column {key!r} must have one share for each group.") from None
 
 
-def inner_shape(family: Family, name: str, setting: Setting) -> tuple[int, ...]:
-    """The shape of one group's parameter."""
-    own = family.inner_shape(name, setting)
-    if own is not None:
-        return own
-    line, d = family.chart[name], len(setting.anchor)
-    if line == "covariance":
-        return (d, d)
-    if line == "shares" or family.kind is Kind.TEXT:
-        return (len(setting.levels),)
-    return (d,) if family.block and line == "plain" else ()
-
-
-def _for_groups(family: Family, name: str, said: Any, setting: Setting, groups: int) -> np.ndarray:
+def _for_groups(family: Family, name: str, values: Any, setting: Setting, groups: int) -> np.ndarray:
     """A parameter for every group, from one for each of them or one for all."""
     key = family.node_key(setting)
-    value, inner = fixed_numbers(said, key), inner_shape(family, name, setting)
+    value, inner = fixed_numbers(values, key), family.inner_shape(name, setting)
     if family.chart[name] == "covariance" and not value.ndim:
         value = value * np.eye(inner[0])
     if value.shape not in (inner, (groups, *inner)):
@@ -152,12 +231,12 @@ def _for_groups(family: Family, name: str, said: Any, setting: Setting, groups: 
     return np.broadcast_to(value, (groups, *inner)).copy()
 
 
-def fixed_numbers(said: Any, where: Any) -> np.ndarray:
+def fixed_numbers(values: Any, where: Any) -> np.ndarray:
     """Finite numbers to hold fixed."""
     try:
-        value = np.asarray(said, dtype=float)
+        value = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"fixed: {where!r} takes numbers, not {said!r}.") from None
+        raise DataError(f"fixed: {where!r} takes numbers, not {values!r}.") from None
     if not np.isfinite(value).all():
-        raise DataError(f"fixed: {where!r} takes finite numbers, not {said!r}.")
+        raise DataError(f"fixed: {where!r} takes finite numbers, not {values!r}.")
     return value

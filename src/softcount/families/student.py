@@ -14,11 +14,11 @@ from softcount.core.special import gap, height, log_integral, shape_of
 from softcount.core.twofold import Twofold, concatenate, stack
 from softcount.errors import DataError
 from softcount.families.answers import from_mixture
-from softcount.families.base import Family, register, said, said_spread, spoken
-from softcount.families.capabilities import Labels, NumberFacts
+from softcount.families.base import Family, register, write_number, write_spread
 from softcount.families.examples import Cells, example
 from softcount.families.normal import (
     HALF_LOG_2PI,
+    AroundMean,
     Normal,
     moments,
     scale_evidence,
@@ -26,9 +26,8 @@ from softcount.families.normal import (
     student_formula,
     student_score,
 )
-from softcount.families.setting import How, Hyper, Line, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2
-from softcount.table.schema import Key, Kind
 
 LOWEST, HIGHEST = 1.0, 200.0
 """Bounds of an estimated freedom: below one even the median is hardly known, beyond 200 it is a normal."""
@@ -41,7 +40,7 @@ POINTS = 2048
 
 
 @register
-class Student(Family, Struct, frozen=True):
+class Student(AroundMean, Struct, frozen=True):
     """Real numbers around a mean with heavy tails: outliers have little influence. One column; blocks are not modelled.
 
     `mean` is the centre, `spread` the square of the scale and `freedom` the lightness of the tails: 1 is Cauchy, 200
@@ -53,12 +52,15 @@ class Student(Family, Struct, frozen=True):
     freedom: float | None = None
 
     name = "student"
-    kind = Kind.REAL
-    exact = False
-    mergeable = False
-    rows_first = True
-    has_products = False
-    spread_parameters = ("spread",)
+    _n_features = 5
+    facts = Facts(
+        exact=False,
+        mergeable=False,
+        has_products=False,
+        rows_first=True,
+        hidden="have hidden weights",
+        spread_parameters=("spread",),
+    )
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "spread": "log", "freedom": "log"}
 
     def __post_init__(self) -> None:
@@ -71,15 +73,9 @@ class Student(Family, Struct, frozen=True):
         """Its tails reach below zero, unless that is far away."""
         return (cls(),) if facts.least < 0 or facts.above_zero > FAR else ()
 
-    def width(self, setting: Setting) -> int:
-        return 5
-
-    def hidden(self, key: Key, holes: bool) -> str:
-        return f"column {key!r} is student, whose rows have hidden weights"
-
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         """For rows of weight one."""
-        rows = Normal.features(self, column, setting)  # type: ignore[arg-type]
+        rows = super().features(column, setting)
         return np.concatenate([rows[:, :1], rows, np.zeros((len(rows), 1))], axis=1)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
@@ -87,7 +83,7 @@ class Student(Family, Struct, frozen=True):
         params = params or self._unknown(setting, memberships.shape[1])
         present = ~np.isnan(column)
         members = memberships * present[:, None]
-        z, _ = standardise(np.where(present, column, setting.anchor), Normal.scorable(self, params, setting), "spread")  # type: ignore[arg-type]
+        z, _ = standardise(np.where(present, column, setting.anchor), self.scorable(params, setting), "spread")
         off = z * np.sqrt(params["spread"])
         weight = (params["freedom"] + 1.0) / (params["freedom"] + z * z)
         logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
@@ -149,11 +145,8 @@ class Student(Family, Struct, frozen=True):
         whole_rows = stack([rows, middle * rows, (middle * middle + Twofold.of(whole)) * rows], axis=-1)
         return Normal().hyper(prior, whole_rows.spread(0), setting)
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Without a closed form under `predictive`, parameters are plugged in."""
-        return self.held(stats, hyper, how, {})
-
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        """Without a closed form under `predictive`, parameters are plugged in."""
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
@@ -226,33 +219,13 @@ class Student(Family, Struct, frozen=True):
             tails = rows * height(np.array(self.freedom / 2.0)) - self.freedom / 2.0 * spare
         return float(np.where(rows > 0, about + tails, 0.0).sum())
 
-    degenerate = Normal.degenerate
-    deviation = Normal.deviation
-    proper = Normal.proper
-    log_unit = Normal.log_unit
-    log_spread = Normal.log_spread
-    public = Normal.public
-    scorable = Normal.scorable
-    draw = Normal.draw
-    entropy = Normal.entropy
-    moments = Normal.moments
-    cdf = Normal.cdf
-    survival = Normal.survival
-    _below = Normal._below
-    average_surprise = Normal.average_surprise
-
-    def private(self, params: Params, setting: Setting) -> Params:
-        mean, spread, freedom = (np.asarray(params[name], float) for name in ("mean", "spread", "freedom"))
-        scale = setting.scale
-        return {"mean": (mean - setting.anchor) * scale, "spread": spread * scale * scale, "freedom": freedom}
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * (3 if self.freedom is None else 2)
+    def free_numbers(self, name: str, setting: Setting) -> int:
+        return 0 if name == "freedom" and self.freedom is not None else 1
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         each = zip(params["mean"], np.sqrt(params["spread"]), params["freedom"], strict=True)
         return [
-            f"mean {said(setting, m, spoken(m, 4, beside=s))}, scale {said_spread(setting, s)}, freedom {f:.3g}"
+            f"mean {write_number(setting, m, spread=s)}, scale {write_spread(setting, s)}, freedom {f:.3g}"
             for m, s, f in each
         ]
 

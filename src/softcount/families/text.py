@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from softcount.core import remedies
 from softcount.core.formulas import CLAMPED, Formula, Keys, LookUp, Sizes, WordsCode, clamp, formula
@@ -18,10 +18,19 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, imagined_counts
+from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, prior_counts
 from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
-from softcount.families.setting import IMPOSSIBLE, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import (
+    IMPOSSIBLE,
+    SMALLEST,
+    Facts,
+    How,
+    Hyper,
+    Line,
+    Params,
+    Setting,
+)
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words
@@ -58,7 +67,7 @@ class MultinomialWords:
         return float((_split(stats)[1] * _logs(params["probability"])).sum())
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        exponent = imagined_counts(hyper, how)
+        exponent = prior_counts(hyper, how)
         if not exponent.any():
             return 0.0
         logs = _logs(params["probability"])
@@ -67,7 +76,7 @@ class MultinomialWords:
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts = _split(stats)[1] + imagined_counts(hyper, how)
+        counts = _split(stats)[1] + prior_counts(hyper, how)
         return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
@@ -83,9 +92,6 @@ class MultinomialWords:
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         return Dirichlet(_split(stats)[1] + hyper["alpha"])
 
-    def free(self, words: int) -> int:
-        return max(words - 1, 0)
-
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """Of a document of the group's usual length."""
         mass = shares * params["length"]
@@ -95,6 +101,15 @@ class MultinomialWords:
     def entropy(self, params: Params) -> np.ndarray:
         """Of one word: a document's length is not modelled."""
         return np.asarray(entr(params["probability"]).sum(axis=-1))
+
+    def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """(groups x words) the contribution of each word to the log-density of a document, from private parameters."""
+        if "alpha" in params:
+            # One draw after another: what the length of the document takes is shared by its words.
+            alpha, mass, length = params["alpha"][:, places], params["alpha"].sum(axis=-1), counts.sum()
+            each = (gammaln(mass + length) - gammaln(mass)) / max(length, 1.0)
+            return np.asarray(gammaln(alpha + counts) - gammaln(alpha) - counts * each[:, None])
+        return np.asarray(counts * self.natural(params)[:, places + 1])
 
     def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Words of drawn documents, one for each entry of `groups`: the document of each word, and the word."""
@@ -176,8 +191,8 @@ class BernoulliWords(MultinomialWords):
         documents, words = _split(stats)
         rest = np.maximum(documents[:, None] - words, 0.0)
         alpha, beta = (np.broadcast_to(hyper[name], words.shape) for name in ("alpha", "beta"))
-        told = np.asarray(log_rising(alpha, words)) + np.asarray(log_rising(beta, rest))
-        return float((told - np.asarray(log_rising(alpha + beta, words + rest))).sum())
+        found = np.asarray(log_rising(alpha, words)) + np.asarray(log_rising(beta, rest))
+        return float((found - np.asarray(log_rising(alpha + beta, words + rest))).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
         nothing = hyper["alpha"] + hyper["beta"] <= 0
@@ -186,9 +201,6 @@ class BernoulliWords(MultinomialWords):
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         documents, words = _split(stats)
         return Beta(words + hyper["alpha"], np.maximum(documents[:, None] - words, 0.0) + hyper["beta"])
-
-    def free(self, words: int) -> int:
-        return words
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         share = params["probability"]
@@ -199,6 +211,10 @@ class BernoulliWords(MultinomialWords):
     def entropy(self, params: Params) -> np.ndarray:
         """Of a whole document."""
         return np.asarray((entr(params["probability"]) + entr(1.0 - params["probability"])).sum(axis=-1))
+
+    def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(params["probability"][:, places])
 
     def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         share = params["probability"]
@@ -305,8 +321,62 @@ NOISE = 1e-14
 """Rounding error of the evidence of a word that is equally likely everywhere."""
 
 
+class Bags(Family):
+    """The base of families of counted words or transitions.
+
+    A column is a sparse matrix: 1 for a document that is present, then the count of each word.
+    """
+
+    kind = Kind.TEXT
+    facts = Facts(stack="bag", rows_first=True, counted=True)
+    by_document = False
+    """Whether it counts which documents hold a word, not how often they do."""
+
+    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
+        return self, Setting((key,), groups, fields[0].levels, floor=floor)
+
+    def width(self, setting: Setting) -> int:
+        return 1 + len(setting.levels)
+
+    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        """Counts of documents and words in another vocabulary; words it does not have are left out."""
+        mine, theirs = old.levels, new.levels
+        assert isinstance(mine, Words) and isinstance(theirs, Words)
+        if was.by_document != self.by_document:
+            raise DataError(
+                f"column {old.keys[0]!r} counts words in one model and documents that hold them (bernoulli) in the "
+                "other. Declare it the same in both with kinds."
+            )
+        if mine == theirs:
+            return stats
+        columns = theirs.columns(mine)
+        there = np.flatnonzero(columns >= 0)
+        hi, lo = np.zeros((2, stats.shape[0], 1 + len(theirs)))
+        for out, part in ((hi, stats.hi), (lo, stats.lo)):
+            out[:, 0] = part[:, 0]
+            out[:, 1 + columns[there]] = part[:, 1 + there]
+        return Twofold(hi, lo)
+
+    def is_product(self, params: Params) -> bool:
+        """Except for certain words, which `lacking` counts."""
+        return "alpha" not in params
+
+    def takes(self, kind: Kind) -> bool:
+        return kind is Kind.TEXT
+
+    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
+        """One feature for each word of a document that is there."""
+        return self.linear_of(self.natural(params), setting)
+
+    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        return natural[:, 1:], natural[:, 0]
+
+    def filed_levels(self, setting: Setting) -> Any:
+        return None  # words are in arrays of their own
+
+
 @register
-class Text(Family, Struct, frozen=True):
+class Text(Bags, Struct, frozen=True):
     """Words of a document: drawn one by one (`multinomial`), each present or not (`bernoulli`), or `complement`.
 
     `complement` scores a class by the words of the others, and is for known classes only; if a model has no other
@@ -330,38 +400,23 @@ class Text(Family, Struct, frozen=True):
     max_words: int | None = 1_000_000
 
     name = "text"
-    kind = Kind.TEXT
-    stack = "bag"
-    rows_first = True
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise DataError(f"text model {self.model!r} is not known. Use 'multinomial', 'bernoulli' or 'complement'.")
-        reading = self.reading  # which refuses what it cannot mean, and has the rest in order
+        reading = self.reads  # which refuses wrong settings and puts the others in order
         reading.refuse_steps()
         for part in reading.__struct_fields__:
             force_setattr(self, part, getattr(reading, part))
 
     @property
-    def reading(self) -> Reading:
-        """How its documents become words."""
+    def reads(self) -> Reading:
         return Reading(**{part: getattr(self, part) for part in Reading.__struct_fields__})
-
-    @property
-    def reads(self) -> Kind | Reading:
-        return self.reading
-
-    @classmethod
-    def of(cls, reading: Reading) -> Text:
-        """Multinomial text read this way."""
-        return cls(**{part: getattr(reading, part) for part in Reading.__struct_fields__})
 
     @classmethod
     def of_field(cls, field: Field) -> Text:
-        return cls.of(field.reading or Reading())
-
-    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
-        return self, Setting((key,), groups, fields[0].levels, floor=floor)
+        reading = field.reading or Reading()
+        return cls(**{part: getattr(reading, part) for part in Reading.__struct_fields__})
 
     @property
     def words_model(self) -> MultinomialWords:
@@ -369,20 +424,16 @@ class Text(Family, Struct, frozen=True):
         return MODELS[self.model]
 
     @property
-    def by_document(self) -> bool:
-        """Whether it counts which documents hold a word, not how often they do."""
+    def by_document(self) -> bool:  # type: ignore[override]
         return self.model == "bernoulli"
+
+    @property
+    def facts(self) -> Facts:  # type: ignore[override]
+        return replace(Bags.facts, has_density=self.model != "complement")
 
     @property
     def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
         return {"probability": self.words_model.line}
-
-    @property
-    def has_density(self) -> bool:
-        return self.model != "complement"
-
-    def width(self, setting: Setting) -> int:
-        return 1 + len(setting.levels)
 
     def features(self, column: Any, setting: Setting) -> Any:
         if not self.by_document:
@@ -426,9 +477,9 @@ class Text(Family, Struct, frozen=True):
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         return self.words_model.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
 
-    def given(self, said: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
+    def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
         """A probability for every word, in the order of the vocabulary; documents of no certain length."""
-        params = Family.given(self, {"probability": said.get("probability", [])}, setting, groups)
+        params = Family.given(self, {"probability": values.get("probability", [])}, setting, groups)
         words = len(setting.levels)
         if params["probability"].shape != (groups, words):
             key = setting.keys[0]
@@ -443,36 +494,13 @@ class Text(Family, Struct, frozen=True):
         """
         if self.model != "multinomial" or len(setting.levels) < MANY_WORDS:
             return None
-        guessed, known = float(hyper["alpha"].sum()), float(stats.hi[:, 1:].sum()) / stats.shape[0]
-        if guessed <= known:
+        added, known = float(hyper["alpha"].sum()), float(stats.hi[:, 1:].sum()) / stats.shape[0]
+        if added <= known:
             return None
         return (
-            f"column {setting.keys[0]!r}: the prior imagines {guessed:,.0f} words in every class, and the labelled "
+            f"column {setting.keys[0]!r}: the prior adds {added:,.0f} words to every class, and the labelled "
             f"documents have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
         )
-
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Counts of documents and words in another vocabulary; words it does not have are left out."""
-        mine, theirs = old.levels, new.levels
-        assert isinstance(mine, Words) and isinstance(theirs, Words)
-        if was.by_document != self.by_document:
-            raise DataError(
-                f"column {old.keys[0]!r} counts words in one model and documents that hold them (bernoulli) in the "
-                "other. Declare it the same in both with kinds."
-            )
-        if mine == theirs:
-            return stats
-        columns = theirs.columns(mine)
-        there = np.flatnonzero(columns >= 0)
-        hi, lo = np.zeros((2, stats.shape[0], 1 + len(theirs)))
-        for out, part in ((hi, stats.hi), (lo, stats.lo)):
-            out[:, 0] = part[:, 0]
-            out[:, 1 + columns[there]] = part[:, 1 + there]
-        return Twofold(hi, lo)
-
-    def is_product(self, params: Params) -> bool:
-        """Except for certain words, which `lacking` counts."""
-        return "alpha" not in params
 
     def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:
         features = self.features(column, setting)
@@ -483,9 +511,6 @@ class Text(Family, Struct, frozen=True):
         if lacking is not None:
             out[np.asarray(features @ lacking.T) > 0] = -np.inf
         return out
-
-    def free(self, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * self.words_model.free(len(setting.levels))
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
         """Documents as a sparse column; each as long as its group's usually are, by chance longer or shorter."""
@@ -499,7 +524,7 @@ class Text(Family, Struct, frozen=True):
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         """The words that distinguish each group most from all groups."""
-        return [spoken(setting.levels, row) for row in marking(params["probability"])]
+        return [list_words(setting.levels, row) for row in marking(params["probability"])]
 
     def check_params(self, params: Params) -> str | None:
         length = params.get("length", np.zeros(1))
@@ -511,16 +536,9 @@ class Text(Family, Struct, frozen=True):
 
     # -- what it says
 
-    counted = True
-
     @property
     def title(self) -> str:
         return f"text, {self.model}"
-
-    def refuse_query(self, column: Key) -> None:
-        raise DataError(
-            f"{column!r} is text, which cannot be asked for: sample() draws documents, params_ has its words."
-        )
 
     def draw_columns(
         self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
@@ -533,13 +551,6 @@ class Text(Family, Struct, frozen=True):
             out.append(" ".join(str(setting.levels[int(i)]) for i in ids))
         return [out]
 
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """One feature for each word of a document that is there."""
-        return self.linear_of(self.natural(params), setting)
-
-    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        return natural[:, 1:], natural[:, 0]
-
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """None if words are drawn one after another, or if some are certain: these are not sums."""
         if "alpha" in params or self.lacking(params) is not None:
@@ -551,19 +562,10 @@ class Text(Family, Struct, frozen=True):
         return LookUp(code, clamp(weights[:, 1:].T)) + formula(weights[:, 0])
 
     def words_of(self, setting: Setting) -> WordFigures | None:
-        return WordFigures(setting.levels, self.words_model, self.by_document)
+        plain = MODELS["bernoulli" if self.by_document else "multinomial"]
+        return WordFigures(setting.levels, self.model, plain, self.words_model.score_words, self.by_document)
 
     # -- in files
-
-    @property
-    def word_model(self) -> str | None:
-        return self.model
-
-    def takes(self, kind: Kind) -> bool:
-        return kind is Kind.TEXT
-
-    def filed_levels(self, setting: Setting) -> Any:
-        return None  # words are in arrays of their own
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
@@ -587,17 +589,22 @@ for _name in BY_MODEL:
 
 
 class WordFigures(Struct, frozen=True):
-    """Statistics of single words. With `once` only the presence of a word counts, not its frequency."""
+    """Statistics of single words or transitions under the named `model`.
+
+    `plain` estimates their probabilities, and `scores` divides the log-density of a document among them. With `once`
+    only the presence of a word counts, not its frequency.
+    """
 
     words: Sequence[object]
-    words_model: MultinomialWords
-    once: bool
+    model: str
+    plain: MultinomialWords | Family
+    scores: Callable[[Params, np.ndarray, np.ndarray], np.ndarray]
+    once: bool = False
 
     def log_odds(self, here: Twofold, there: Twofold, hyper: Hyper, how: How) -> np.ndarray:
-        """Every word's, as the model would see two classes, of these statistics; `hyper` is of one class."""
-        plain = MODELS["bernoulli" if self.once else "multinomial"]
+        """The log-odds of every word in a model of two classes with these statistics; `hyper` is of one class."""
         how = "mean" if how == "predictive" else how
-        own, other = (plain.estimate(stats, hyper, how)["probability"][0] for stats in (here, there))
+        own, other = (self.plain.estimate(stats, hyper, how)["probability"].ravel() for stats in (here, there))
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = logit(own) - logit(other) if self.once else np.log(own) - np.log(other)
         return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
@@ -606,18 +613,6 @@ class WordFigures(Struct, frozen=True):
         """The evidence of every word: among all documents if only presence counts, else among all words."""
         own, rest = (float(part[0] if self.once else part[1:].sum()) for part in (here, there))
         return evidence(here[1:], there[1:], (own, rest))
-
-    def scores(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(groups x words) the contribution of each word to the log-density of a document, from private parameters."""
-        if self.once:
-            with np.errstate(divide="ignore"):
-                return np.log(params["probability"][:, places])
-        if "alpha" in params:
-            # One draw after another: what the length of the document takes is shared by its words.
-            alpha, mass, length = params["alpha"][:, places], params["alpha"].sum(axis=-1), counts.sum()
-            each = (gammaln(mass + length) - gammaln(mass)) / max(length, 1.0)
-            return np.asarray(gammaln(alpha + counts) - gammaln(alpha) - counts * each[:, None])
-        return np.asarray(counts * self.words_model.natural(params)[:, places + 1])
 
 
 def evidence(here: np.ndarray, there: np.ndarray, sizes: tuple[float, float]) -> np.ndarray:
@@ -649,7 +644,7 @@ def marking(probability: np.ndarray) -> np.ndarray:
     return np.where(probability * others > rest, scores, 0.0)
 
 
-def spoken(words: Sequence[object], scores: np.ndarray, least: float = NOISE) -> str:
+def list_words(words: Sequence[object], scores: np.ndarray, least: float = NOISE) -> str:
     """The words with the largest scores above the least, largest first; equal ones in the order of the words."""
     most = min(MARKING, len(scores))
     if not most:

@@ -15,9 +15,18 @@ from softcount.core.special import log_rising, pdtr
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
-from softcount.families.capabilities import NumberFacts
 from softcount.families.examples import Cells, example
-from softcount.families.setting import SLACK, SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import (
+    SLACK,
+    SMALLEST,
+    Facts,
+    How,
+    Hyper,
+    Line,
+    NumberFacts,
+    Params,
+    Setting,
+)
 from softcount.priors import Beta, Gamma
 from softcount.table.schema import Key, Kind
 
@@ -33,8 +42,9 @@ class Totals(Family):
     `draw` and `moments`. `predicted` follows from `log_mass`, unless a family computes it with more digits.
     """
 
-    rows_first = True
-    imagined: ClassVar[tuple[str, str]] = ("rows", "total")
+    facts = Facts(rows_first=True)
+    _n_features = 2
+    prior_names: ClassVar[tuple[str, str]] = ("rows", "total")
     """The names of prior rows and their total, in the prior and in the parameters of the predictive form."""
     conjugate: ClassVar[Any] = None
     """The prior that can be given as an object, and that posteriors are."""
@@ -50,9 +60,6 @@ class Totals(Family):
     def log_mass(self, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         """Logarithm of the integral of the likelihood of these rows and this total over the parameter."""
         raise NotImplementedError
-
-    def width(self, setting: Setting) -> int:
-        return 2
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         present = ~np.isnan(column)
@@ -70,22 +77,22 @@ class Totals(Family):
         if explicit:
             rows, total = (np.broadcast_to(getattr(prior, part), whole.shape) for part in self.conjugate_parts)
         else:
-            imagined = scalar_prior(prior, self, groups=setting.groups)
-            rows, total = np.full(whole.shape, imagined), imagined * whole
-        told = dict(zip(self.imagined, (rows, total), strict=True))
-        return told | {"whole": whole, "explicit": np.array(float(explicit))}
+            extra = scalar_prior(prior, self, groups=setting.groups)
+            rows, total = np.full(whole.shape, extra), extra * whole
+        found = dict(zip(self.prior_names, (rows, total), strict=True))
+        return found | {"whole": whole, "explicit": np.array(float(explicit))}
 
-    def imagined_stats(self, hyper: Hyper, how: How) -> np.ndarray:
-        more = np.stack(np.broadcast_arrays(*(hyper[name] for name in self.imagined)), axis=-1)
+    def prior_stats(self, hyper: Hyper, how: How) -> np.ndarray:
+        more = np.stack(np.broadcast_arrays(*(hyper[name] for name in self.prior_names)), axis=-1)
         less = np.multiply.outer(hyper["explicit"], self.beyond_mode) if how == "map" else 0.0
         return np.zeros_like(more) if how == "ml" else more - less
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        whole = stats.value + self.imagined_stats(hyper, how)
+        whole = stats.value + self.prior_stats(hyper, how)
         rows, total = whole[..., 0], whole[..., 1]
         few = how == "map" and bool((rows < 0).any())  # otherwise what forgetting leaves of rounding
         if few or (total < 0).any():
-            what = f"rows plus {self.imagined[0]}" if few else f"total plus {self.imagined[1]}"
+            what = f"rows plus {self.prior_names[0]}" if few else f"total plus {self.prior_names[1]}"
             raise DataError(
                 f"{self.name}: {what} is below one, so there is no interior mode. Use {remedies.estimate_mean()}."
             )
@@ -94,33 +101,33 @@ class Totals(Family):
         if how == "predictive":
             unit = 1.0 if self.kind is Kind.COUNT else hyper["whole"]
             least = np.maximum(rows, LEAST), np.maximum(total, LEAST * unit)
-            params |= dict(zip(self.imagined, least, strict=True))
+            params |= dict(zip(self.prior_names, least, strict=True))
         return params
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         rows, total = stats.value[..., 0], stats.value[..., 1]
-        before = [np.broadcast_to(np.maximum(hyper[name], 1e-300), rows.shape) for name in self.imagined]
+        before = [np.broadcast_to(np.maximum(hyper[name], 1e-300), rows.shape) for name in self.prior_names]
         grown = self.log_mass(before[0] + rows, before[1] + total) - self.log_mass(*before)
         return float(np.where(rows > 0, grown, 0.0).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
         """Without prior rows, one row like the whole column's."""
-        rows, total = (hyper[name] for name in self.imagined)
+        rows, total = (hyper[name] for name in self.prior_names)
         nothing = (rows <= 0) | (total <= 0)
         one = np.where(nothing, 1.0, rows), np.where(nothing, hyper["whole"], total)
-        return hyper | dict(zip(self.imagined, one, strict=True))
+        return hyper | dict(zip(self.prior_names, one, strict=True))
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         """Counts have no unit."""
         return 0.0 if self.kind is Kind.COUNT else float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        after = (stats.value[..., j] + hyper[name] for j, name in enumerate(self.imagined))
+        after = (stats.value[..., j] + hyper[name] for j, name in enumerate(self.prior_names))
         return self.conjugate(**dict(zip(self.conjugate_parts, after, strict=True)))
 
     def after(self, params: Params) -> Pair | None:
         """Rows and total of a predictive form; None for plugged-in parameters."""
-        return (params[self.imagined[0]], params[self.imagined[1]]) if self.imagined[0] in params else None
+        return (params[self.prior_names[0]], params[self.prior_names[1]]) if self.prior_names[0] in params else None
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         """Log-density of values after these rows with this total, without `base`."""
@@ -159,7 +166,7 @@ class Exponential(Totals, Struct, frozen=True):
 
     name = "exponential"
     chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
-    spread_parameters = ("rate",)
+    facts = Facts(rows_first=True, spread_parameters=("rate",))
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)
@@ -176,15 +183,15 @@ class Exponential(Totals, Struct, frozen=True):
             raise DataError(f"{held}. Waiting times are 0 or more. Declare it real: {remedies.kind(key, 'normal')}")
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        told = Totals.hyper(self, prior, stats, setting)
-        if (small := told["whole"] < LEAST_MEAN).any():
+        found = Totals.hyper(self, prior, stats, setting)
+        if (small := found["whole"] < LEAST_MEAN).any():
             key = setting.keys[int(np.argmax(small))]
-            mean = float(np.min(told["whole"]))
+            mean = float(np.min(found["whole"]))
             raise DataError(
                 f"column {key!r} has waiting times of {mean:.3g} on average, whose rate is beyond all numbers."
                 " Count them in a smaller unit: multiply the column, by 1e100 say."
             )
-        return told | {"top": 1.0 / (told["whole"] * np.maximum(np.sqrt(setting.floor), SHORTEST))}
+        return found | {"top": 1.0 / (found["whole"] * np.maximum(np.sqrt(setting.floor), SHORTEST))}
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
         return self.within({"rate": rows / np.maximum(total, SMALLEST)}, hyper)
@@ -217,15 +224,10 @@ class Exponential(Totals, Struct, frozen=True):
             mean = after[1] / np.maximum(after[0] - 1.0, 0.0)
             return mean, mean**2 * after[0] / np.maximum(after[0] - 2.0, 0.0)
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        return np.asarray(-np.expm1(-self._hazard(params, x)))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        return np.asarray(np.exp(-self._hazard(params, x)))
-
-    def _hazard(self, params: Params, x: float) -> np.ndarray:
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
         after, x = self.after(params), max(x, 0.0)
-        return np.asarray(params["rate"] * x if after is None else after[0] * np.log1p(x / after[1]))
+        hazard = params["rate"] * x if after is None else after[0] * np.log1p(x / after[1])
+        return np.asarray(np.exp(-hazard) if above else -np.expm1(-hazard))
 
 
 @register
@@ -241,14 +243,10 @@ class Geometric(Totals, Struct, frozen=True):
     name = "geometric"
     kind = Kind.COUNT
     chart: ClassVar[Mapping[str, Line]] = {"success": "share"}
-    imagined = ("successes", "failures")
+    prior_names = ("successes", "failures")
     conjugate = Beta
     conjugate_parts = ("alpha", "beta")
     beyond_mode = (1.0, 1.0)
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls(),) if facts.countable else ()
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
         return {"success": rows / (rows + total)}
@@ -278,18 +276,14 @@ class Geometric(Totals, Struct, frozen=True):
             mean = b / np.maximum(a - 1.0, 0.0)
             return mean, mean * (a + b - 1.0) * a / (np.maximum(a - 1.0, 0.0) * np.maximum(a - 2.0, 0.0))
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
-        return np.asarray(-np.expm1(self._log_survival(params, x)))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        return np.asarray(np.exp(self._log_survival(params, x)))
-
-    def _log_survival(self, params: Params, x: float) -> np.ndarray:
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
         after, more = self.after(params), max(np.floor(x) + 1.0, 0.0)
-        if after is not None:
-            return np.asarray(log_rising(after[1], more) - log_rising(sum(after), more))
-        with np.errstate(divide="ignore"):
-            return np.asarray(xlog1py(more, -params["success"]))
+        if after is None:
+            with np.errstate(divide="ignore"):
+                log_survival = xlog1py(more, -params["success"])
+        else:
+            log_survival = log_rising(after[1], more) - log_rising(sum(after), more)
+        return np.asarray(np.exp(log_survival) if above else -np.expm1(log_survival))
 
 
 @register
@@ -303,17 +297,13 @@ class Poisson(Totals, Struct, frozen=True):
     name = "poisson"
     kind = Kind.COUNT
     chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
-    imagined = ("rows", "shape")
+    prior_names = ("rows", "shape")
     conjugate = Gamma
     conjugate_parts = ("rate", "shape")
     beyond_mode = (0.0, 1.0)
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -gammaln(column + 1.0))
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls(),) if facts.countable else ()
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
         return {"rate": total / rows}
@@ -329,7 +319,7 @@ class Poisson(Totals, Struct, frozen=True):
         return np.asarray(grown + total * np.log(rows) - (total + x) * np.log1p(rows))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        known = stats.value + self.imagined_stats(hyper, how)
+        known = stats.value + self.prior_stats(hyper, how)
         return {"rate": known[..., 1] / np.maximum(params["rate"], 1e-300) - known[..., 0]}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
@@ -355,19 +345,15 @@ class Poisson(Totals, Struct, frozen=True):
         rate = params["rate"]
         return rate, rate + (rate / params["rows"] if "rows" in params else 0.0)
 
-    def cdf(self, params: Params, x: float) -> np.ndarray:
+    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
         if x < 0:
-            return np.zeros(len(params["rate"]))
-        if "shape" in params:
-            return np.asarray(betainc(params["shape"], np.floor(x) + 1.0, params["rows"] / (1.0 + params["rows"])))
-        return np.asarray(pdtr(np.floor(x), params["rate"]))
-
-    def survival(self, params: Params, x: float) -> np.ndarray:
-        if x < 0:
-            return np.ones(len(params["rate"]))
-        if "shape" in params:
-            return np.asarray(betainc(np.floor(x) + 1.0, params["shape"], 1.0 / (1.0 + params["rows"])))
-        return np.asarray(pdtrc(np.floor(x), params["rate"]))
+            return np.full(len(params["rate"]), float(above))
+        count = np.floor(x)
+        if "shape" not in params:
+            return np.asarray((pdtrc if above else pdtr)(count, params["rate"]))
+        if above:
+            return np.asarray(betainc(count + 1.0, params["shape"], 1.0 / (1.0 + params["rows"])))
+        return np.asarray(betainc(params["shape"], count + 1.0, params["rows"] / (1.0 + params["rows"])))
 
     def check_params(self, params: Params) -> str | None:
         return None if (params["rate"] >= 0).all() else "its rates are not all 0 or more"

@@ -38,7 +38,11 @@ def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> N
             require(sound, f"column {leaf.key!r} has an impossible anchor, scale or floor.")
         for place, column in enumerate(leaf.columns):
             spec = schema[column]
-            leaf.family.check_field(spec, leaf.setting, place)
+            usable = spec.used and leaf.family.takes(spec.kind)
+            require(usable, f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
+            levels = leaf.family.levels_of(leaf.setting, place)
+            alike = levels is None or tuple(levels) == spec.levels
+            require(alike, f"column {column!r} has two different lists of levels.")
             narrow = spec.kind is not Kind.CATEGORICAL or spec.wide or len(spec.levels) <= NARROW_LEVELS
             require(narrow, f"column {column!r} has too many levels for its code.")
 

@@ -328,7 +328,10 @@ def _start_from(model: Net, other: OtherNetwork) -> dict[Key, Any]:
         elif key in other.numbers:
             family, own = other.numbers[key]
             laid = {name: other.laid(model, key, array, False, "init")[:, 0] for name, array in own.items()}
-            found[key] = model.nodes[key].family.as_named(laid, family)
+            parents = model.nodes[key].family.number_parents
+            if parents:  # in the order of the new model
+                laid["coefficients"] = laid["coefficients"][..., [family.number_parents.index(x) for x in parents]]
+            found[key] = laid
     return found
 
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
-from softcount.families.text import WordFigures, spoken
+from softcount.families.setting import average_prior
+from softcount.families.text import WordFigures, list_words
 from softcount.fitted.explain import explained
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
@@ -93,16 +94,16 @@ def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
     words = leaf.setting.levels
     for odds, nats, count, _ in _figures(fitted, leaf):
         if fitted.n_groups == 1:
-            yield (spoken(words, count),) * 2
+            yield (list_words(words, count),) * 2
         else:
             here, there = (np.where(way > 0, nats, 0.0) for way in (odds, -odds))
-            yield spoken(words, here, LEAST), spoken(words, there, LEAST)
+            yield list_words(words, here, LEAST), list_words(words, there, LEAST)
 
 
 def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
     """For each group, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
     counts, words = fitted.counts.arrays[leaf.key], word_figures(leaf)
-    hyper, how = leaf.family.pooled_hyper(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
+    hyper, how = average_prior(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
     whole = counts.sum(axis=0, keepdims=True)
     for g in range(fitted.n_groups):
         here = counts[g : g + 1]

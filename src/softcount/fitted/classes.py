@@ -13,6 +13,9 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
+from softcount.families import Family
+from softcount.families.answers import patterns
+from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import marking_lines
 from softcount.fitted.influence import departures, elsewhere, pooled
 from softcount.models.nodes import Node, refuse_scores
@@ -57,8 +60,8 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         ready, columns = star.prepare(chunk), self._columns(chunk)
         members, evidence = softmax_rows(star.score(ready, self.compiled, slice(0, chunk.n_rows)))
         base: Any = ready.base
-        if any(leaf.family.counted for leaf in star.leaves):
-            base = sum((leaf.family.own_base(columns[leaf.key]) for leaf in star.leaves), 0.0)
+        if any(leaf.family.facts.counted for leaf in star.leaves):
+            base = sum((_modelled_base(leaf.family, columns[leaf.key]) for leaf in star.leaves), 0.0)
         # The usual surprise of the cells that each row holds: single cells in one product, blocks one by one.
         expected = np.broadcast_to(self.fitted.shares, members.shape)
         there, average, rest = [], [], []
@@ -101,7 +104,7 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         each = leaf.family.surprise_by_column(column, params, leaf.setting, members, expected)
         if each is not None:
             return dict(zip(leaf.columns, each.T, strict=True))
-        density = scores + np.reshape(leaf.family.own_base(column), (-1, 1))
+        density = scores + np.reshape(_modelled_base(leaf.family, column), (-1, 1))
         with np.errstate(invalid="ignore"):
             held = np.where(members > 0, members * density, 0.0).sum(axis=1)
         return {leaf.key: -held - self._usual_leaf(leaf, column, members, expected)}
@@ -114,9 +117,22 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
 
         The number of words is not modelled, so a long text of a class with many words would otherwise seem odd.
         """
-        params = self.fitted.estimates[leaf.key]
-        weights = members if leaf.family.counted else expected
-        return leaf.family.usual(column, params, leaf.setting, weights, self.usual[leaf.key])
+        family, setting, params = leaf.family, leaf.setting, self.fitted.estimates[leaf.key]
+        if family.facts.counted:
+            return np.asarray(family.sizes(column, setting) * (members @ self.usual[leaf.key]))
+        there = family.there(column, params, setting)
+        if there is not None:
+            return np.where(there, expected @ self.usual[leaf.key], 0.0)
+        out = np.zeros(len(expected))
+        for rows, present in patterns(family.present(column)):
+            if present.any():
+                out[rows] = expected[rows] @ family.average_surprise(params, setting, present)
+        return out
+
+
+def _modelled_base(family: Family, column: Any) -> np.ndarray | float:
+    """The part of the log-density that no group changes; the ways to order counts are not modelled."""
+    return 0.0 if family.facts.counted else family.base(column)
 
 
 def tiles(chunk: Chunk) -> Iterator[Chunk]:
@@ -176,7 +192,7 @@ def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list
     """What a family says of the rows alone in each group, and `nothing` for a group without values."""
     stats, family = counts.arrays[leaf.key], leaf.family
     hyper = fitted.imagined.hypers[leaf.key]
-    alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else family.pooled_hyper(hyper))
+    alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
     said = say(family.public(alone, leaf.setting), leaf.setting)
     return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, said, strict=True)]
 

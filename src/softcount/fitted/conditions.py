@@ -334,10 +334,11 @@ def _share_of(family: Family, params: Params, piece: Piece) -> np.ndarray:
         low = float(np.nextafter(piece.low, -INF)) if piece.low_in else piece.low
         high = piece.high if piece.high_in else float(np.nextafter(piece.high, -INF))
     if low == -INF or high == INF:
-        whole = np.ones(len(next(iter(params.values()))))
-        return whole if low == -high else family.cdf(params, high) if low == -INF else family.survival(params, low)
+        if low == -high:
+            return np.ones(len(next(iter(params.values()))))
+        return family.cdf(params, high) if low == -INF else family.cdf(params, low, above=True)
     below = family.cdf(params, low)
-    up = family.survival(params, low) - family.survival(params, high)
+    up = family.cdf(params, low, above=True) - family.cdf(params, high, above=True)
     return np.asarray(np.maximum(np.where(below > 0.5, up, family.cdf(params, high) - below), 0.0))
 
 

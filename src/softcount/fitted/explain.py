@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
+from softcount.families.setting import average_prior
 from softcount.fitted.answers import column_range, labels_in, name_apart
 from softcount.fitted.influence import together
 from softcount.models.base import ClassModel
@@ -148,7 +149,7 @@ def _gains(model: ClassModel, imagined: Imagined, counts: Counts) -> dict[Key, f
     for leaf in model.leaves:
         family, hyper = leaf.family, imagined.hypers[leaf.key]
         apart = family.evidence(counts.arrays[leaf.key], family.proper(hyper))
-        whole = family.evidence(single.arrays[leaf.key], family.proper(family.pooled_hyper(hyper)))
+        whole = family.evidence(single.arrays[leaf.key], family.proper(average_prior(hyper)))
         found[leaf.key] = float(apart - whole)
     return found
 

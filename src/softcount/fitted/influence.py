@@ -13,6 +13,7 @@ from softcount.classify.encode import column_keys
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.families import Params
+from softcount.families.setting import average_prior
 from softcount.models.nodes import Imagined, Nodes
 from softcount.models.nodes import Params as Stacked
 from softcount.table.schema import Key
@@ -108,6 +109,6 @@ def together(array: Twofold, groups: slice = slice(None)) -> Twofold:
 
 
 def _pooled(fitted: Fitted, counts: Counts) -> Stacked:
-    hypers = {x.key: x.family.pooled_hyper(fitted.imagined.hypers[x.key]) for x in fitted.model.leaves}
+    hypers = {x.key: average_prior(fitted.imagined.hypers[x.key]) for x in fitted.model.leaves}
     leaves = Nodes(fitted.model.leaves, fitted.model.nodes.apart)
     return leaves.estimate(leaves.stacked(counts), Imagined(hypers, fitted.imagined.how))

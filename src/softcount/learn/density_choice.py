@@ -14,7 +14,7 @@ from softcount.core.special import least_share
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
-from softcount.families.capabilities import NumberFacts, facts_of_numbers
+from softcount.families.setting import NumberFacts, facts_of_numbers
 from softcount.learn.settings import Plan, plug, retyping
 from softcount.models.nodes import Node, node_hyper
 from softcount.run.local import Runner
@@ -79,7 +79,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     def node(self) -> Node:
         """The node with the values that stand for hidden ones in the first pass."""
         node, numbers = self.family_node, self.numbers
-        if node.family.exact:
+        if node.family.facts.exact:
             return node
         blank = node.family.blank([numbers.values], [numbers.weights], node.setting, [numbers.labels])
         return replace(node, setting=replace(node.setting, blank=blank))
@@ -103,7 +103,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     def whole(self) -> Params:
         params = self.node.family.estimate(self.first, self.hyper, self.how)
         members = _one_hot(self.numbers.labels, self.numbers.weights, self.numbers.groups)
-        return params if self.node.family.exact else self._iterate(params, members, self.steps[0])
+        return params if self.node.family.facts.exact else self._iterate(params, members, self.steps[0])
 
     def expected_mean(self) -> float:
         """The mean score of held-out rows, about: that of the rows learned from, less parameters per row (Akaike)."""
@@ -128,7 +128,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     def _without_own(self) -> Iterator[Params]:
         numbers, folds = self.numbers, self.numbers.n_folds
-        if self.node.family.exact:
+        if self.node.family.facts.exact:
             apart = _apart(self.by_fold, folds)
             for fold in range(folds):
                 stats = apart.take(np.flatnonzero(np.arange(folds) != fold), 1).sum(1)
@@ -310,14 +310,16 @@ class Contest(Struct, frozen=True, eq=False):
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
         found: list[Entry] = []
         # The quick ones first: the others need only be tried as far as they may win.
-        for kind in sorted(filter(None, kept), key=lambda kind: 2 * kind[0].counts_points or not kind[0].exact):
+        kinds = list(filter(None, kept))
+        kinds.sort(key=lambda kind: 2 * kind[0].facts.counts_points or not kind[0].facts.exact)
+        for kind in kinds:
             for family in kind:
                 try:
                     entry = self.enter(family, max(found, key=self._mean, default=None))
                 except DataError:  # it cannot hold these numbers
                     entry = None
                 found += [] if entry is None else [entry]
-                if entry is None and not family.exact:
+                if entry is None and not family.facts.exact:
                     break  # more of the same would not win either
         if not found:
             raise DataError(f"column {self.key!r}: no family of numbers fits it. Say what it is with kinds.")
@@ -340,8 +342,9 @@ class Contest(Struct, frozen=True, eq=False):
         5) took 24 s instead of 1.
         """
         if not known_classes:
-            return family.exact and family.races and not family.counts_points and family.free(Setting(), 1) <= SIMPLE
-        return self.numbers.told or not family.needs_classes
+            quick = family.facts.exact and family.races and not family.facts.counts_points
+            return quick and family.free(Setting(), 1) <= SIMPLE
+        return self.numbers.told or not family.facts.needs_classes
 
     def _mean(self, entry: Entry) -> float:
         return float(np.average(entry.scores, weights=self.numbers.weights))
@@ -368,7 +371,7 @@ class Contest(Struct, frozen=True, eq=False):
         else:
             kind: Any = family.reads
             plan = self.plans[self.key].anchored(self.numbers.values).as_kind(kind, "")
-            points = CountedPoints.of([self.numbers.values]) if family.counts_points else plan.field.points
+            points = CountedPoints.of([self.numbers.values]) if family.facts.counts_points else plan.field.points
             fields = [replace(plan.field, points=points)]
         floor = _floor(family, self.numbers)
         family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
@@ -377,11 +380,11 @@ class Contest(Struct, frozen=True, eq=False):
         node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
         with np.errstate(all="ignore"):
             trial = FamilyTrial(node, self.numbers, self.how, self.prior, self.steps)
-            if not family.counts_points and self._leaks(trial):
+            if not family.facts.counts_points and self._leaks(trial):
                 return None
-            if best is not None and not family.exact and trial.expected_mean() <= self._mean(best):
+            if best is not None and not family.facts.exact and trial.expected_mean() <= self._mean(best):
                 return None
-            scores = trial.held_out(best.scores if best is not None and family.counts_points else None)
+            scores = trial.held_out(best.scores if best is not None and family.facts.counts_points else None)
         if scores is None:
             return None
         if family.whole_numbers and self.numbers.least == 0:

@@ -235,7 +235,7 @@ def fit_states(
         params, counts = model.reordered(params, order), model.reordered_counts(counts, order)
     if plan.estimate == "predictive":
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    rounded = all(leaf.setting.rounded for leaf in model.leaves if leaf.family.spread_parameters)
+    rounded = all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread_parameters)
     notes = [
         *stopped_notes(replace(best, interrupted=found.interrupted), plan),
         *search_notes(found, plan, rounded),

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
+from softcount.families import Family
+from softcount.families import Params as Own
 from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -551,5 +553,27 @@ def find_twins(model: ClassModel, params: Params) -> np.ndarray:
 
 
 def nudged(model: ClassModel, params: Params, which: np.ndarray, rng: np.random.Generator) -> Params:
-    moved = {leaf.key: leaf.family.nudged(params[leaf.key], which, rng) for leaf in model.leaves}
+    moved = {leaf.key: perturb(leaf.family, params[leaf.key], which, rng) for leaf in model.leaves}
     return model.nodes.params({ROOT: params[ROOT], **moved})
+
+
+def perturb(family: Family, params: Own, which: np.ndarray, rng: np.random.Generator) -> Own:
+    """Parameters with some groups changed: means by a tenth of a deviation, shares and rates by a tenth.
+
+    Spreads around a mean stay unchanged.
+    """
+    moved, places = dict(params), "plain" in family.chart.values()
+    for name, line in reversed(list(family.chart.items())):
+        old = params[name]
+        if line == "plain":
+            new = old + 0.1 * family.deviation(params) * rng.standard_normal(old.shape)
+        elif line in ("share", "shares"):
+            shares = old * np.exp(0.1 * rng.standard_normal(old.shape))
+            kept = old.sum(axis=-1, keepdims=True) / np.maximum(shares.sum(axis=-1, keepdims=True), 1e-300)
+            new = np.minimum(shares * kept, 1.0)
+        elif line == "log" and not places:
+            new = old * np.exp(0.1 * rng.standard_normal(old.shape))
+        else:
+            continue
+        moved[name] = np.where(which.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+    return moved

@@ -182,7 +182,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
     """
     lift = weight_lift(kept, plan.how)
     kept = kept if lift == 1.0 else kept.made(partial(with_weight, factor=lift))
-    if not all(leaf.family.exact for leaf in model.leaves):
+    if not all(leaf.family.facts.exact for leaf in model.leaves):
         model = with_blanks(model, kept.here)
     ready = kept.made(model.prepare)
     rows, told = open_counts(model, ready), model.named(ready.total(model.tally))
@@ -192,7 +192,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
     plan = replace(plan, prior=priors | chosen) if auto else plan
     # Known classes alone decide where numbers are cut, and how wide their kernels are.
     own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
-    needing = [leaf for leaf in model.leaves if leaf.family.needs_classes]
+    needing = [leaf for leaf in model.leaves if leaf.family.facts.needs_classes]
     decided = {leaf.key: node_hyper(leaf, own[leaf.key], told.arrays[leaf.key]) for leaf in needing}
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
     params = estimate_params(model, told, first)
@@ -222,7 +222,7 @@ def imagine_classes(
     often each occurs is in the words of the others already.
     """
     priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
-    alike = all(leaf.family.equal_classes for leaf in model.leaves)
+    alike = all(not leaf.family.facts.has_density for leaf in model.leaves)
     shares = "uniform" if plan.class_prior is None and alike else plan.class_prior
     root, how, fixed = _class_prior(shares, model.groups)
     return Imagined(model.nodes.hypers(counts, {ROOT: root, **priors}, known), plan.how, {ROOT: how}, fixed)

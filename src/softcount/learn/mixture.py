@@ -177,7 +177,7 @@ class Task(Struct, frozen=True, eq=False):
     @property
     def rounded(self) -> bool:
         """Whether every column with a width is rounded."""
-        return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.spread_parameters)
+        return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.facts.spread_parameters)
 
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
         return as_rows(sizes, self.prepared.n_rows)
@@ -261,7 +261,7 @@ class Task(Struct, frozen=True, eq=False):
         # seeds are moved by it first. Of nine searches for ten such classes of handwritten digits, seven reached the
         # best optimum then, four without.
         init = self.starts.init
-        alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.spread_parameters]
+        alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread_parameters]
         moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
         members = draw_members_together(rows, self.model.groups, "k-means" if moved else init, rngs)
         params = many.estimate(many.counted(members))

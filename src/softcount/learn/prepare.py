@@ -61,10 +61,10 @@ def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts
     found, alike, rounded = np.zeros(model.groups, dtype=bool), np.ones(model.groups, dtype=bool), False
     for bundle in model.nodes.bundles:
         family, stats = bundle.family, counts.arrays[bundle.name]
-        if bundle.name == ROOT or not family.spread_parameters:
+        if bundle.name == ROOT or not family.facts.spread_parameters:
             continue
         for place, (key, own) in enumerate(bundle.apart(params.bundles[bundle.name])):
-            if set(family.spread_parameters) & set(imagined.fixed.get(key, ())):
+            if set(family.facts.spread_parameters) & set(imagined.fixed.get(key, ())):
                 continue  # it is as narrow as somebody said
             held = family.at_floor(own, imagined.hypers[key], stats if bundle.alone else stats[:, place])
             if not bundle.nodes[place].setting.rounded:
@@ -303,7 +303,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
     refuse_scores(model.leaves, "is not for classes to be found")
     refuse_unknown(model.leaves, "is not for classes to be found", "")
-    if not all(leaf.family.exact for leaf in model.leaves):
+    if not all(leaf.family.facts.exact for leaf in model.leaves):
         # All rows say what a missing cell is taken for; if they are on other machines, a sample does.
         rows = chunks.here if isinstance(chunks, HeldRows) else [_sketch(chunks, model, table).as_heavy_as_the_table()]
         model = with_blanks(model, rows)
@@ -398,7 +398,7 @@ def with_blanks(model: ClassModel, chunks: Sequence[Chunk]) -> ClassModel:
     labels = [chunk.labels for chunk in chunks if chunk.labels is not None]
     leaves = list(model.leaves)
     for place, leaf in enumerate(model.leaves):
-        if not leaf.family.exact:
+        if not leaf.family.facts.exact:
             columns = [model.column(leaf, chunk) for chunk in chunks]
             blank = leaf.family.blank(columns, weights, leaf.setting, labels)
             if blank is not None:

@@ -52,7 +52,7 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
     for place in held:
         node, own = bundle.nodes[place], stats if bundle.alone else stats[:, place]
         fixed = imagined.fixed[node.key]
-        left = family.free(node.setting, bundle.groups) - family.held_free(fixed, node.setting, bundle.groups)
+        left = family.free(node.setting, bundle.groups) - family.free(node.setting, bundle.groups, names=fixed)
         total += family.completed(own, params[node.key]) - 0.5 * left * log(max(counts.rows, 1.0))
     free = [place for place in range(len(bundle.nodes)) if place not in held]
     if free:

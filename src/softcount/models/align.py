@@ -86,7 +86,7 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
             "only models of known classes can be merged: the groups of two mixtures are not the same groups."
         )
     for leaf in left.model.leaves:
-        if not leaf.family.mergeable:
+        if not leaf.family.facts.mergeable:
             raise DataError(
                 f"column {leaf.key!r} is {leaf.family.name}, whose counts hang on the fit they come from and do not "
                 "add to another's. Fit all the rows at once."
@@ -260,7 +260,7 @@ def united_net(left: Net, right: Net) -> Net:
     nodes = []
     for node in left.each:
         other = right.nodes[node.key]
-        if not node.family.mergeable:
+        if not node.family.facts.mergeable:
             raise DataError(
                 f"the counts of {node.key!r} ({node.family.name}) do not add to another fit's. Fit all rows."
             )

@@ -200,7 +200,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         shape = shares_of(params).shape
         found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1], dtype=bool)
         for x in self.bundles:
-            if x.name == ROOT or not x.family.spread_parameters:
+            if x.name == ROOT or not x.family.facts.spread_parameters:
                 continue
             own, hyper = params.bundles[x.name], self.hypers[x.name]
             held, low = x.family.at_floor(own, hyper, Single.of(stats[x.name])), x.family.degenerate(own, hyper)

@@ -58,7 +58,9 @@ class Block(SingleStack, frozen=True, eq=False):
         return chunk.reals[:, [place.slot for place in self.places]]
 
     def compile(self, params: Params) -> Densities:
-        return densities(self.node.family.block_form(params[self.node.key]), self.units)
+        own = params[self.node.key]
+        student = (own["freedom"], own["spread"]) if "freedom" in own else None
+        return densities((own["mean"], own["covariance"], student), self.units)
 
     def score(self, data: Data, compiled: Densities, out: np.ndarray) -> None:
         rows, holes = data
@@ -181,7 +183,7 @@ class Block(SingleStack, frozen=True, eq=False):
         return 1 + len(self.places) if self.node.family.shared_by_groups else None
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
-        mean, covariance, _ = self.node.family.block_form(params[self.node.key])
+        mean, covariance = params[self.node.key]["mean"], params[self.node.key]["covariance"]
         covariance = covariance if self.common is None else covariance[:1]
         unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
         lower = np.linalg.cholesky(covariance / (unit[..., :, None] * unit[..., None, :]))

@@ -85,7 +85,7 @@ class Declared(Struct, frozen=True):
     @property
     def needs_levels(self) -> bool:
         """Whether a column's levels must be settled before rows are counted."""
-        return any(family.needs_levels or family.counts_points for family in self._declared_families)
+        return any(family.facts.needs_levels or family.facts.counts_points for family in self._declared_families)
 
     @property
     def _declared_families(self) -> list[Family]:
@@ -96,7 +96,7 @@ class Declared(Struct, frozen=True):
         counted = [
             (place, spec)
             for place, spec in enumerate(settled.schema.stored("reals"))
-            if (family := self.families.get(spec.key) or self.everything) is not None and family.counts_points
+            if (family := self.families.get(spec.key) or self.everything) is not None and family.facts.counts_points
         ]
         most, schema = points_for(max(len(settled.classes), 1), len(counted)), settled.schema
         for place, spec in counted:
@@ -114,7 +114,7 @@ class Declared(Struct, frozen=True):
     def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
         """Levels and classes of a table that was read, in their final order; classes given are already coded so."""
         families = {spec.key: self.families.get(spec.key) or self.everything for spec in table.schema.used}
-        return table.settle([key for key, family in families.items() if family and family.two_levels], classes)
+        return table.settle([key for key, family in families.items() if family and family.facts.two_levels], classes)
 
     @property
     def blocks(self) -> dict[tuple[Key, ...], Family]:
@@ -167,8 +167,13 @@ def nodes_of(
 ) -> tuple[Node, ...]:
     """A node for every block and for every used column outside them, in the order of the table."""
     if bag:
-        family, setting = (declared.everything or FAMILIES["multinomial"]()).set_up_bag(BAG, bag, groups, floor)
-        return (Node(BAG, (), family, setting),)
+        family = declared.everything or FAMILIES["multinomial"]()
+        if not family.facts.takes_bag:
+            raise DataError(
+                f"a sparse table is one block of counts, which is multinomial, not {family.name}. "
+                "Give the rows as a dense array or a frame."
+            )
+        return (Node(BAG, (), family, family.setting_type((BAG,), groups, tuple(range(bag)), floor=floor)),)
     if declared.everything is not None and declared.everything.block:
         key = tuple(spec.key for spec in schema.used)
         return (_block_node(key, declared.everything.for_key(key), schema, groups, floor),)
@@ -184,8 +189,9 @@ def nodes_of(
     for shared in {node.family for node in nodes if node.family.shared_by_columns}:
         # Columns that share a parameter are counted in one unit.
         places = [i for i, node in enumerate(nodes) if node.family == shared]
-        for i, setting in zip(places, shared.in_one_unit([nodes[i].setting for i in places]), strict=True):
-            nodes[i] = replace(nodes[i], setting=setting)
+        scale = np.array([min(nodes[i].setting.scale[0] for i in places)])
+        for i in places:
+            nodes[i] = replace(nodes[i], setting=replace(nodes[i].setting, scale=scale))
     return tuple(nodes)
 
 
@@ -375,7 +381,7 @@ def _check_nodes(nodes: Sequence[Node]) -> None:
                 f"{remedies.of_column('hidden', 'name', 2)}."
             )
     for node in nodes:
-        if node.family.counts_points:
+        if node.family.facts.counts_points:
             normal, cut = remedies.kind(node.key, "normal"), remedies.of_column("cut", node.key, 5)
             raise DataError(
                 f"column {node.key!r} is {node.family.title}, which nodes of a network cannot be. Declare it normal "
@@ -397,7 +403,7 @@ def _hidden_node(key: Key, said: Any) -> Node:
 def _with_blank(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
     """The node with the values that stand for missing cells in the first pass, if its family needs them."""
     places = [schema.places[column] for column in node.columns]
-    if node.family.exact or any(place.store != "reals" for place in places):
+    if node.family.facts.exact or any(place.store != "reals" for place in places):
         return node
     slots: Any = [place.slot for place in places] if node.family.alone else places[0].slot
     columns = [chunk.reals[:, slots] for chunk in chunks]
@@ -411,7 +417,7 @@ def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key]
     for place in reversed(graph.order):
         key = graph.names[place]
         below = {graph.names[child] for child in graph.children[place]}
-        if key in numbers and below and (below - numbers or below & found or not known[key].family.joins_numbers):
+        if key in numbers and below and (below - numbers or below & found or not known[key].family.facts.joins_numbers):
             found.add(key)
     return found
 
@@ -422,7 +428,7 @@ def _follow_numbers(node: Node, graph: Graph, known: Mapping[Key, Node], schema:
     numbers = tuple(key for key in above if levels_of(known[key]) is None)
     if not numbers:
         return node
-    if not node.family.joins_numbers:
+    if not node.family.facts.joins_numbers:
         raise DataError(
             f"{node.key!r} depends on the number {numbers[0]!r}, but is {node.family.title}: only a normal number can. "
             f"Declare it normal ({remedies.kind(node.key, 'normal')}), or cut the other into levels "

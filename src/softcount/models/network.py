@@ -157,7 +157,9 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         for place, own in enumerate(self.graph.parents):
             numbers = [self.each[parent] for parent in own if levels_of(self.each[parent]) is None]
             follows = tuple(node.key for node in numbers)
-            if follows != self.each[place].family.number_parents or not all(x.family.joins_numbers for x in numbers):
+            if follows != self.each[place].family.number_parents or not all(
+                x.family.facts.joins_numbers for x in numbers
+            ):
                 child = self.graph.names[place]
                 name = next((key for key in follows), child)
                 raise DataError(

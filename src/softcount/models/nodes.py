@@ -170,10 +170,10 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
     def bundles(self) -> tuple[Bundle, ...]:
         alike: dict[Any, list[Node]] = {}
         for node in self.nodes:
-            own = node.family.alone or not node.family.side_by_side or node.key == ROOT or node.key in self.apart
+            own = node.family.alone or not node.family.facts.side_by_side or node.key == ROOT or node.key in self.apart
             alone = node.key if own else None
             size = node.family.width(node.setting), node.setting.groups
-            alike.setdefault((node.family.stack_key(), size, alone), []).append(node)
+            alike.setdefault((node.family, size, alone), []).append(node)
         return tuple(Bundle(tuple(nodes), nodes[0].family.alone) for nodes in alike.values())
 
     @cached_property
@@ -322,7 +322,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 setting, groups = bundle.nodes[0].setting, bundle.groups
                 hyper = {} if imagined is None else imagined.hypers[bundle.name]
                 total += bundle.family.free_under(hyper, setting, groups, columns)
-                total -= bundle.family.held_free(names, setting, groups, columns) if names else 0
+                total -= bundle.family.free(setting, groups, columns, names)
         return total
 
 
@@ -378,7 +378,7 @@ def best_evidence(node: Node, stats: Twofold) -> float:
 def refuse_scores(leaves: Iterable[Node], why: str) -> None:
     """Raise an error if a column has no density: complement weights are not probabilities."""
     for leaf in leaves:
-        if not leaf.family.has_density:
+        if not leaf.family.facts.has_density:
             raise DataError(
                 f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
                 "Use another model of text: 'multinomial' or 'bernoulli'."
@@ -388,7 +388,7 @@ def refuse_scores(leaves: Iterable[Node], why: str) -> None:
 def refuse_unknown(leaves: Iterable[Node], why: str, remedy: str) -> None:
     """Raise an error if a column learns from known classes only."""
     for leaf in leaves:
-        if leaf.family.needs_classes:
+        if leaf.family.facts.needs_classes:
             raise DataError(
                 f"column {leaf.key!r} is {leaf.family.name}, which {why}: it learns from rows of known class alone. "
                 f"Declare it another kind, such as histogram or normal{remedy}."

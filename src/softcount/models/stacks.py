@@ -139,7 +139,7 @@ class Stack(Struct, frozen=True, eq=False):
         for place, node in enumerate(self.nodes):
             own = self._own(columns, place)
             node.family.check(own, node.key, chunk.start)
-            parts += [node.family.features(own, node.setting)] if node.family.has_products else []
+            parts += [node.family.features(own, node.setting)] if node.family.facts.has_products else []
         return columns, np.concatenate(parts, axis=1) if parts else None
 
     def _own(self, columns: np.ndarray, node: int) -> np.ndarray:
@@ -162,7 +162,7 @@ class Stack(Struct, frozen=True, eq=False):
         private = [params[node.key] for node in self.nodes]
         public = [node.family.scorable(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
         family = self.node.family
-        product = family.has_products and all(family.is_product(own) for own in public)
+        product = family.facts.has_products and all(family.is_product(own) for own in public)
         return private, public, np.concatenate([family.natural(own) for own in public], axis=1) if product else None
 
     def contrast(self, compiled: Any) -> Any:

@@ -315,7 +315,7 @@ def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
 
 def _kind(bundle: Bundle) -> str:
     """The stack of a bundle: a table that is one sparse block is a bag, whatever family counts it."""
-    return bundle.family.stack if bundle.nodes[0].columns else "bag"
+    return bundle.family.facts.stack if bundle.nodes[0].columns else "bag"
 
 
 def _fill(first: np.ndarray, rows: slice, out: np.ndarray | None) -> np.ndarray:

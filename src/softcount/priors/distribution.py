@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,9 @@ class Distribution(Struct, frozen=True, eq=False):
     own_axes: ClassVar[int] = 0
     """Axes of the first parameter that are not groups: 1 if it has levels or columns."""
 
+    title: ClassVar[str] = ""
+    """Its public name, if that is not the name of the class."""
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -50,7 +53,7 @@ class Distribution(Struct, frozen=True, eq=False):
                 parts.append(f"{name}={' '.join(text.split())}")
             elif value is not None:
                 parts.append(f"{name}={value!r}")
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{self._name}({', '.join(parts)})"
 
     def describe(self) -> str:
         """The distribution in one plain line."""
@@ -61,19 +64,28 @@ class Distribution(Struct, frozen=True, eq=False):
         """Whether it holds a distribution for each of several groups, rather than one."""
         return bool(np.ndim(getattr(self, self.__struct_fields__[0])) > self.own_axes)
 
-    def _settle(self, **values: ArrayLike) -> None:
-        """Store the parameters, stretched to one shape: floats alone, read-only arrays otherwise."""
+    @property
+    def _name(self) -> str:
+        return self.title or type(self).__name__
+
+    def _settle(self, **checks: Callable[[str, Any], np.ndarray]) -> None:
+        """Check and store parameters, stretched to one shape: floats alone, read-only arrays otherwise."""
+        values = {name: check(f"{self._name}'s {name}", getattr(self, name)) for name, check in checks.items()}
         shapes = {name: np.shape(value) for name, value in values.items()}
         try:
             together = np.broadcast_shapes(*shapes.values())
         except ValueError:
-            told = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise DataError(
-                f"{type(self).__name__}: the parameters have different numbers of groups ({told}). "
+                f"{self._name}: the parameters have different numbers of groups ({found}). "
                 "Give each one number, or one per group."
             ) from None
         for name, value in values.items():
             self._store(name, np.broadcast_to(np.asarray(value, dtype=float), together))
+
+    def _require(self, right: ArrayLike, name: str, remedy: str) -> None:
+        """Raise an error for the first value of a parameter that is not right."""
+        require(right, getattr(self, name), f"{self._name}'s {name}", remedy)
 
     def _store(self, name: str, value: np.ndarray) -> None:
         kept = plain(np.array(value, dtype=float))
@@ -116,10 +128,10 @@ def positive(name: str, value: Any, remedy: str = "It must be finite and above 0
     return array
 
 
-def either(values: object, parts: Sequence[object], told: str) -> None:
+def either(values: object, parts: Sequence[object], wrong: str) -> None:
     """Raise an error unless either the values or all of the parts are given."""
     if sum(part is not None for part in parts) != (len(parts) if values is None else 0):
-        raise DataError(told)
+        raise DataError(wrong)
 
 
 def require(
@@ -146,11 +158,11 @@ def place(at: Sequence[int], axes: Sequence[str], levels: Sequence[object] | Non
         return ""
     names = list(axes)[-len(at) :]
     names = ["group"] * (len(at) - len(names)) + names
-    said = [
+    words = [
         f"{axis} {levels[i]!r}" if axis == "level" and levels is not None else f"{axis} {i}"
         for axis, i in zip(reversed(names), reversed(list(at)), strict=True)
     ]
-    return " at " + " of ".join(said)
+    return " at " + " of ".join(words)
 
 
 def against(x: ArrayLike, *parameters: Number) -> tuple[np.ndarray, ...]:

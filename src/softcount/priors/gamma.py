@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import overload
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.core.special import log_rising, plain
-from softcount.priors.distribution import Distribution, Number, Seed, against, either, nonnegative, require, shown, tail
+from softcount.priors.distribution import Number, Seed, against, either, nonnegative, shown, tail
 from softcount.priors.normal import no_weights, weighted
-from softcount.priors.predictive import NegativeBinomial, counts_of, log_gamma_pdf
+from softcount.priors.predictive import Belief, NegativeBinomial, counts_of, log_gamma_pdf
 
 
-class Gamma(Distribution, frozen=True, eq=False):
+class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
     """What is believed about a Poisson rate, as if `rate` rows had been seen with a total of `shape`.
 
     >>> after = Gamma(2, 1).update(total=10, rows=4)
@@ -28,8 +28,8 @@ class Gamma(Distribution, frozen=True, eq=False):
 
     def __post_init__(self) -> None:
         self._settle(
-            shape=nonnegative("Gamma's shape", self.shape, "An imagined total is finite and 0 or more, such as 1."),
-            rate=nonnegative("Gamma's rate", self.rate, "Imagined rows are finite and 0 or more, such as 1."),
+            shape=partial(nonnegative, remedy="A prior total is finite and 0 or more, such as 1."),
+            rate=partial(nonnegative, remedy="Prior rows are finite and 0 or more, such as 1."),
         )
 
     def update(
@@ -50,17 +50,17 @@ class Gamma(Distribution, frozen=True, eq=False):
     @property
     def mean(self) -> Number:
         """The expected rate."""
-        remedy = "Without any row there is no mean: update with data first, or imagine a row: Gamma(1, 1)."
-        require(np.asarray(self.rate) > 0, self.rate, "Gamma's rate", remedy)
+        remedy = "Without any row there is no mean: update with data first, or use one prior row: Gamma(1, 1)."
+        self._require(np.asarray(self.rate) > 0, "rate", remedy)
         return plain(self.shape / self.rate)
 
     @property
     def mode(self) -> Number:
         """The likeliest rate, (shape - 1) / rate; refused below shape 1, where the density runs off at zero."""
-        remedy = "Below 1 there is no interior mode: use the mean, or imagine a total of at least 1."
-        require(np.asarray(self.shape) >= 1, self.shape, "Gamma's shape", remedy)
-        remedy = "Without any row there is no mode: update with data first, or imagine a row: Gamma(1, 1)."
-        require(np.asarray(self.rate) > 0, self.rate, "Gamma's rate", remedy)
+        remedy = "Below 1 there is no interior mode: use the mean, or a prior total of at least 1."
+        self._require(np.asarray(self.shape) >= 1, "shape", remedy)
+        remedy = "Without any row there is no mode: update with data first, or use one prior row: Gamma(1, 1)."
+        self._require(np.asarray(self.rate) > 0, "rate", remedy)
         return plain((np.asarray(self.shape) - 1) / self.rate)
 
     @property
@@ -82,19 +82,9 @@ class Gamma(Distribution, frozen=True, eq=False):
         out = tail(level)
         return plain(gammaincinv(self.shape, out) / self.rate), plain(gammainccinv(self.shape, out) / self.rate)
 
-    @overload
-    def predict(self) -> NegativeBinomial: ...
-    @overload
-    def predict(self, x: ArrayLike) -> Number: ...
-    def predict(self, x: ArrayLike | None = None) -> NegativeBinomial | Number:
-        """What the next count may be, or how probable it is to be x, per group."""
+    def _next(self) -> NegativeBinomial:
         self._proper()
-        coming = NegativeBinomial(self.shape, self.rate)
-        return coming if x is None else coming.pdf(x)
-
-    def predict_log(self, x: ArrayLike) -> Number:
-        """The log-probability that the next count is x, per group; -inf for what is no count."""
-        return self.predict().log_pdf(x)
+        return NegativeBinomial(self.shape, self.rate)
 
     def log_evidence(
         self,
@@ -121,7 +111,6 @@ class Gamma(Distribution, frozen=True, eq=False):
         return plain(fit - base)
 
     evidence = log_evidence
-    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n rates drawn from the belief, groups first."""
@@ -144,9 +133,9 @@ class Gamma(Distribution, frozen=True, eq=False):
         return f"a rate of {shown(self.mean)} ({shown(low)} to {shown(high)} with 95 %), {worth}"
 
     def _proper(self) -> None:
-        remedy = "With 0 this is not a distribution: imagine at least a little, such as Gamma(0.5, 0.1)."
-        require(np.asarray(self.shape) > 0, self.shape, "Gamma's shape", remedy)
-        require(np.asarray(self.rate) > 0, self.rate, "Gamma's rate", remedy)
+        remedy = "With 0 this is not a distribution: use at least a little, such as Gamma(0.5, 0.1)."
+        self._require(np.asarray(self.shape) > 0, "shape", remedy)
+        self._require(np.asarray(self.rate) > 0, "rate", remedy)
 
 
 def _tally(

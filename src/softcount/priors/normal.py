@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, overload
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,6 @@ from numpy.typing import ArrayLike
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import (
-    Distribution,
     Number,
     Seed,
     either,
@@ -22,7 +22,7 @@ from softcount.priors.distribution import (
     shown,
     tail,
 )
-from softcount.priors.predictive import NormalPredictive, StudentT
+from softcount.priors.predictive import Belief, NormalPredictive, StudentT
 
 EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
 
@@ -93,7 +93,7 @@ def no_weights(weights: ArrayLike | None) -> None:
         raise DataError("weights go with values. Sums are weighed already: leave weights out.")
 
 
-class NormalInverseChi2(Distribution, frozen=True, eq=False):
+class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
     """What is believed about a normal's mean and variance together.
 
     As if `kappa` rows had shown the mean to be `mean`, and `nu` rows the variance to be `variance`. `kappa=0` leaves
@@ -113,16 +113,12 @@ class NormalInverseChi2(Distribution, frozen=True, eq=False):
     variance: Number
 
     def __post_init__(self) -> None:
-        kappa = nonnegative("NormalInverseChi2's kappa", self.kappa, "Imagined rows are finite and 0 or more.")
-        nu = numbers("NormalInverseChi2's nu", self.nu)
-        right = np.isfinite(nu) & ((nu >= 0) | ((nu == -1) & (kappa == 0)))
-        require(right, nu, "NormalInverseChi2's nu", "Imagined rows are finite and 0 or more (or -1 with kappa 0).")
-        self._settle(
-            mean=finite("NormalInverseChi2's mean", self.mean),
-            kappa=kappa,
-            nu=nu,
-            variance=nonnegative("NormalInverseChi2's variance", self.variance, "A variance is finite and 0 or more."),
-        )
+        rows = partial(nonnegative, remedy="Prior rows are finite and 0 or more.")
+        spread = partial(nonnegative, remedy="A variance is finite and 0 or more.")
+        self._settle(mean=finite, kappa=rows, nu=numbers, variance=spread)
+        nu = np.asarray(self.nu)
+        right = np.isfinite(nu) & ((nu >= 0) | ((nu == -1) & (np.asarray(self.kappa) == 0)))
+        self._require(right, "nu", "Prior rows are finite and 0 or more (or -1 with kappa 0).")
 
     def update(
         self,
@@ -150,13 +146,13 @@ class NormalInverseChi2(Distribution, frozen=True, eq=False):
     @property
     def mode(self) -> Number:
         """The likeliest mean, whatever the variance: the same as `mean`."""
-        self._needs_rows_for_the_mean()
+        self._known_kappa()
         return self.mean
 
     @property
     def mean_variance(self) -> Number:
         """How far the mean may be from `mean`, squared: infinite while nu is 2 or less."""
-        return self._mean_alone().variance
+        return self._location().variance
 
     @property
     def joint_mode(self) -> tuple[Number, Number]:
@@ -173,39 +169,19 @@ class NormalInverseChi2(Distribution, frozen=True, eq=False):
         """The expected variance, nu * variance / (nu - 2): there is none while nu is 2 or less."""
         nu = np.asarray(self.nu)
         remedy = "Up to 2 the variance has no mean: use variance_mode or variance_interval, or see more rows."
-        require(nu > 2, nu, "NormalInverseChi2's nu", remedy)
+        self._require(nu > 2, "nu", remedy)
         return plain(self._squares / (nu - 2))
-
-    def pdf(self, x: ArrayLike) -> Number:
-        """The density of each possible mean in x, per group."""
-        return self._mean_alone().pdf(x)
-
-    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of an equal-tailed range holding the mean with this probability."""
-        return self._mean_alone().interval(level)
 
     def variance_interval(self, level: float = 0.95) -> tuple[Number, Number]:
         """The ends of an equal-tailed range holding the variance with this probability."""
         from scipy.special import gammainccinv, gammaincinv
 
-        self._needs_a_variance()
+        self._known_variance()
         half, out = np.asarray(self.nu) / 2, tail(level)
         return plain(self._squares / 2 / gammainccinv(half, out)), plain(self._squares / 2 / gammaincinv(half, out))
 
-    @overload
-    def predict(self) -> StudentT: ...
-    @overload
-    def predict(self, x: ArrayLike) -> Number: ...
-    def predict(self, x: ArrayLike | None = None) -> StudentT | Number:
-        """What the next value may be, or how dense it is at x, per group."""
-        self._needs_rows_for_the_mean()
-        self._needs_a_variance()
-        coming = StudentT(self.nu, self.mean, np.sqrt(self.variance * (1 + 1 / np.asarray(self.kappa))))
-        return coming if x is None else coming.pdf(x)
-
-    def predict_log(self, x: ArrayLike) -> Number:
-        """The log-density of the next value at x, per group."""
-        return self.predict().log_pdf(x)
+    def _next(self) -> StudentT:
+        return self._student(self.variance * (1 + 1 / np.asarray(self._known_kappa())))
 
     def log_evidence(
         self,
@@ -222,26 +198,25 @@ class NormalInverseChi2(Distribution, frozen=True, eq=False):
         >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
         True
         """
-        self._needs_rows_for_the_mean()
-        self._needs_a_variance()
+        kappa = np.asarray(self._known_kappa())
+        self._known_variance()
         seen = moments(values, weights, rows, mean, sum_squares)
-        n, kappa, nu = seen.rows, np.asarray(self.kappa), np.asarray(self.nu)
+        n, nu = seen.rows, np.asarray(self.nu)
         apart = np.where(n > 0, seen.mean - self.mean, 0.0)
         added = seen.sum_squares + n / (1 + n / kappa) * apart**2
         spread = -nu / 2 * np.log1p(added / self._squares) - n / 2 * np.log(np.pi * (self._squares + added))
         return plain(log_rising(nu / 2, n / 2) - 0.5 * np.log1p(n / kappa) + spread)
 
     evidence = log_evidence
-    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """n means and n variances drawn together from the belief, groups first."""
-        self._needs_rows_for_the_mean()
-        self._needs_a_variance()
+        kappa = self._known_kappa()
+        self._known_variance()
         rng, size = np.random.default_rng(random_state), (*np.shape(self.mean), n)
         nu, squares = np.expand_dims(self.nu, -1), np.expand_dims(self._squares, -1)
         variances = squares / rng.chisquare(nu, size=size)
-        spread = np.sqrt(variances / np.expand_dims(self.kappa, -1))
+        spread = np.sqrt(variances / np.expand_dims(kappa, -1))
         return np.expand_dims(self.mean, -1) + spread * rng.standard_normal(size), variances
 
     def describe(self) -> str:
@@ -255,28 +230,32 @@ class NormalInverseChi2(Distribution, frozen=True, eq=False):
             f"and a variance of {shown(self.variance)}, worth {shown(self.nu)} rows"
         )
 
+    def _location(self) -> StudentT:
+        return self._student(self.variance / np.asarray(self._known_kappa()))
+
+    def _student(self, square: Number) -> StudentT:
+        """A Student-t of nu degrees of freedom around the mean, with this squared scale."""
+        self._known_variance()
+        return StudentT(self.nu, self.mean, np.sqrt(square))
+
+    def _known_kappa(self) -> Number:
+        remedy = "Nothing is known of the mean yet: update with data first, or use a prior row with kappa=1."
+        self._require(np.asarray(self.kappa) > 0, "kappa", remedy)
+        return self.kappa
+
+    def _known_variance(self) -> None:
+        remedy = "Nothing is known of the variance yet: update with data first, or use a prior row with nu=1."
+        self._require(np.asarray(self.nu) > 0, "nu", remedy)
+        remedy = "No row differs from another yet: start from a prior with nu=1 and a variance above 0."
+        self._require(np.asarray(self.variance) > 0, "variance", remedy)
+
     @property
     def _squares(self) -> np.ndarray:
         """The prior sum of squared differences; 0 if nu is negative."""
         return np.asarray(np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance))
 
-    def _mean_alone(self) -> StudentT:
-        self._needs_rows_for_the_mean()
-        self._needs_a_variance()
-        return StudentT(self.nu, self.mean, np.sqrt(self.variance / np.asarray(self.kappa)))
 
-    def _needs_rows_for_the_mean(self) -> None:
-        remedy = "Nothing is known of the mean yet: update with data first, or imagine a row with kappa=1."
-        require(np.asarray(self.kappa) > 0, self.kappa, "NormalInverseChi2's kappa", remedy)
-
-    def _needs_a_variance(self) -> None:
-        remedy = "Nothing is known of the variance yet: update with data first, or imagine a row with nu=1."
-        require(np.asarray(self.nu) > 0, self.nu, "NormalInverseChi2's nu", remedy)
-        remedy = "No row differs from another yet: start from a prior with nu=1 and a variance above 0."
-        require(np.asarray(self.variance) > 0, self.variance, "NormalInverseChi2's variance", remedy)
-
-
-class NormalKnownVariance(Distribution, frozen=True, eq=False):
+class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
     """What is believed about a normal's mean when its `variance` is known: itself a normal.
 
     `mean_variance` says how far the mean may be from `mean`; infinite leaves it to the data.
@@ -291,14 +270,9 @@ class NormalKnownVariance(Distribution, frozen=True, eq=False):
     variance: Number
 
     def __post_init__(self) -> None:
-        spread = numbers("NormalKnownVariance's mean_variance", self.mean_variance)
+        self._settle(mean=finite, mean_variance=numbers, variance=positive)
         remedy = "It must be 0 or more; float('inf') leaves the mean to the data."
-        require(spread >= 0, spread, "NormalKnownVariance's mean_variance", remedy)
-        self._settle(
-            mean=finite("NormalKnownVariance's mean", self.mean),
-            mean_variance=spread,
-            variance=positive("NormalKnownVariance's variance", self.variance),
-        )
+        self._require(np.asarray(self.mean_variance) >= 0, "mean_variance", remedy)
 
     def update(
         self,
@@ -328,27 +302,9 @@ class NormalKnownVariance(Distribution, frozen=True, eq=False):
         self._proper()
         return self.mean
 
-    def pdf(self, x: ArrayLike) -> Number:
-        """The density of each possible mean in x, per group."""
-        return self._mean_alone().pdf(x)
-
-    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of an equal-tailed range holding the mean with this probability."""
-        return self._mean_alone().interval(level)
-
-    @overload
-    def predict(self) -> NormalPredictive: ...
-    @overload
-    def predict(self, x: ArrayLike) -> Number: ...
-    def predict(self, x: ArrayLike | None = None) -> NormalPredictive | Number:
-        """What the next value may be, or how dense it is at x, per group."""
+    def _next(self) -> NormalPredictive:
         self._proper()
-        coming = NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
-        return coming if x is None else coming.pdf(x)
-
-    def predict_log(self, x: ArrayLike) -> Number:
-        """The log-density of the next value at x, per group."""
-        return self.predict().log_pdf(x)
+        return NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
 
     def log_evidence(
         self,
@@ -368,7 +324,6 @@ class NormalKnownVariance(Distribution, frozen=True, eq=False):
         return plain(-0.5 * (n * np.log(2 * np.pi * np.asarray(self.variance)) + np.log1p(weight) + misfit))
 
     evidence = log_evidence
-    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n means drawn from the belief, groups first."""
@@ -386,12 +341,12 @@ class NormalKnownVariance(Distribution, frozen=True, eq=False):
         known = f"the variance is known to be {shown(self.variance)}"
         return f"a mean of {shown(self.mean)}, give or take {spread}; {known}"
 
-    def _mean_alone(self) -> NormalPredictive:
+    def _location(self) -> NormalPredictive:
         self._proper()
         remedy = "The mean is certain, so it has no density: a belief needs a mean_variance above 0."
-        require(np.asarray(self.mean_variance) > 0, self.mean_variance, "NormalKnownVariance's mean_variance", remedy)
+        self._require(np.asarray(self.mean_variance) > 0, "mean_variance", remedy)
         return NormalPredictive(self.mean, self.mean_variance)
 
     def _proper(self) -> None:
         remedy = "Nothing is known of the mean yet: update with data first, or give a finite mean_variance."
-        require(np.isfinite(self.mean_variance), self.mean_variance, "NormalKnownVariance's mean_variance", remedy)
+        self._require(np.isfinite(self.mean_variance), "mean_variance", remedy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar, overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -38,6 +40,41 @@ class Predictive(Distribution, frozen=True, eq=False):
         return self.quantile(tail(level)), self.quantile(1 - tail(level))
 
 
+Next = TypeVar("Next", bound=Predictive)
+
+
+class Belief(Distribution, Generic[Next], frozen=True, eq=False):
+    """What is known about the parameters of a distribution; subclasses implement `_next` and `_location`."""
+
+    def _next(self) -> Next:
+        """The distribution of the next row. Raises an error while too little is known."""
+        raise NotImplementedError
+
+    def _location(self) -> Predictive:
+        """The distribution of the mean. Raises an error while too little is known."""
+        raise NotImplementedError
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """The density of each possible mean in x (of a block, columns last), per group."""
+        return self._location().pdf(x)
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """The ends of an equal-tailed range holding the mean with this probability; of a block, each mean alone."""
+        return self._location().interval(level)
+
+    @overload
+    def predict(self) -> Next: ...
+    @overload
+    def predict(self, x: ArrayLike) -> Number: ...
+    def predict(self, x: ArrayLike | None = None) -> Next | Number:
+        """The distribution of the next row, or its density at x (of a count its probability), per group."""
+        return self._next() if x is None else self._next().pdf(x)
+
+    def predict_log(self, x: ArrayLike) -> Number:
+        """The log-density of the next row at x, per group; -inf if x is not a count."""
+        return self._next().log_pdf(x)
+
+
 class StudentT(Predictive, frozen=True, eq=False):
     """A bell with heavy tails: a normal whose variance had to be learned.
 
@@ -50,17 +87,13 @@ class StudentT(Predictive, frozen=True, eq=False):
     scale: Number
 
     def __post_init__(self) -> None:
-        self._settle(
-            df=positive("StudentT's df", self.df),
-            location=finite("StudentT's location", self.location),
-            scale=positive("StudentT's scale", self.scale),
-        )
+        self._settle(df=positive, location=finite, scale=positive)
 
     @property
     def mean(self) -> Number:
         """The centre; with df of 1 or less the tails are too heavy for a mean, and `location` is the median."""
         remedy = "Up to 1 there is no mean: use location, the median."
-        require(np.asarray(self.df) > 1, self.df, "StudentT's df", remedy)
+        self._require(np.asarray(self.df) > 1, "df", remedy)
         return self.location
 
     @property
@@ -103,7 +136,7 @@ class MultivariateStudentT(Predictive, frozen=True, eq=False):
     scale: np.ndarray
 
     def __post_init__(self) -> None:
-        self._settle(df=positive("MultivariateStudentT's df", self.df))
+        self._settle(df=positive)
         self._store("location", finite("MultivariateStudentT's location", self.location, ("group", "column")))
         self._store("scale", finite("MultivariateStudentT's scale", self.scale, ("group", "row", "column")))
 
@@ -150,14 +183,13 @@ class NormalPredictive(Predictive, frozen=True, eq=False):
     3.9199
     """
 
+    title = "Normal"
+
     mean: Number
     variance: Number
 
-    def __repr__(self) -> str:
-        return Distribution.__repr__(self).replace("NormalPredictive", "Normal", 1)  # its name in softcount.priors
-
     def __post_init__(self) -> None:
-        self._settle(mean=finite("Normal's mean", self.mean), variance=positive("Normal's variance", self.variance))
+        self._settle(mean=finite, variance=positive)
 
     def log_pdf(self, x: ArrayLike) -> Number:
         points, mean, variance = against(x, self.mean, self.variance)
@@ -186,9 +218,7 @@ class NegativeBinomial(Predictive, frozen=True, eq=False):
     rate: Number
 
     def __post_init__(self) -> None:
-        self._settle(
-            shape=positive("NegativeBinomial's shape", self.shape), rate=positive("NegativeBinomial's rate", self.rate)
-        )
+        self._settle(shape=positive, rate=positive)
 
     @property
     def mean(self) -> Number:
@@ -201,7 +231,7 @@ class NegativeBinomial(Predictive, frozen=True, eq=False):
         return plain(self.shape / self.rate * (1 + 1 / self.rate))
 
     def log_pdf(self, x: ArrayLike) -> Number:
-        """The log-probability of each count, per group; -inf for what is no count."""
+        """The log-probability of each count, per group; -inf if x is not a count."""
         from scipy.special import gammaln
 
         points, shape, rate = against(x, self.shape, self.rate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,14 @@ from softcount.priors.predictive import log_gamma_pdf
 class Beta(Distribution, frozen=True, eq=False):
     """What is believed about a share, as if `alpha` successes and `beta` failures had been counted.
 
-    Beta(1, 1) believes every share alike; Beta(0, 0) is no belief at all and has no mean until something is counted.
+    Beta(1, 1) believes every share alike; Beta(0, 0) is improper and has no mean before data are added.
 
     >>> after = Beta(5, 3).update(successes=1, failures=2)
     >>> after
     Beta(alpha=6.0, beta=5.0)
     >>> round(after.mode, 6), round(after.predict(), 6)
     (0.555556, 0.545455)
-    >>> Beta(1, 1).update(successes=[3, 0], failures=[1, 2]).mean.round(3).tolist()   # two groups at once
+    >>> Beta(1, 1).update(successes=[3, 0], failures=[1, 2]).mean.round(3).tolist()   # two groups
     [0.667, 0.25]
     """
 
@@ -44,11 +45,8 @@ class Beta(Distribution, frozen=True, eq=False):
     beta: Number
 
     def __post_init__(self) -> None:
-        remedy = "Imagined counts are finite and 0 or more: Beta(1, 1) imagines one success and one failure."
-        self._settle(
-            alpha=nonnegative("Beta's alpha", self.alpha, remedy),
-            beta=nonnegative("Beta's beta", self.beta, remedy),
-        )
+        counts = partial(nonnegative, remedy="Prior counts are finite and 0 or more: Beta(1, 1) has one of each.")
+        self._settle(alpha=counts, beta=counts)
 
     def update(self, successes: ArrayLike = 0.0, failures: ArrayLike = 0.0) -> Beta:
         """The belief after counting: the counts are added. Arrays hold one count per group."""
@@ -74,9 +72,9 @@ class Beta(Distribution, frozen=True, eq=False):
         So Beta(1, 1) with any data has the maximum-likelihood share as its mode. Below 1 the density runs off to
         infinity at an end: refused.
         """
-        remedy = "Below 1 there is no interior mode: use the mean, or imagine at least 1 of each."
+        remedy = "Below 1 there is no interior mode: use the mean, or prior counts of at least 1."
         for name, count in (("alpha", self.alpha), ("beta", self.beta)):
-            require(np.asarray(count) >= 1, count, f"Beta's {name}", remedy)
+            self._require(np.asarray(count) >= 1, name, remedy)
         above = np.asarray(self.alpha) - 1
         total = above + (np.asarray(self.beta) - 1)
         return plain(np.where(total == 0, 0.5, above / np.where(total == 0, 1.0, total)))
@@ -122,7 +120,6 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(log_rising(self.alpha, won) + log_rising(self.beta, lost) - log_rising(self.total, won + lost))
 
     evidence = log_evidence
-    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n shares drawn from the belief, groups first."""
@@ -145,9 +142,9 @@ class Beta(Distribution, frozen=True, eq=False):
         return f"a share of {shown(self.mean)} ({shown(low)} to {shown(high)} with 95 %), {worth}"
 
     def _proper(self) -> None:
-        remedy = "With no imagined count on one side this is not a distribution: use at least a little, such as 0.5."
+        remedy = "With no prior count on one side this is not a distribution: use at least a little, such as 0.5."
         for name, count in (("alpha", self.alpha), ("beta", self.beta)):
-            require(np.asarray(count) > 0, count, f"Beta's {name}", remedy)
+            self._require(np.asarray(count) > 0, name, remedy)
 
 
 # -- shares of several levels
@@ -188,22 +185,22 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         alpha = numbers("Dirichlet's alpha", given)
         if alpha.ndim == 0 or alpha.shape[-1] == 0:
             raise DataError(
-                "Dirichlet's alpha needs one imagined count per level, such as [1, 1, 1]. "
+                "Dirichlet's alpha needs one prior count per level, such as [1, 1, 1]. "
                 "For the same count everywhere: Dirichlet.symmetric(1.0, levels)."
             )
         levels = self.levels
         if levels is not None and (len(levels) != alpha.shape[-1] or len(set(levels)) != len(levels)):
             raise DataError(
-                f"Dirichlet has {alpha.shape[-1]} imagined counts and levels {list(levels)}. "
+                f"Dirichlet has {alpha.shape[-1]} prior counts and levels {list(levels)}. "
                 "Name each level once, in the order of alpha."
             )
-        remedy = "Imagined counts are finite and 0 or more: 1 per level imagines each level once."
+        remedy = "Prior counts are finite and 0 or more, such as 1 per level."
         require(np.isfinite(alpha) & (alpha >= 0), alpha, "Dirichlet's alpha", remedy, AXES, self.levels)
         self._store("alpha", alpha)
 
     @classmethod
     def symmetric(cls, concentration: float, levels: int | Sequence[Hashable]) -> Dirichlet:
-        """The same imagined count for every level; levels by number or by name.
+        """The same prior count for every level; levels by number or by name.
 
         >>> Dirichlet.symmetric(0.5, ["no", "yes"])
         Dirichlet(alpha=[0.5, 0.5], levels=('no', 'yes'))
@@ -226,14 +223,14 @@ class Dirichlet(Distribution, frozen=True, eq=False):
     @property
     def mean(self) -> np.ndarray:
         """The expected share of each level."""
-        remedy = "Without any count there is no mean: update with data first, or imagine 1 of each level."
+        remedy = "Without any count there is no mean: update with data first, or use a prior count of 1 for each level."
         require(np.asarray(self.total) > 0, self.total, "the sum of Dirichlet's alpha", remedy)
         return np.asarray(self.alpha / self.alpha.sum(axis=-1, keepdims=True))
 
     @property
     def mode(self) -> np.ndarray:
         """The likeliest shares, (alpha - 1) over its sum; equal shares where every alpha is 1 and all are alike."""
-        remedy = "Below 1 there is no interior mode: use the mean, or imagine at least 1 of each level."
+        remedy = "Below 1 there is no interior mode: use the mean, or prior counts of at least 1."
         require(self.alpha >= 1, self.alpha, "Dirichlet's alpha", remedy, AXES, self.levels)
         above = self.alpha - 1
         total = above.sum(axis=-1, keepdims=True)
@@ -289,7 +286,6 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return plain(np.sum(log_rising(self.alpha, seen), axis=-1) - log_rising(self.total, seen.sum(axis=-1)))
 
     evidence = log_evidence
-    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
         """n sets of shares drawn from the belief: groups first, then draws, then levels."""
@@ -312,8 +308,8 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         if self.alpha.ndim > 1 or not np.all(np.asarray(self.total) > 0):
             return f"shares of {self.alpha.shape[-1]} levels, worth {shown(self.total)} counts"
         mean, names = self.mean, self.levels
-        told = shown(mean) if names is None else ", ".join(f"{k} {shown(v)}" for k, v in zip(names, mean, strict=True))
-        return f"shares of {mean.size} levels: {told}, worth {shown(self.total)} counts"
+        each = shown(mean) if names is None else ", ".join(f"{k} {shown(v)}" for k, v in zip(names, mean, strict=True))
+        return f"shares of {mean.size} levels: {each}, worth {shown(self.total)} counts"
 
     def _position(self, level: Hashable) -> int:
         if self.levels is not None and level in self.levels:
@@ -341,7 +337,7 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return seen
 
     def _proper(self) -> None:
-        remedy = "With a level of 0 this is not a distribution: imagine at least a little of each, such as 0.5."
+        remedy = "With a level of 0 this is not a distribution: use at least a little of each, such as 0.5."
         require(self.alpha > 0, self.alpha, "Dirichlet's alpha", remedy, AXES, self.levels)
 
 
@@ -382,7 +378,7 @@ class Expert(Distribution, frozen=True, eq=False):
         n = nonnegative("Expert's n", given, axes=("group", "level"))
         total = n.sum(axis=-1) if n.ndim else n
         if self.m is None and not n.ndim:
-            raise DataError(f"Expert(n={self.n!r}) lacks m, the number of imagined trials: Expert(n=2, m=3) is 2 of 3.")
+            raise DataError(f"Expert(n={self.n!r}) needs m, the number of prior trials: Expert(n=2, m=3) is 2 of 3.")
         m = np.asarray(total if self.m is None else nonnegative("Expert's m", self.m))
         if n.ndim:
             force_setattr(self, "levels", Dirichlet(n, self.levels).levels)
@@ -410,7 +406,7 @@ class Expert(Distribution, frozen=True, eq=False):
     @property
     def estimate(self) -> Number:
         """The share n / m (one per level where there are several)."""
-        require(self._m > 0, self._m, "Expert's m", "Of no trials there is no share: imagine some, or update first.")
+        require(self._m > 0, self._m, "Expert's m", "No trials give no share: use prior trials, or update first.")
         return plain(self.n / (self._m[..., None] if np.ndim(self.n) else self._m))
 
     def as_beta(self) -> Beta:
@@ -429,12 +425,12 @@ class Expert(Distribution, frozen=True, eq=False):
         """The opinion in one line.
 
         >>> Expert(n=2, m=3).describe()
-        '2 of 3 imagined trials'
+        '2 of 3 prior trials'
         """
         if self.levels is None:
-            return f"{shown(self.n)} of {shown(plain(self._m))} imagined trials"
-        told = ", ".join(f"{k} {shown(v)}" for k, v in zip(self.levels, np.atleast_2d(self.n)[0], strict=True))
-        return f"{told} of {shown(plain(self._m))} imagined trials"
+            return f"{shown(self.n)} of {shown(plain(self._m))} prior trials"
+        each = ", ".join(f"{k} {shown(v)}" for k, v in zip(self.levels, np.atleast_2d(self.n)[0], strict=True))
+        return f"{each} of {shown(plain(self._m))} prior trials"
 
     @property
     def _m(self) -> np.ndarray:
@@ -453,14 +449,14 @@ def jeffreys(levels: int | Sequence[Hashable] | None = None) -> Beta | Dirichlet
 
 
 def bdeu(equivalent_size: float, levels: int | Sequence[Hashable], parents: int = 1) -> Dirichlet:
-    """`equivalent_size` imagined rows spread evenly over the levels and the `parents` configurations of parents.
+    """`equivalent_size` prior rows spread evenly over the levels and the `parents` configurations of parents.
 
     What comes back is the belief for one configuration; it is the same for each.
 
     >>> bdeu(6, ["no", "yes"], parents=3)
     Dirichlet(alpha=[1., 1.], levels=('no', 'yes'))
     """
-    size = float(positive("equivalent_size", equivalent_size, "It is a number of imagined rows above 0, such as 1."))
+    size = float(positive("equivalent_size", equivalent_size, "It is a number of prior rows above 0, such as 1."))
     if parents < 1:
         raise DataError(f"parents is {parents}. Without parents there is one configuration: parents=1.")
     count = int(levels) if isinstance(levels, int | np.integer) else len(levels)
@@ -468,7 +464,7 @@ def bdeu(equivalent_size: float, levels: int | Sequence[Hashable], parents: int 
 
 
 def best_concentration(counts: ArrayLike, least: float = LEAST, most: float = MOST) -> float:
-    """The imagined count per level, shared by all groups, under which these counts are most probable.
+    """The prior count per level, shared by all groups, under which these counts are most probable.
 
     `counts` is groups x levels. The answer lies between `least` and `most` and is one of them when the evidence
     keeps rising; where the counts do not care (no group has two rows, or there is one level) it is 1.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import overload
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import (
-    Distribution,
     Number,
     Seed,
     either,
@@ -21,14 +18,14 @@ from softcount.priors.distribution import (
     shown,
 )
 from softcount.priors.normal import no_weights, row_weights
-from softcount.priors.predictive import MultivariateStudentT
+from softcount.priors.predictive import Belief, MultivariateStudentT
 
 MATRIX = ("group", "row", "column")
 
 EITHER = "Give either values, or rows with their mean and scatter (products of the differences from that mean)."
 
 
-class NormalInverseWishart(Distribution, frozen=True, eq=False):
+class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
     """What is believed about the means and the covariance of several columns together.
 
     As if `kappa` rows had shown the means to be `mean`, and `nu` rows had scattered around them by `scale`, the
@@ -50,14 +47,23 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
     def __post_init__(self) -> None:
         mean = np.atleast_1d(finite("NormalInverseWishart's mean", self.mean, ("group", "column")))
         scale = np.atleast_2d(finite("NormalInverseWishart's scale", self.scale, MATRIX))
-        rows = "Imagined rows are finite and 0 or more."
+        d, rows = mean.shape[-1], "Prior rows are finite and 0 or more."
         kappa = nonnegative("NormalInverseWishart's kappa", self.kappa, rows)
         nu = nonnegative("NormalInverseWishart's nu", self.nu, rows)
-        groups = self._groups(mean, kappa, nu, scale)
+        if d == 0 or scale.shape[-2:] != (d, d):
+            raise DataError(
+                f"NormalInverseWishart has {d} means and a scale of shape {scale.shape}. "
+                "Give a square matrix with one row and one column per mean."
+            )
+        try:
+            groups = np.broadcast_shapes(mean.shape[:-1], kappa.shape, nu.shape, scale.shape[:-2])
+        except ValueError:
+            raise DataError(
+                "NormalInverseWishart: the parameters have different numbers of groups. Give each once, or per group."
+            ) from None
         _check_matrix(scale)
-        self._settle(kappa=np.broadcast_to(kappa, groups), nu=np.broadcast_to(nu, groups))
-        self._store("mean", np.broadcast_to(mean, groups + mean.shape[-1:]))
-        self._store("scale", np.broadcast_to(scale, groups + scale.shape[-2:]))
+        for name, value, own in (("mean", mean, (d,)), ("kappa", kappa, ()), ("nu", nu, ()), ("scale", scale, (d, d))):
+            self._store(name, np.broadcast_to(value, groups + own))
 
     @property
     def size(self) -> int:
@@ -94,15 +100,15 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
 
     @property
     def variance(self) -> np.ndarray:
-        """The variance of each column that nu rows are imagined to have shown: the diagonal of scale / nu."""
-        remedy = "Nothing is known of the covariance yet: update with data first, or imagine some rows."
-        require(np.asarray(self.nu) > 0, self.nu, "NormalInverseWishart's nu", remedy)
+        """The variance of each column that the nu prior rows have: the diagonal of scale / nu."""
+        remedy = "Nothing is known of the covariance yet: update with data first, or use some prior rows."
+        self._require(np.asarray(self.nu) > 0, "nu", remedy)
         return np.asarray(np.diagonal(self.scale, axis1=-2, axis2=-1) / np.asarray(self.nu)[..., None])
 
     @property
     def mean_variance(self) -> np.ndarray:
         """How far each mean may be from `mean`, squared: infinite while nu is columns + 1 or less."""
-        return self._student(1 / self._known_kappa()).variance
+        return self._location().variance
 
     @property
     def covariance_mode(self) -> np.ndarray:
@@ -119,30 +125,14 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
         """The expected covariance, scale / (nu - columns - 1): none while nu is too small."""
         left = np.asarray(self.nu) - self.size - 1
         remedy = f"Up to columns + 1 = {self.size + 1} the covariance has no mean: use covariance_mode, or more rows."
-        require(left > 0, self.nu, "NormalInverseWishart's nu", remedy)
+        self._require(left > 0, "nu", remedy)
         return np.asarray(self.scale / left[..., None, None])
 
-    def pdf(self, x: ArrayLike) -> Number:
-        """The density of possible means x (columns last), per group."""
-        return self._student(1 / self._known_kappa()).pdf(x)
+    def _next(self) -> MultivariateStudentT:
+        return self._student(1 + 1 / self._known_kappa())
 
-    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """For each mean alone, the ends of an equal-tailed range holding it with this probability, columns last."""
-        low, high = self._student(1 / self._known_kappa()).interval(level)
-        return np.asarray(low), np.asarray(high)
-
-    @overload
-    def predict(self) -> MultivariateStudentT: ...
-    @overload
-    def predict(self, x: ArrayLike) -> Number: ...
-    def predict(self, x: ArrayLike | None = None) -> MultivariateStudentT | Number:
-        """What the next row may be, or how dense it is at x (columns last), per group."""
-        coming = self._student(1 + 1 / self._known_kappa())
-        return coming if x is None else coming.pdf(x)
-
-    def predict_log(self, x: ArrayLike) -> Number:
-        """The log-density of the next row at x (columns last), per group: a Student-t of several columns."""
-        return self.predict().log_pdf(x)
+    def _location(self) -> MultivariateStudentT:
+        return self._student(1 / self._known_kappa())
 
     def log_evidence(
         self,
@@ -170,7 +160,6 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
         return plain(shapes + spread - d / 2 * (n * np.log(np.pi) + np.log1p(n / kappa)))
 
     evidence = log_evidence
-    """The same by its short name."""
 
     def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
         """n sets of means and n covariances drawn together from the belief: groups first, then draws."""
@@ -192,25 +181,11 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
         >>> NormalInverseWishart([0, 5], 1, 4, [[2, 0], [0, 2]]).describe()
         'means of 2 columns, 0, 5, worth 1 rows, and a covariance worth 4 rows'
         """
-        told = f", {shown(self.mean)}" if self.mean.ndim == 1 else ""
+        middle = f", {shown(self.mean)}" if self.mean.ndim == 1 else ""
         return (
-            f"means of {self.size} columns{told}, worth {shown(self.kappa)} rows, "
+            f"means of {self.size} columns{middle}, worth {shown(self.kappa)} rows, "
             f"and a covariance worth {shown(self.nu)} rows"
         )
-
-    def _groups(self, mean: np.ndarray, kappa: np.ndarray, nu: np.ndarray, scale: np.ndarray) -> tuple[int, ...]:
-        d = mean.shape[-1]
-        if d == 0 or scale.shape[-2:] != (d, d):
-            raise DataError(
-                f"NormalInverseWishart has {d} means and a scale of shape {scale.shape}. "
-                "Give a square matrix with one row and one column per mean."
-            )
-        try:
-            return np.broadcast_shapes(mean.shape[:-1], kappa.shape, nu.shape, scale.shape[:-2])
-        except ValueError:
-            raise DataError(
-                "NormalInverseWishart: the parameters have different numbers of groups. Give each once, or per group."
-            ) from None
 
     def _moments(
         self,
@@ -242,7 +217,7 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
     def _factor(self) -> np.ndarray:
         """The lower triangular root of the scale. Raises an error while the belief is not a distribution."""
         remedy = f"Up to columns - 1 = {self.size - 1} it is not a distribution: raise nu, or see more rows."
-        require(np.asarray(self.nu) > self.size - 1, self.nu, "NormalInverseWishart's nu", remedy)
+        self._require(np.asarray(self.nu) > self.size - 1, "nu", remedy)
         try:
             return np.linalg.cholesky(self.scale)
         except np.linalg.LinAlgError:
@@ -252,8 +227,8 @@ class NormalInverseWishart(Distribution, frozen=True, eq=False):
             ) from None
 
     def _known_kappa(self) -> np.ndarray:
-        remedy = "Nothing is known of the means yet: update with data first, or imagine a row with kappa=1."
-        require(np.asarray(self.kappa) > 0, self.kappa, "NormalInverseWishart's kappa", remedy)
+        remedy = "Nothing is known of the means yet: update with data first, or use a prior row with kappa=1."
+        self._require(np.asarray(self.kappa) > 0, "kappa", remedy)
         return np.asarray(self.kappa)
 
 
@@ -283,7 +258,7 @@ def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale"
     """A matrix of summed products is symmetric and has no negative direction, whatever the units of its columns."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
     require(diagonal >= 0, diagonal, f"{name}, on its diagonal,", "A sum of squares is 0 or more.", ("group", "column"))
-    # Sums of squares below 1e-290 have lost digits to underflow: nothing can be said of their columns.
+    # Sums of squares below 1e-290 have lost digits to underflow: their columns cannot be checked.
     roots = np.sqrt(np.where(diagonal > 1e-290, diagonal, np.inf))
     unit = matrix / roots[..., :, None] / roots[..., None, :]
     if not np.allclose(unit, np.swapaxes(unit, -1, -2), rtol=0, atol=1e-9):

@@ -180,7 +180,8 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
     (leaf,) = text_leaves(fitted, key)
     own = zip(fitted.names, marking_words(fitted, leaf, JSON_WORDS), strict=True)
     marking = [{"class": name, "words": found} for name, found in own]
-    return {"model": leaf.family.word_model, "words": len(leaf.setting.levels), "marking": marking}
+    words = leaf.family.words_of(leaf.setting)
+    return {"model": words and words.model, "words": len(leaf.setting.levels), "marking": marking}
 
 
 # -- words of documents
