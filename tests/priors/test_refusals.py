@@ -202,7 +202,7 @@ def test_a_student_of_one_degree_has_no_mean_but_a_location():
 def test_an_expert_is_asked_in_their_own_terms():
     with pytest.raises(DataError, match="at most m"):
         Expert(4, 3)
-    with pytest.raises(DataError, match="lacks m"):
+    with pytest.raises(DataError, match="needs m"):
         Expert(2)
     with pytest.raises(DataError, match="sum to 3"):
         Expert([1, 2], 5)
