@@ -80,20 +80,6 @@ def test_each_node_is_answered_where_all_of_them_together_are_refused() -> None:
         np.testing.assert_allclose(found, own, rtol=0, atol=1e-12)
 
 
-def test_each_node_has_the_same_answer_by_one_tree_or_by_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, rng = grid_network(7), np.random.default_rng(7)
-    codes = np.where(rng.random((1, SIDE * SIDE)) < 0.3, rng.integers(0, 2, (1, SIDE * SIDE)), -1)
-    nodes = [node for node in range(8 * SIDE) if codes[0, node] < 0]
-    found = []
-    for large in (queries.LARGE, 0):
-        monkeypatch.setattr(queries, "LARGE", large)
-        questions = Questions(network.graph, network.sizes, network.tables)
-        found.append(questions.each(nodes, Evidence(codes)))
-        assert questions._costs_less_together(((0,), (1,)), Evidence(np.full_like(codes, -1))) == bool(large)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
-
-
 def test_what_is_given_is_cut_out_before_the_likeliest_levels_are_looked_for(grid: tuple[Network, Questions]) -> None:
     network, questions = grid
     rng = np.random.default_rng(4)

@@ -606,7 +606,9 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
             shares = np.zeros((1, len(levels_of(node) or ())))
             shares[0, level_number(node, level)] = 1.0
             own[key] = {"probability": shares, "unseen": np.zeros(1)}
-        net = replace(self.net, graph=self.net.graph.without_arrows_into(set_to))
+        graph = self.net.graph
+        parents = tuple(() if name in set_to else own for name, own in zip(graph.names, graph.parents, strict=True))
+        net = replace(self.net, graph=replace(graph, parents=parents))
         nothing = {key: Twofold.of(np.zeros_like(own[key]["probability"])) for key in set_to}
         imagined = {key: {"alpha": own[key]["probability"]} for key in set_to}
         return replace(

@@ -272,30 +272,22 @@ class LargeRows(Struct, frozen=True, dict=True):
         # A chain that found no state that can be goes on from that of another chain of its row.
         begin = np.where(logs > -np.inf, np.arange(CHAINS), logs.argmax(axis=1)[:, None])
         states = np.take_along_axis(states, begin[:, :, None], axis=1).reshape(logs.size, -1)
-        counts, posteriors = self._swept(lanes, states, rng)
-        return LargeShare(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
-
-    def _swept(
-        self, lanes: SampledLanes, states: np.ndarray, rng: np.random.Generator
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Counts of families by weight and posteriors of extras row by row, over the states of many sweeps."""
         families, row = len(self.sizes), np.arange(len(states)) // CHAINS
         share = 1 / (CHAINS * SWEEPS)
         cells = [prod(self.sizes[node] for node in scope) for scope in lanes.scopes]
-        found = [np.zeros(each) for each in cells[:families]]
+        counts = [np.zeros(each) for each in cells[:families]]
         posteriors = [np.zeros((len(self.codes), each)) for each in cells[families:]]
         for sweep in range(BURN_IN + SWEEPS):
             lanes.sweep(states, rng)
             if sweep < BURN_IN:
                 continue
             for number, scope in enumerate(lanes.scopes):
-                shape = tuple(self.sizes[node] for node in scope)
-                at = np.ravel_multi_index(tuple(states[:, list(scope)].T), shape)
+                at = _cells(states, tables, scope)
                 if number < families:
-                    found[number] += np.bincount(at, self.weights[row] * share, cells[number])
+                    counts[number] += np.bincount(at, self.weights[row] * share, cells[number])
                 else:
                     np.add.at(posteriors[number - families], (row, at), share)
-        return found, posteriors
+        return LargeShare(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
 
 
 # Answers by sampling, with how far off they may be: for questions whose exact answer costs too much.

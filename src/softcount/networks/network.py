@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from softcount.errors import DataError
 
@@ -108,11 +108,6 @@ class Graph(Struct, frozen=True, dict=True):
                 ahead.extend(self.parents[node])
         return found
 
-    def without_arrows_into(self, nodes: Iterable[Name]) -> Graph:
-        """The graph after an intervention on these nodes."""
-        cut = {self.place(name) for name in nodes}
-        return replace(self, parents=tuple(() if node in cut else own for node, own in enumerate(self.parents)))
-
     def separated(self, a: Name | Iterable[Name], b: Name | Iterable[Name], given: Iterable[Name] = ()) -> bool:
         """Whether the graph alone makes a and b independent once `given` is known (d-separation).
 
@@ -191,8 +186,6 @@ class Network(Struct, frozen=True, eq=False, dict=True):
     >>> wet = Network(Graph.of([("Rain", "Wet")]), [("no", "yes"), ("no", "yes")], [[0.8, 0.2], [[1, 0], [0.1, 0.9]]])
     >>> wet.sizes, wet.n_parameters
     ((2, 2), 3)
-    >>> np.exp(wet.log_prob([[1, 1], [0, 1]])).round(3).tolist()
-    [0.18, 0.0]
     """
 
     graph: Graph
@@ -250,44 +243,21 @@ class Network(Struct, frozen=True, eq=False, dict=True):
             raise DataError("two nodes have names that are the same as text. Give them different ones.")
         return names
 
-    def log_prob(self, codes: np.ndarray | Sequence[Sequence[int]]) -> np.ndarray:
-        """The log-probability of each complete row."""
-        rows = check_codes(codes, self.sizes, self.graph.names, first=0)
-        total = np.zeros(len(rows))
-        with np.errstate(divide="ignore"):
-            for table, family in zip(self.tables, self.graph.families, strict=True):
-                total += np.log(table[tuple(rows[:, node] for node in family)])
-        return total
 
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows drawn from the network, as codes; nodes are drawn parents first, all rows of a node at once."""
-        codes = np.zeros((n, len(self.sizes)), dtype=np.int64)
-        for node in self.graph.order:
-            table, parents = self.tables[node], self.graph.parents[node]
-            chosen = np.ravel_multi_index(tuple(codes[:, p] for p in parents), table.shape[:-1]) if parents else 0
-            below = table.reshape(-1, table.shape[-1]).cumsum(axis=1)
-            below /= below[:, -1:]  # exactly one at the end: a level of probability zero is never drawn
-            draws = rng.random(n)
-            for bound in below.T[:-1]:
-                codes[:, node] += draws >= bound[chosen]
-        return codes
-
-
-def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None = None, first: int = -1) -> np.ndarray:
-    """Codes (rows x nodes) as an array, each from `first` on, below the number of levels of its node."""
+def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None = None) -> np.ndarray:
+    """Codes (rows x nodes) as an array, each from -1 (missing) on, below the number of levels of its node."""
     found = np.asarray(codes)
     if found.ndim != 2 or found.shape[1] != len(sizes) or found.dtype.kind not in "iu":
         raise DataError(
             f"codes are whole numbers, rows x {len(sizes)} nodes, not {found.dtype} of shape {found.shape}."
         )
-    wrong = (found < first) | (found >= np.array(sizes, dtype=np.int64))
+    wrong = (found < -1) | (found >= np.array(sizes, dtype=np.int64))
     if wrong.any():
         row, node = map(int, np.argwhere(wrong)[0])
         name = node if names is None else repr(names[node])
-        missing = " Missing values are -1." if first < 0 else ""
         raise DataError(
-            f"node {name}, row {row + 1}: the code is {found[row, node]}, but its levels are 0 to {sizes[node] - 1}."
-            f"{missing}"
+            f"node {name}, row {row + 1}: the code is {found[row, node]}, but its levels are 0 to {sizes[node] - 1}. "
+            "Missing values are -1."
         )
     return found
 

