@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from typing import NamedTuple
@@ -242,7 +242,8 @@ class BifReader:
                 self._read_names()
                 self.skip_block(at)
             elif block == "network":
-                self._read_heading()
+                while self.word():
+                    pass
                 self.skip_block(at)
             else:
                 raise self.error("no block begins here: it would be 'network', 'variable' or 'probability'.", at)
@@ -250,14 +251,11 @@ class BifReader:
             self._read_table()
         return self._make_network()
 
-    def _read_heading(self) -> list[str]:
-        found = []
-        while word := self.word():
-            found.append(word)
-        return join_names([found], lambda _: True) if found else []
-
     def _read_variable(self, at: int) -> None:
-        names = self._read_heading()
+        words = []
+        while word := self.word():
+            words.append(word)
+        names = join_names([words], lambda _: True) if words else []
         if len(names) != 1:
             raise self.error(f"a variable has one name, not {len(names)}. Put a name with blanks in quotes.", at)
         (name,) = names
@@ -489,26 +487,20 @@ def bif_text(network: Network) -> str:
       table 0.5, 0.5;
     }
     """
-    return "".join(f"{line}\n" for line in _write_lines(network))
-
-
-def _write_lines(network: Network) -> Iterator[str]:
     names = [spell(name) for name in network.text_names()]
     levels = [[spell(level) for level in own] for own in network.levels]
-    yield "network unknown {"
-    yield "}"
+    lines = ["network unknown {", "}"]
     for name, own in zip(names, levels, strict=True):
-        yield f"variable {name} {{"
-        yield f"  type discrete [ {len(own)} ] {{ {', '.join(own)} }};"
-        yield "}"
+        lines += [f"variable {name} {{", f"  type discrete [ {len(own)} ] {{ {', '.join(own)} }};", "}"]
     for node, parents in enumerate(network.graph.parents):
         given = f" | {', '.join(names[parent] for parent in parents)}" if parents else ""
-        yield f"probability ( {names[node]}{given} ) {{"
+        lines.append(f"probability ( {names[node]}{given} ) {{")
         rows = network.tables[node].reshape(-1, len(levels[node])).tolist()
         for configuration, row in zip(product(*(levels[parent] for parent in parents)), rows, strict=True):
             entry = f"({', '.join(configuration)})" if parents else "table"
-            yield f"  {entry} {', '.join(map(repr, row))};"
-        yield "}"
+            lines.append(f"  {entry} {', '.join(map(repr, row))};")
+        lines.append("}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def spell(name: str) -> str:

@@ -175,20 +175,19 @@ def _refusal(
     cost = f"more than {_plain(cells)} cells, the size of {table}"
     if total is not None:
         cost = f"{_plain(total)} cells, {_plain(cells)} of them in {table}"
-    more = "" if total is None or total > MOST_ADVISED else f"Allow more memory ({_size(total)}), or d"
+    advice = "D"
+    if total is not None and total <= MOST_ADVISED:
+        size = f"{ceil(8 * total / 10**6)}MB" if total < 10**8 else f"{ceil(8 * total / 10**9)}GB"
+        more_memory = remedies.either(f"memory='{size}'", f"--memory {size}")
+        advice = f"Allow more memory ({more_memory}), or d"
     return ResourceError(
-        f"an exact answer needs {cost}; at most {room:,} are allowed. {more or 'D'}rop edges between these nodes, "
+        f"an exact answer needs {cost}; at most {room:,} are allowed. {advice}rop edges between these nodes, "
         f"or take an answer by sampling ({remedies.either('samples=10_000', '--samples 10000')})."
     )
 
 
-def _size(cells: int) -> str:
-    size = f"{ceil(8 * cells / 10**6):,}MB".replace(",", "") if cells < 10**8 else f"{ceil(8 * cells / 10**9)}GB"
-    return remedies.either(f"memory='{size}'", f"--memory {size}")
-
-
 def cells_within(memory: Any) -> int:
-    """Cells of a tree in so much memory: bytes, or a text such as "2GB"; None is half a gigabyte.
+    """Cells of a tree that fit in this memory: bytes, or a text such as "2GB"; None is half a gigabyte.
 
     >>> cells_within("2 GB"), cells_within(4096), cells_within(None) == ROOM
     (250000000, 512, True)
@@ -210,7 +209,7 @@ def _plain(cells: int) -> str:
     return f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
 
 
-# All tables of a network in one array, and numbers for lists that are alike: what plans over many rows are made of.
+# Plans over many rows: all tables of a network in one array, and numbers for lists that are alike.
 
 
 class FlatTables(Struct, frozen=True):
@@ -306,7 +305,7 @@ def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tup
     return number, first
 
 
-# What was seen, row by row, as arrays along the axes of nodes with the rows (lanes) last.
+# Evidence row by row, as arrays along the axes of nodes with the rows (lanes) last.
 
 Array = np.ndarray
 

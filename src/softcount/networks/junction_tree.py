@@ -197,7 +197,7 @@ def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
     return order, upper
 
 
-# Sums of products, in plain numbers or in logarithms, and largest products: what messages are computed with.
+# Arithmetic of messages: sums of products, in plain numbers or in logarithms, and largest products.
 
 
 class Arithmetic(Struct, frozen=True):
@@ -231,7 +231,7 @@ class Arithmetic(Struct, frozen=True):
         if own is None:
             return self.total(table)
         if self is PLAIN and table.shape[-1] == 1:
-            # Nobody hears of an underflow inside a matrix product: provoke it beforehand.
+            # NumPy does not report an underflow inside a matrix product: provoke it beforehand.
             np.multiply(own, low)
             return np.asarray(table[:, :, 0].T @ own)
         return self.total(self.times(table, own[:, None]))
@@ -253,7 +253,7 @@ PLAIN = Arithmetic(np.multiply, np.divide, np.add.reduce, 0.0, 1.0, float(np.fin
 LOGS = Arithmetic(np.add, np.subtract, _log_total, -np.inf, 0.0, LEAST_LOG)
 MAXIMA = Arithmetic(np.add, np.subtract, np.maximum.reduce, -np.inf, 0.0, LEAST_LOG)
 
-# Messages in a junction tree: up to the root, and down again to what is asked.
+# Messages in a junction tree: up to the root, and down again to the cliques of a query.
 
 LOST = -500.0
 """Logarithm above which 10^-308 in some cells is negligible: less than 10^-90 of the whole."""

@@ -69,10 +69,9 @@ class LoadedTree(Propagation, frozen=True, dict=True):
         With weights of the rows also expected counts: for every scope of the tree the sum of weight times posterior, in
         the scope's shape.
         """
-        tree, counting = self.tree, weights is not None
-        cliques = [np.zeros(shape) for shape in tree.shapes] if counting else []
-        asked, log_evidence = _Asked.of(tree, of, rows), np.zeros(rows)
-        wanted = range(len(cliques)) if counting else list(asked.by_clique)
+        tree, asked, log_evidence = self.tree, _Asked.of(self.tree, of, rows), np.zeros(rows)
+        cliques = [] if weights is None else [np.zeros(shape) for shape in tree.shapes]
+        wanted = range(len(cliques)) if cliques else list(asked.by_clique)
         with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
             for block, inputs in batches:
                 collected = self.collect(inputs)
@@ -81,13 +80,14 @@ class LoadedTree(Propagation, frozen=True, dict=True):
                     asked.keep(block, clique, belief)
                     if weights is not None:
                         cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
-        counts = []
-        for scope in tree.scopes if weights is not None else ():
-            if scope:
-                home = tree.place(scope).clique
-                counts.append(_margin(cliques[home], tree.cliques[home], scope))
-            else:
-                counts.append(np.array(weights[log_evidence > -np.inf].sum()))
+        if weights is None:
+            return Expectation([], log_evidence, asked.found)
+        possible = np.array(weights[log_evidence > -np.inf].sum())
+        homes = [tree.place(scope).clique if scope else -1 for scope in tree.scopes]
+        counts = [
+            _margin(cliques[home], tree.cliques[home], scope) if scope else possible
+            for scope, home in zip(tree.scopes, homes, strict=True)
+        ]
         return Expectation(counts, log_evidence, asked.found)
 
     def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
@@ -176,7 +176,7 @@ class _Asked(NamedTuple):
             found[block] = values.reshape(found.shape[1], -1).T
 
 
-# Questions to a network of discrete nodes, each answered on the part of it that matters.
+# Queries to a network of discrete nodes, each answered on the part of the network that matters.
 
 ROWS_WORTH_A_TREE = 512
 """Rows with the same known nodes, on average, from which they get a tree of their own without those nodes.
