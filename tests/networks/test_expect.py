@@ -13,7 +13,7 @@ from small_networks import Scope, SmallNetwork, drawn, marginal, random_network,
 from softcount import BayesNet
 from softcount.errors import DataError
 from softcount.networks import expected_counts, large_networks
-from softcount.networks.expected_counts import Expected, RowsWithHoles
+from softcount.networks.expected_counts import Expected, IncompleteRows
 from softcount.networks.network import Graph
 
 
@@ -26,8 +26,8 @@ class Case:
     factors: tuple[np.ndarray, ...] = ()
 
     @property
-    def plan(self) -> RowsWithHoles:
-        return RowsWithHoles.of(self.network.graph, self.network.sizes, self.codes, self.weights, self.extras)
+    def plan(self) -> IncompleteRows:
+        return IncompleteRows.of(self.network.graph, self.network.sizes, self.codes, self.weights, self.extras)
 
     def expect(self) -> Expected:
         return self.plan.expect(self.network.tables, self.factors)
@@ -181,7 +181,7 @@ def test_a_hidden_class_over_columns_is_a_mixture(monkeypatch: pytest.MonkeyPatc
     codes = np.stack([np.full(rows, -1), rng.integers(0, 3, rows)], axis=1)
     density = -0.5 * (rng.normal(size=(rows, 1)) * 9 - np.arange(classes)) ** 2
     graph = Graph.of([("class", "column")])
-    found = RowsWithHoles.of(graph, (classes, 3), codes, extras=[(0,)]).expect([share, seen], [density])
+    found = IncompleteRows.of(graph, (classes, 3), codes, extras=[(0,)]).expect([share, seen], [density])
     joint = np.log(share) + np.log(seen[:, codes[:, 1]].T) + density
     evidence = np.logaddexp.reduce(joint, axis=1)
     posterior = np.exp(joint - evidence[:, None])
@@ -196,7 +196,7 @@ def test_densities_far_beyond_what_a_double_holds_are_shared_out(monkeypatch: py
     each_way(monkeypatch, way)
     graph = Graph.of([("a", "b")])
     tables = [np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.25, 0.75]])]
-    rows = RowsWithHoles.of(graph, (2, 2), np.array([[-1, 1], [-1, -1]]), extras=[(0,), (1,)])
+    rows = IncompleteRows.of(graph, (2, 2), np.array([[-1, 1], [-1, -1]]), extras=[(0,), (1,)])
     factors = [np.array([[0.0, -5000.0], [-4000.0, 0.0]]), np.array([[0.0, -3000.0], [0.0, -4000.0]])]
     found = rows.expect(tables, factors)
     np.testing.assert_allclose(found.posteriors[0], [[0, 1], [0, 1]], atol=1e-290)
@@ -209,7 +209,7 @@ def test_tables_down_to_1e_300_lose_no_digits(monkeypatch: pytest.MonkeyPatch, w
     graph = Graph.of([("a", "b"), ("a", "c"), ("a", "d")])
     rare = np.array([[1e-300, 1.0], [3e-300, 1.0]])
     tables = [np.array([0.25, 0.75]), rare, rare, rare]
-    found = RowsWithHoles.of(graph, (2, 2, 2, 2), np.array([[-1, 0, 0, 0], [-1, 0, 0, -1]])).expect(tables)
+    found = IncompleteRows.of(graph, (2, 2, 2, 2), np.array([[-1, 0, 0, 0], [-1, 0, 0, -1]])).expect(tables)
     first = np.array([0.25, 0.75 * 27]) / (0.25 + 0.75 * 27)
     second = np.array([0.25, 0.75 * 9]) / (0.25 + 0.75 * 9)
     np.testing.assert_allclose(found.counts[0][0], first + second, rtol=1e-12)
@@ -223,12 +223,12 @@ def test_a_row_that_cannot_be_is_named_and_counts_for_nothing(monkeypatch: pytes
     graph = Graph.of([("a", "b"), ("c", "d")])
     tables = [np.array([0.5, 0.5]), np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([0.4, 0.6]), np.full((2, 2), 0.5)]
     codes = np.array([[-1, 1, -1, 0], [-1, 0, -1, 1], [0, 0, 1, 1], [-1, 1, 1, -1]])
-    rows = RowsWithHoles.of(graph, (2, 2, 2, 2), codes, np.array([1.0, 2.0, 3.0, 4.0]), [(2,)])
+    rows = IncompleteRows.of(graph, (2, 2, 2, 2), codes, np.array([1.0, 2.0, 3.0, 4.0]), [(2,)])
     factors = [np.zeros((4, 2))]
     found = rows.expect(tables, factors)
     assert found.log_likelihood == -np.inf
     possible = np.array([0, 3])
-    right = RowsWithHoles.of(graph, (2, 2, 2, 2), codes[possible], np.array([1.0, 4.0])).expect(tables)
+    right = IncompleteRows.of(graph, (2, 2, 2, 2), codes[possible], np.array([1.0, 4.0])).expect(tables)
     assert_alike(Expected(found.counts, 0.0, [], 0), Expected(right.counts, 0.0, [], 0))
     np.testing.assert_allclose(found.posteriors[0], [[0.4, 0.6], [0, 0], [0, 0], [0, 1]])
     np.testing.assert_array_equal(np.isinf(rows.row_logs(tables, factors)), [False, True, True, False])
@@ -239,7 +239,7 @@ def test_a_row_that_cannot_be_is_named_and_counts_for_nothing(monkeypatch: pytes
 def test_a_row_of_no_weight_that_cannot_be_is_no_harm() -> None:
     graph = Graph.of([("a", "b")])
     tables = [np.array([0.5, 0.5]), np.array([[0.0, 1.0], [0.0, 1.0]])]
-    found = RowsWithHoles.of(graph, (2, 2), np.array([[-1, 0], [0, 1]]), np.array([0.0, 1.0])).expect(tables)
+    found = IncompleteRows.of(graph, (2, 2), np.array([[-1, 0], [0, 1]]), np.array([0.0, 1.0])).expect(tables)
     np.testing.assert_allclose(found.log_likelihood, np.log(0.5))
     np.testing.assert_array_equal(found.counts[0], [[1.0, 0.0]])
 
@@ -269,7 +269,7 @@ def test_codes_and_weights_that_cannot_be_used_are_named(
     codes: list[list[int]], weights: list[float] | None, said: str
 ) -> None:
     with pytest.raises(DataError, match=said):
-        RowsWithHoles.of(Graph.of([("a", "b")]), (2, 2), np.array(codes), weights and np.array(weights))
+        IncompleteRows.of(Graph.of([("a", "b")]), (2, 2), np.array(codes), weights and np.array(weights))
 
 
 @pytest.mark.parametrize("room", [0, 40])
@@ -300,7 +300,7 @@ def test_a_long_hidden_chain_is_summed_node_by_node(monkeypatch: pytest.MonkeyPa
     show = np.array([[least, 2 * least, 1 - 3 * least], [3 * least, 1 - 4 * least, least]])
     shown = rng.integers(0, 3, (rows, length))
     codes = np.concatenate([np.full((rows, length), -1), shown], axis=1)
-    plan = RowsWithHoles.of(graph, (2,) * length + (3,) * length, codes)
+    plan = IncompleteRows.of(graph, (2,) * length + (3,) * length, codes)
     logs = plan.row_logs([start] + [move] * (length - 1) + [show] * length)
     ahead = np.log(start) + np.log(show[:, shown[:, 0]].T)
     for at in range(1, length):
@@ -313,7 +313,7 @@ def test_impossible_rows_without_room_are_named_too(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(expected_counts, "ROOM", 0)
     graph = Graph.of([("a", "b"), ("b", "c")])
     tables = [np.array([0.5, 0.5]), np.array([[0.0, 1.0], [0.0, 1.0]]), np.full((2, 2), 0.5)]
-    rows = RowsWithHoles.of(graph, (2, 2, 2), np.array([[-1, 1, 0], [-1, 0, 0], [0, 1, 1]]))
+    rows = IncompleteRows.of(graph, (2, 2, 2), np.array([[-1, 1, 0], [-1, 0, 0], [0, 1, 1]]))
     found = rows.expect(tables)
     assert found.log_likelihood == -np.inf
     np.testing.assert_array_equal(np.isinf(rows.row_logs(tables)), [False, True, False])
@@ -395,7 +395,7 @@ def test_a_network_too_dense_for_a_junction_tree_is_sampled() -> None:
     tables = [rng.dirichlet(np.ones(2) * 3, (2,) * len(own)) for own in parents]
     codes = rng.integers(0, 2, (6, nodes))
     codes[:4, :70] = -1
-    found = RowsWithHoles.of(graph, (2,) * nodes, codes).expect(tables)
+    found = IncompleteRows.of(graph, (2,) * nodes, codes).expect(tables)
     assert found.sampled == 4
     assert np.isfinite(found.log_likelihood)
     for count in found.counts:
@@ -418,7 +418,7 @@ def test_a_network_too_dense_for_a_junction_tree_is_sampled() -> None:
     ],
 )
 def test_tables_and_factors_that_cannot_be_used_are_named(tables: list[object], factor: np.ndarray, said: str) -> None:
-    rows = RowsWithHoles.of(Graph.of([("a", "b")]), (2, 2), np.array([[-1, 0]]), extras=[(0,)])
+    rows = IncompleteRows.of(Graph.of([("a", "b")]), (2, 2), np.array([[-1, 0]]), extras=[(0,)])
     with pytest.raises(DataError, match=said):
         rows.expect([np.array(table) for table in tables], [factor])
 
@@ -476,7 +476,7 @@ def test_totals_of_many_rows_keep_their_digits(monkeypatch: pytest.MonkeyPatch, 
     rows = 60_000
     codes = with_holes(rng, drawn(rng, network, rows), 0.3, 1)
     weights, factor = rng.random(rows) + 0.1, rng.normal(size=(rows, network.sizes[0]))
-    plan = RowsWithHoles.of(network.graph, network.sizes, codes, weights, [(0,)])
+    plan = IncompleteRows.of(network.graph, network.sizes, codes, weights, [(0,)])
     found = plan.expect(network.tables, [factor])
     for count in found.counts:
         np.testing.assert_allclose(math.fsum(count.ravel()), math.fsum(weights), rtol=1e-14)

@@ -65,12 +65,12 @@ def learned(
     if not ready:
         raise DataError("the table has no rows.")
     seen = reduce(add, [model.seen(part) for part in ready])
-    holes = any(model.holes_in(part) for part in ready)
-    shown = reduce(add, [model.seen(part, all_numbers=True) for part in ready]) if holes else seen
+    incomplete = any(model.needs_em(part) for part in ready)
+    shown = reduce(add, [model.seen(part, all_numbers=True) for part in ready]) if incomplete else seen
     imagined = Imagined(model.nodes.hypers(shown, priors), plug(plan.how))
     problem = Problem(model, imagined, ready, runner)
     reached, found, agreed = None, list(notes), None
-    if holes:
+    if incomplete:
         with one_blas_thread():
             result = _search(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)

@@ -23,7 +23,7 @@ from softcount.models.numeric_parts import NumberPart, joined_numbers, own_group
 from softcount.models.stacks import Kernels, Stack
 from softcount.models.star import stack_apart
 from softcount.models.tiles import end_to_end, rows_of
-from softcount.networks.expected_counts import Expected, RowsWithHoles
+from softcount.networks.expected_counts import Expected, IncompleteRows
 from softcount.networks.network import Graph, in_words
 from softcount.table.chunk import Chunk
 from softcount.table.discretise import PIECES, IntervalDensity
@@ -55,10 +55,10 @@ class NetRows(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def holes(self) -> RowsWithHoles:
+    def incomplete(self) -> IncompleteRows:
         """The plan for rows with missing values, which does not depend on parameters; made on first use."""
         net = self.model
-        return RowsWithHoles.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
+        return IncompleteRows.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
 
     @cached_property
     def settled(self) -> list[tuple[Twofold, np.ndarray, Any]]:
@@ -78,11 +78,11 @@ class NetRows(Struct, frozen=True, dict=True):
         found = self.codes[:, scope[0]]
         for node in scope[1:]:
             found = found * self.model.sizes[node] + self.codes[:, node]
-        holes = [node for node in scope if node in self.with_holes]
-        return np.where((self.codes[:, holes] < 0).any(axis=1), -1, found) if holes else found
+        missing = [node for node in scope if node in self.with_missing]
+        return np.where((self.codes[:, missing] < 0).any(axis=1), -1, found) if missing else found
 
     @cached_property
-    def with_holes(self) -> frozenset[int]:
+    def with_missing(self) -> frozenset[int]:
         """The discrete nodes that some row does not show."""
         return frozenset(np.flatnonzero((self.codes < 0).any(axis=0)).tolist())
 
@@ -358,7 +358,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows, assign: Assign | None = None
     ) -> Counts:
         hanging, alone = self.split_factors(compiled, ready)
-        found = ready.holes.expect(compiled[0], hanging) if self.places else Expected([], 0.0, [], 0)
+        found = ready.incomplete.expect(compiled[0], hanging) if self.places else Expected([], 0.0, [], 0)
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
         shares = iter(found.posteriors)
         for own, scope, params, settled in zip(
@@ -391,7 +391,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         totals = []
         for family in self.discrete.families:
             known, weights = ready.known(family), None if ready.alike else ready.weights
-            if not ready.with_holes.isdisjoint(family):
+            if not ready.with_missing.isdisjoint(family):
                 there = known >= 0
                 known, weights = known[there], None if weights is None else weights[there]
             totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
@@ -418,7 +418,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return notes
 
     def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
-        rows = sum(part.holes.large.sampled for part in ready) if self.places else 0
+        rows = sum(part.incomplete.large.sampled for part in ready) if self.places else 0
         if not rows:
             return []
         said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
@@ -428,7 +428,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         """The log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
         return None if self.stacks else self.nodes.completed(counts, params)
 
-    def holes_in(self, ready: NetRows) -> bool:
+    def needs_em(self, ready: NetRows) -> bool:
         """Whether EM has missing values to fill in these rows.
 
         A missing node without a descendant that the row shows says nothing about the others: EM would not change it.
@@ -436,7 +436,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         silent: dict[int, np.ndarray] = {}
         above_leaves = {node for scope in self.scopes for node in scope}
         for node in reversed(self.discrete.order):
-            if node not in ready.with_holes:
+            if node not in ready.with_missing:
                 continue
             missing = ready.codes[:, node] < 0
             below = [silent.get(child, np.zeros(ready.n_rows, dtype=bool)) for child in self.discrete.children[node]]
@@ -468,7 +468,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         compiled = self.compile(params)
         for part in ready:
             hanging, _ = self.split_factors(compiled, part)
-            logs = part.holes.row_logs(compiled[0], hanging) if self.places else np.zeros(0)
+            logs = part.incomplete.row_logs(compiled[0], hanging) if self.places else np.zeros(0)
             lost = np.flatnonzero(logs == -np.inf)
             if len(lost):
                 return DataError(

@@ -43,7 +43,7 @@ TINY = 1e-200
 Tables = Sequence[np.ndarray]
 
 
-class HolePatterns(Struct, frozen=True):
+class MissingPatterns(Struct, frozen=True):
     """Patterns of missing nodes, each once, with the connected sets of nodes (shapes) it falls into."""
 
     number: np.ndarray
@@ -57,7 +57,7 @@ class HolePatterns(Struct, frozen=True):
     """Shape s has the nodes `nodes[starts[s] : starts[s + 1]]`."""
 
     @classmethod
-    def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> HolePatterns:
+    def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> MissingPatterns:
         bits = np.packbits(codes < 0, axis=1)
         number, first = number_alike(
             np.zeros(len(codes)), np.arange(0, bits.size + 1, bits.shape[1]), bits.astype(np.int64).ravel()
@@ -111,7 +111,7 @@ class Shapes(Struct, frozen=True):
     offsets: list[np.ndarray | None]
 
     @classmethod
-    def of(cls, patterns: HolePatterns, flat: FlatTables, sizes: Sequence[int], most: int) -> Shapes:
+    def of(cls, patterns: MissingPatterns, flat: FlatTables, sizes: Sequence[int], most: int) -> Shapes:
         """Enumerate shapes of at most `most` offsets, and those that all rows look up `FEW` times at most.
 
         The smallest come first, up to `ROOM` offsets in total.
@@ -148,7 +148,7 @@ class Shapes(Struct, frozen=True):
         return cls(entries, np.array([scope for own in scopes for scope in own], np.int64), offsets)
 
 
-class HoleParts(Struct, frozen=True):
+class RowParts(Struct, frozen=True):
     """The shape of each part of a row, the first cells of its scopes `bases[starts[p] : starts[p + 1]]`, its weight."""
 
     shape: np.ndarray
@@ -156,7 +156,7 @@ class HoleParts(Struct, frozen=True):
     bases: np.ndarray
     weights: np.ndarray
 
-    def distinct(self) -> tuple[HoleParts, np.ndarray]:
+    def distinct(self) -> tuple[RowParts, np.ndarray]:
         """Merge equal parts and add their weights; return also the number of each among the distinct ones."""
         number, one = number_alike(self.shape, self.starts, self.bases)
         # Shape by shape, each in the order of rows: what belongs to one row is then read and written in order.
@@ -165,7 +165,7 @@ class HoleParts(Struct, frozen=True):
         lengths = np.diff(self.starts)[one]
         bases = self.bases[positions(self.starts[one], lengths)[1]]
         weights = np.bincount(number, self.weights, len(one)).astype(float)
-        return HoleParts(self.shape[one], runs(lengths), bases, weights), number
+        return RowParts(self.shape[one], runs(lengths), bases, weights), number
 
 
 class AlikeParts(Struct, frozen=True):
@@ -188,7 +188,7 @@ class EnumeratedParts(Struct, frozen=True, dict=True):
     Of the `size` cells of all tables the first `shared` are counted by the parts' weights, the others as they are.
     """
 
-    parts: HoleParts
+    parts: RowParts
     shapes: Shapes
     shared: int
     size: int
@@ -264,14 +264,14 @@ class FlatCells(NamedTuple):
     factors: list[np.ndarray]
 
 
-class RowsWithHoles(Struct, frozen=True, dict=True):
+class IncompleteRows(Struct, frozen=True, dict=True):
     """Codes of rows (-1: missing), and what stays the same from one E-step to the next, computed when first needed.
 
     An extra scope is a tuple of nodes with log-likelihoods row by row in every E-step, such as those of numeric
     children.
 
     >>> rain = Graph.of([("Rain", "Wet")])
-    >>> rows = RowsWithHoles.of(rain, (2, 2), np.array([[0, 0], [-1, 1], [1, -1]]))
+    >>> rows = IncompleteRows.of(rain, (2, 2), np.array([[0, 0], [-1, 1], [1, -1]]))
     >>> found = rows.expect([np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.4, 0.6]])])
     >>> found.counts[0], found.counts[1]
     (array([[1.25, 1.75]]), array([[1.  , 0.25],
@@ -292,7 +292,7 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         codes: np.ndarray,
         weights: np.ndarray | None = None,
         extras: Sequence[Scope] = (),
-    ) -> RowsWithHoles:
+    ) -> IncompleteRows:
         if len(sizes) != len(graph.names):
             raise DataError(f"the network has {len(graph.names)} nodes, but {len(sizes)} sizes are given.")
         codes = np.ascontiguousarray(check_codes(np.asarray(codes, np.int64), sizes, graph.names))
@@ -407,8 +407,8 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         return FlatTables.of(self.sizes, self.graph.families, self.own_extras, len(self.codes))
 
     @cached_property
-    def patterns(self) -> HolePatterns:
-        return HolePatterns.of(self.codes, self.scopes)
+    def patterns(self) -> MissingPatterns:
+        return MissingPatterns.of(self.codes, self.scopes)
 
     @cached_property
     def tree(self) -> JunctionTree | None:
@@ -444,13 +444,13 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
         Parts are compared in blocks: memory grows with the distinct ones.
         """
         row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
-        entries, blocks, numbers = self.shapes.entries, list[HoleParts](), list[np.ndarray]()
+        entries, blocks, numbers = self.shapes.entries, list[RowParts](), list[np.ndarray]()
         for start in range(0, max(len(row), 1), BLOCK):
             own, rows = shape[start : start + BLOCK], row[start : start + BLOCK]
             lengths = np.diff(entries)[own]
             run, at = positions(entries[own], lengths)
             cells = self.flat.cells_at(self.codes, rows[run], self.shapes.scopes[at])
-            parts, number = HoleParts(own, runs(lengths), cells, self.weights[rows]).distinct()
+            parts, number = RowParts(own, runs(lengths), cells, self.weights[rows]).distinct()
             numbers.append(number + sum(len(block.shape) for block in blocks))
             blocks.append(parts)
         if len(blocks) > 1:
@@ -458,7 +458,7 @@ class RowsWithHoles(Struct, frozen=True, dict=True):
             shapes, bases, weights = (
                 np.concatenate([getattr(block, name) for block in blocks]) for name in ("shape", "bases", "weights")
             )
-            parts, merged = HoleParts(shapes, runs(lengths), bases, weights).distinct()
+            parts, merged = RowParts(shapes, runs(lengths), bases, weights).distinct()
             number = merged[np.concatenate(numbers)]
         return EnumeratedParts(parts, self.shapes, self.flat.shared, self.flat.size), row, number
 

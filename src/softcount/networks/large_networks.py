@@ -176,7 +176,7 @@ class LargeRows(Struct, frozen=True, dict=True):
     tree: JunctionTree | None
 
     def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> LargeShare:
-        """As `RowsWithHoles.expect`, for these rows alone. Tables may be of any shape."""
+        """As `IncompleteRows.expect`, for these rows alone. Tables may be of any shape."""
         shaped = [
             np.reshape(table, [self.sizes[node] for node in scope])
             for table, scope in zip(tables, self.graph.families, strict=True)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
 from softcount.networks.elimination import Evidence
-from softcount.networks.expected_counts import RowsWithHoles
+from softcount.networks.expected_counts import IncompleteRows
 from softcount.networks.network import Graph
 from softcount.networks.queries import Questions
 from softcount.networks.scores import (
@@ -527,7 +527,7 @@ def structural_em(
 
 def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
     """Tables by some steps of EM, with one prior row in every configuration."""
-    rows = RowsWithHoles.of(graph, sizes, codes, weights)
+    rows = IncompleteRows.of(graph, sizes, codes, weights)
     tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
     before = -np.inf
     for _ in range(EM_STEPS):
