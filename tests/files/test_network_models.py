@@ -108,7 +108,7 @@ SENSELESS: dict[str, tuple[Change, str]] = {
     "half a parent": (parents([[], [0.5], [1, 5], [2], [], [4]]), "at `$.parents[1][0]`"),
     "a parent in words": (parents([[], ["z"], [1, 5], [2], [], [4]]), "at `$.parents[1][0]`"),
     "a parent twice": (parents([[], [0], [1, 1], [2], [], [4]]), "twice"),
-    "too few parents": (parents(SOUND[:-1]), "not as many"),
+    "too few parents": (parents(SOUND[:-1]), "parents (1, 5) are not all there"),
     "too many parents": (parents([*SOUND, []]), "not as many"),
     "parents in words": (parents("many"), ""),  # type: ignore[arg-type]
     "parents that are none": (parents([[], 0, [1, 5], [2], [], [4]]), ""),

@@ -130,8 +130,6 @@ class FiledNet(Struct, frozen=True):
             raise ValueError("a cut node, or the class, is not there")
         if not all((np.diff(edges) > 0).all() for _, edges in self.cuts):
             raise ValueError("cuts do not rise")
-        if len(self.within) != len(self.cuts):
-            raise ValueError("densities within intervals are not as many as cut nodes")
 
 
 @register_model
@@ -522,6 +520,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
+        if len(filed.within) != len(cuts):
+            raise ModelFileError("densities within intervals are not as many as cut nodes.")
         each = zip(cuts.items(), filed.within, strict=True)
         return replace(net, within={key: own.density(key, edges) for (key, edges), own in each})
 
