@@ -5,7 +5,7 @@ A network of two discrete columns with holes in both, and a chain of two hidden 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -87,7 +87,7 @@ class Pair(Model):
         return Counts(arrays, float(said.sum()), float(likelihood[said].sum()))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Pair:
+    def from_filed(cls, filed: Any, schema: Schema, nodes: tuple[Node, ...]) -> Pair:
         return cls(schema, Nodes(nodes))
 
 
@@ -141,7 +141,7 @@ class Chain(Model):
         return Counts({name: Twofold.of(array) for name, array in arrays}, float(ready.n_rows), height)
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], schema: Schema, nodes: tuple[Node, ...]) -> Chain:
+    def from_filed(cls, filed: Any, schema: Schema, nodes: tuple[Node, ...]) -> Chain:
         return cls(schema, Nodes(nodes))
 
 

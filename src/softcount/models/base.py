@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -65,6 +65,12 @@ ASSIGNED = "(assigned)"
 """The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
 
 
+class FiledStructure(Struct, frozen=True):
+    """The structure of a model of one group that follows from its nodes."""
+
+    groups: Literal[1] = 1
+
+
 class Model:
     """Structure only: frozen, pickles small. Parameters and rows are passed in."""
 
@@ -115,11 +121,11 @@ class Model:
         """The error to raise if the initial parameters give a row probability zero."""
         return DataError("the start gives some row probability zero. Start from probabilities above zero.")
 
-    filed_as: ClassVar[type[Struct]]
+    filed_as: ClassVar[type[Struct]] = FiledStructure
     """The record of its structure in a model file, without schema, nodes and parameters."""
 
     def filed(self) -> Struct:
-        raise NotImplementedError
+        return FiledStructure()
 
     @classmethod
     def from_filed(cls, filed: Any, schema: Schema, nodes: tuple[Node, ...]) -> Model:
