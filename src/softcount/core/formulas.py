@@ -411,21 +411,18 @@ def _eliminated(form: BlockForm, keys: tuple[Key, ...], values: Sequence[Formula
                 rest[i, j] = Once(rest[i, j] - share * rest[j, k])
     units = [unless_missing(key, formula(np.log(unit[:, j]))) for j, key in enumerate(keys)]
     log_det = total(pivots) * 0.5 + total(units)
-    return _of_present(form, keys, Once(total(squares))) - log_det
-
-
-def _of_present(form: BlockForm, keys: tuple[Key, ...], distance: Formula) -> Formula:
-    """The density by the number of observed cells."""
+    distance = Once(total(squares))
     present = Once(total([unless_missing(key, formula(1.0)) for key in keys]))
 
     def between(least: int, most: int) -> Formula:
+        """The density by the number of observed cells, which is between these."""
         if least == most:
             return _at(form, least, distance) if least else formula(0.0)
         middle = (least + most) // 2
         below = Compare("<", present, formula(middle + 0.5))
         return Choose((below,), between(least, middle), between(middle + 1, most))
 
-    return between(0, len(keys))
+    return between(0, len(keys)) - log_det
 
 
 # -- densities

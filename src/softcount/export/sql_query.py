@@ -334,16 +334,13 @@ class QueryWriter:
             for group, column in enumerate(self._groups(own)):
                 new = [sql.bracket(self.formulas.write(term, group)) for term in terms]
                 found.append(f"{sql.add([column, *new] if own in part.begun else new)} AS {column}")
-        joins = "".join(map(self._join, (self.tables[place] for place in part.tables)))
-        return self._step(name, last + joins, [*self.carried, *kept, *found])
-
-    def _join(self, table: JoinedTable) -> str:
-        code = table.code
-        if table.name not in self.steps:
-            self._table(table)
-        own = isinstance(code, (fm.LevelCode, fm.WordsCode))
-        key = self.formulas.cells[code.key] if own else self.formulas.code(code)  # type: ignore[attr-defined]
-        return f" LEFT JOIN {table.name} ON {table.name}.k = {key}"
+        for table in (self.tables[place] for place in part.tables):
+            if table.name not in self.steps:
+                self._table(table)
+            own = isinstance(table.code, (fm.LevelCode, fm.WordsCode))
+            key = self.formulas.cells[table.code.key] if own else self.formulas.code(table.code)  # type: ignore[attr-defined]
+            last += f" LEFT JOIN {table.name} ON {table.name}.k = {key}"
+        return self._step(name, last, [*self.carried, *kept, *found])
 
     def _table(self, joined: JoinedTable) -> None:
         """Add a table to look up in; of words the sums over those of each document."""
@@ -505,12 +502,12 @@ def _run_in_duckdb(cells: Mapping[str, list[Any]], query: str) -> list[Any]:
     import duckdb
     import pyarrow as pa
 
-    def of_one_type(column: list[Any]) -> list[Any]:
+    columns = []
+    for column in cells.values():  # a column of several types is text
         there = [x for x in column if x is not None]
         kinds = {bool if isinstance(x, bool) else float if isinstance(x, (int, float)) else str for x in there}
-        return column if len(kinds) < 2 else [None if x is None else str(x) for x in column]
-
+        columns.append(column if len(kinds) < 2 else [None if x is None else str(x) for x in column])
     with duckdb.connect(":memory:") as base:
-        base.register("rows", pa.table([pa.array(of_one_type(x)) for x in cells.values()], names=list(cells)))
+        base.register("rows", pa.table(list(map(pa.array, columns)), names=list(cells)))
         found: list[Any] = base.execute(query).fetchall()
         return found

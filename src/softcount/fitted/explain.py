@@ -204,7 +204,19 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
         return None
     chosen = {key: values_of(fitted, key) for key in alone} if values is None else values
     left_out = tuple(leaf.key for leaf in leaves if not set(alone).issuperset(leaf.columns))
-    start, scores = _scores(fitted, chosen)
+    # The scores of an empty row, and what each value adds to them, from rows of one cell.
+    total = sum(map(len, chosen.values()))
+    rows: dict[Key, list[Any]] = {spec.key: [None] * (total + 1) for spec in fitted.schema.used}
+    places, at = {}, 0
+    for key, own in chosen.items():
+        places[key] = slice(at, at + len(own))
+        rows[key][places[key]] = list(own)
+        at += len(own)
+    compiled = fitted.compiled()
+    pieces = [fitted.parts_of(chunk, compiled) for chunk in fitted.chunks(fitted.table(rows))]
+    found = {key: np.concatenate([parts[key] for parts, _ in pieces]) for key in pieces[0][0]}
+    start = pieces[-1][1][-1] + np.sum([part[-1] for part in found.values()], axis=0)
+    scores = {key: found[key][places[key]] - found[key][-1] for key in chosen}
     columns = tuple(
         NomogramColumn(key, list(chosen[key]), scores[key], fitted.schema[key].kind.numeric) for key in chosen
     )
@@ -222,22 +234,6 @@ def values_of(fitted: Fitted, key: Key) -> list[Any]:
     if known is None:
         return list(spec.levels)
     return [spec.levels[place] for place, _ in known.levels]
-
-
-def _scores(fitted: Fitted, chosen: Mapping[Key, Sequence[Any]]) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
-    """The scores of an empty row, and what each value adds to them, from rows of one cell."""
-    total = sum(map(len, chosen.values()))
-    rows: dict[Key, list[Any]] = {spec.key: [None] * (total + 1) for spec in fitted.schema.used}
-    places, at = {}, 0
-    for key, values in chosen.items():
-        rows[key][at : at + len(values)] = list(values)
-        places[key] = slice(at, at + len(values))
-        at += len(values)
-    compiled = fitted.compiled()
-    pieces = [fitted.parts_of(chunk, compiled) for chunk in fitted.chunks(fitted.table(rows))]
-    found = {key: np.concatenate([parts[key] for parts, _ in pieces]) for key in pieces[0][0]}
-    start = pieces[-1][1][-1] + np.sum([part[-1] for part in found.values()], axis=0)
-    return start, {key: found[key][places[key]] - found[key][-1] for key in chosen}
 
 
 # Two columns that separate groups: their normal distributions there, and the likeliest group at each place.

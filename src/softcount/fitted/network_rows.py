@@ -19,7 +19,7 @@ from softcount.models.network import NetRows, levels_of
 from softcount.models.numeric_parts import NumberPart
 from softcount.networks.elimination import Evidence
 from softcount.networks.large_networks import Estimate, gibbs, weigh_samples
-from softcount.table import Chunk, Table
+from softcount.table import Table
 from softcount.table.cell_forms import write_cell
 from softcount.table.schema import Key
 from softcount.table.text_columns import Map
@@ -219,25 +219,20 @@ def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
 
 def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
     """The values of every node in some rows, counted from 0."""
-    found: dict[int, dict[Key, Any]] = {}
+    net, found = fitted.net, dict[int, dict[Key, Any]]()
     for task in table.tasks():
         chunk = task()
         own = rows[(rows >= chunk.start) & (rows < chunk.start + chunk.n_rows)]
-        found |= {int(row): _row(fitted, chunk, int(row) - chunk.start) for row in own}
-    return found
-
-
-def _row(fitted: FittedNet, chunk: Chunk, row: int) -> dict[Key, Any]:
-    net = fitted.net
-    found: dict[Key, Any] = {}
-    codes = net.codes(chunk.take(np.array([row])))[0]
-    for code, place in zip(codes, net.places, strict=True):
-        if code >= 0:
-            found[net.each[place].key] = list(levels_of(net.each[place]) or ())[code]
-    for key in (*net.cuts, *net.levels_above):
-        where = net.schema.places.get(key)
-        if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):
-            found[key] = write_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
+        for row in (own - chunk.start).tolist():
+            cells = found.setdefault(chunk.start + row, {})
+            codes = net.codes(chunk.take(np.array([row])))[0]
+            for code, place in zip(codes, net.places, strict=True):
+                if code >= 0:
+                    cells[net.each[place].key] = list(levels_of(net.each[place]) or ())[code]
+            for key in (*net.cuts, *net.levels_above):
+                where = net.schema.places.get(key)
+                if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):
+                    cells[key] = write_cell(net.schema[key].written, float(chunk.reals[row, where.slot]))
     return found
 
 
