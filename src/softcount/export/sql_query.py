@@ -337,8 +337,8 @@ class QueryWriter:
         for table in (self.tables[place] for place in part.tables):
             if table.name not in self.steps:
                 self._table(table)
-            own = isinstance(table.code, (fm.LevelCode, fm.WordsCode))
-            key = self.formulas.cells[table.code.key] if own else self.formulas.code(table.code)  # type: ignore[attr-defined]
+            by_cell = isinstance(table.code, (fm.LevelCode, fm.WordsCode))
+            key = self.formulas.cells[table.code.key] if by_cell else self.formulas.code(table.code)  # type: ignore[attr-defined]
             last += f" LEFT JOIN {table.name} ON {table.name}.k = {key}"
         return self._step(name, last, [*self.carried, *kept, *found])
 
