@@ -100,11 +100,12 @@ def declared_as(name: str, table: Any, runner: Any) -> tuple[Any, Declared]:
     for spec in table.schema.used:
         contest = Contest(spec.key, rows.numbers(spec.key, table.schema, True), plans, "mean", 1.0, strict=False)
         try:
-            found[spec.key] = contest.choice([family], True)
+            found[spec.key], _ = contest.choose([family], True)
         except DataError:
-            found[spec.key] = contest.choice([FAMILIES["normal"]()], True)
-    table = table.chosen({key: (choice.plan, "") for key, choice in found.items() if choice.plan is not None})
-    families, floors = ({key: getattr(x, part) for key, x in found.items()} for part in ("family", "floor"))
+            found[spec.key], _ = contest.choose([FAMILIES["normal"]()], True)
+    table = table.chosen({key: (entry.plan, "") for key, entry in found.items() if entry.plan is not None})
+    families = {key: entry.trial.node.family for key, entry in found.items()}
+    floors = {key: entry.floor for key, entry in found.items()}
     return table, Declared(families, {key: x.reads for key, x in families.items()}, floors=floors)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from small_tables import fruit, mixture, refused
-from softcount.learn.em import DrawnGroups, assign_hard
+from softcount.learn.em import assign_drawn, assign_hard
 
 # The cost J after every assignment and update, from the worked example 11.
 COSTS = [
@@ -122,7 +122,7 @@ def test_ties_go_to_the_lowest_group_and_impossible_rows_to_none() -> None:
 
 def test_draws_follow_the_posterior() -> None:
     members = np.tile([0.2, 0.0, 0.5, 0.3], (40_000, 1))
-    DrawnGroups(1, 2)(members, 0)
+    assign_drawn(members, 0, seed=1, turn=2)
     assert set(members.sum(axis=1)) == {1.0} and set(np.unique(members)) == {0.0, 1.0}
     shares = members.mean(axis=0)
     assert shares[1] == 0.0

@@ -48,7 +48,7 @@ def test_the_slope_from_the_expected_counts_is_that_of_differences(name: str, ho
         there = chart.params(vector, params, free=True)
         return here.expected(there).log_likelihood + here.log_prior(there)
 
-    slopes = here.slope(here.expected(params), params)
+    slopes = here.nodes.slope(here.expected(params), params, here.imagined)
     assert slopes is not None
     gradient = chart.gradient(at, slopes)
     for direction in directions(here.model, chart, params, np.random.default_rng(1)):

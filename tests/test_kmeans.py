@@ -20,8 +20,7 @@ from softcount.kernels import bounded, nearest
 from softcount.learn.kmeans import fit, points
 from softcount.learn.kmeans import fit as learn
 from softcount.learn.kmeans.descend import Engine, KMeansStop, descend
-from softcount.learn.kmeans.fit import lloyd
-from softcount.learn.kmeans.points import Draws, FewRows, Points, descend_together, in_order
+from softcount.learn.kmeans.points import FewRows, Points, descend_together, draw_different, in_order, plus_plus
 from softcount.run.local import Threads
 
 OPTIMA = [
@@ -178,9 +177,9 @@ def test_centres_are_drawn_by_squared_distance_times_weight():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [5.0, 1.0]])
     weights = np.array([1.0, 2.0, 0.5, 1.0, 1.5])
     law = oracle.plus_plus_law(rows.tolist(), weights.tolist(), 3)
-    draws = Draws(FewRows.of(Points.of(rows, weights), unit=False), np.random.default_rng(7))
+    few = FewRows.of(Points.of(rows, weights), unit=False)
     seen = dict.fromkeys(law, 0)
-    for start in draws.plus_plus(3, 6_000).tolist():
+    for start in plus_plus(few, np.random.default_rng(7), 3, 6_000).tolist():
         seen[tuple(start)] += 1
     expected = np.array(list(law.values())) * 6_000
     assert sum(law.values()) == pytest.approx(1.0)
@@ -190,8 +189,8 @@ def test_centres_are_drawn_by_squared_distance_times_weight():
 
 
 def test_random_starts_are_rows_no_two_the_same():
-    draws = Draws(FewRows.of(Points.of(np.arange(6.0)[:, None], np.ones(6)), unit=False), np.random.default_rng(0))
-    assert all(len(set(draws.different(6).tolist())) == 6 for _ in range(20))
+    few, rng = FewRows.of(Points.of(np.arange(6.0)[:, None], np.ones(6)), unit=False), np.random.default_rng(0)
+    assert all(len(set(draw_different(few, rng, 6).tolist())) == 6 for _ in range(20))
     assert sc.KMeans(3, init="random", random_state=0).fit(blobs()).converged_
 
 
@@ -425,13 +424,14 @@ def test_rows_of_zeros_have_no_direction():
         sc.SphericalKMeans(1).fit(np.zeros((4, 2)))
 
 
-def test_lloyd_on_small_arrays_is_the_oracle():
+def test_a_descent_on_a_small_array_is_the_oracle():
     X = blobs(50, 2)
     weights = np.linspace(0.5, 2.0, 50)
-    centres, labels = lloyd(X, weights, X[:3])
+    with Threads(1) as threads:
+        end = descend(Engine(Points.of(X, weights), nearest, threads), X[:3], KMeansStop(100, 0.0))
     expected, expected_labels, _ = oracle.lloyd(X, weights, X[:3])
-    assert labels.tolist() == expected_labels
-    np.testing.assert_allclose(centres, expected, atol=1e-12)
+    assert end.labels.tolist() == expected_labels
+    np.testing.assert_allclose(end.centres, expected, atol=1e-12)
 
 
 # What is far too large, too small or too heavy
@@ -592,7 +592,7 @@ def test_of_several_looks_the_row_that_leaves_least_is_taken():
     cost = {
         looks: [
             few.squares(few.cells(start)).min(axis=0).sum()
-            for start in Draws(few, np.random.default_rng(0)).plus_plus(6, 200, looks)
+            for start in plus_plus(few, np.random.default_rng(0), 6, 200, looks)
         ]
         for looks in (1, 4)
     }

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from contract.examples import EXAMPLES, Example, every_climb
 from contract.models import memberships
 from softcount.learn.em import Stop, run_em
-from softcount.learn.initialise import draw_members_together, draw_memberships, start_params
+from softcount.learn.initialise import draw_memberships, start_params
 from softcount.learn.mixture import Starts, Task
 from softcount.learn.prepare import prepare
-from softcount.learn.race import Race
+from softcount.learn.search import Race
 from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.batched import SideBySide
@@ -45,7 +45,7 @@ def case(example: Example, how: Any, weights: Any = None) -> tuple[Task, Imagine
 def sets_of(task: Task, imagined: Imagined) -> list[Params]:
     """Parameters that drawn memberships imply, of which no two sets are alike."""
     rows, rng = task.prepared.sketch, np.random.default_rng(0)
-    members = [draw_memberships(rows, 2, "random", rng) for _ in range(SETS)]
+    members = [draw_memberships(rows, 2, "random", [rng])[:, 0].T for _ in range(SETS)]
     return [start_params(task.model, imagined, rows, own) for own in members]
 
 
@@ -167,9 +167,9 @@ def test_starts_drawn_together_are_those_drawn_one_by_one(init: str, known: bool
     with Threads(1) as threads:
         rows = prepare(open_table(frame, labels=labels), plan, threads).sketch
     rngs = [[np.random.default_rng(seed) for seed in range(5)] for _ in "ab"]
-    together = draw_members_together(rows, 3, init, rngs[0])
+    together = draw_memberships(rows, 3, init, rngs[0])
     for place, own in enumerate(rngs[1]):
-        np.testing.assert_array_equal(together[:, place].T, draw_memberships(rows, 3, init, own))
+        np.testing.assert_array_equal(together[:, place], draw_memberships(rows, 3, init, [own])[:, 0])
 
 
 def test_memberships_of_the_contract_start_a_race_too() -> None:

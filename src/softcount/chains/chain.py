@@ -53,9 +53,8 @@ class Chain(Struct, frozen=True, eq=False):
         after = cache(self.predictions.after)
         gaps = np.flatnonzero(digits == GAP)
         places = np.searchsorted(starts, gaps, "right") - 1
-        runs: list[
-            list[int]
-        ] = []  # from a gap to where as many steps as the order are known again: start, end, sequence
+        # Start, end and sequence of each run from a gap to where as many steps as the order are known again.
+        runs: list[list[int]] = []
         for gap, at in zip(gaps.tolist(), places.tolist(), strict=True):
             last = min(gap + 1 + order, int(starts[at + 1]))
             if runs and gap < runs[-1][1]:  # in the same sequence, as no run goes beyond its end

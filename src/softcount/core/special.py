@@ -208,33 +208,23 @@ def brent_root(crosses: Callable[[float], float], low: float, high: float, close
         if abs(step) <= enough or at_best == 0:
             break
         if abs(moved) >= enough and abs(at_before) > abs(at_best):
-            step = _brent_step((before, best, other), (at_before, at_best, at_other), step, (moved, enough))
+            # The step of a line or an inverse parabola if it is safe, else the bisection.
+            across, ratio = other - best, at_best / at_before
+            if before == other:
+                top, below = across * ratio, 1 - ratio
+            else:
+                q, r = at_before / at_other, at_best / at_other
+                top = ratio * (across * q * (q - r) - (best - before) * (r - 1))
+                below = (q - 1) * (r - 1) * (ratio - 1)
+            top, below = (top, -below) if top > 0 else (-top, below)
+            if top < 0.75 * across * below - abs(enough * below) / 2 and top < abs(moved * below / 2):
+                step = top / below
         before, at_before = best, at_best
         best += step if abs(step) >= enough else copysign(enough, step)
         at_best = crosses(best)
         if (at_best > 0) == (at_other > 0):
             other, at_other = before, at_before
     return best
-
-
-def _brent_step(
-    at: tuple[float, float, float],
-    values: tuple[float, float, float],
-    halving: float,
-    limits: tuple[float, float],
-) -> float:
-    """The step of a line or an inverse parabola if it is safe, else the bisection."""
-    (before, best, other), (at_before, at_best, at_other), (moved, enough) = at, values, limits
-    across, ratio = other - best, at_best / at_before
-    if before == other:
-        top, below = across * ratio, 1 - ratio
-    else:
-        q, r = at_before / at_other, at_best / at_other
-        top = ratio * (across * q * (q - r) - (best - before) * (r - 1))
-        below = (q - 1) * (r - 1) * (ratio - 1)
-    top, below = (top, -below) if top > 0 else (-top, below)
-    safe = top < 0.75 * across * below - abs(enough * below) / 2 and top < abs(moved * below / 2)
-    return top / below if safe else halving
 
 
 # -- the chi-squared distribution

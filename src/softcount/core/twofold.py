@@ -6,6 +6,7 @@ that sits a million standard deviations from its column's anchor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,8 @@ class Twofold:
         total, lost = two_sum(self.hi, other.hi)
         return _normal(total, lost + (self.lo + other.lo))
 
-    def __neg__(self) -> Twofold:
-        return Twofold(-self.hi, -self.lo)
-
     def __sub__(self, other: Twofold) -> Twofold:
-        return self + (-other)
+        return self + Twofold(-other.hi, -other.lo)
 
     def __mul__(self, other: Twofold | float | np.ndarray) -> Twofold:
         if not isinstance(other, Twofold):
@@ -79,8 +77,22 @@ class Twofold:
         product, lost = two_product(self.hi, other.hi)
         return _normal(product, lost + (self.hi * other.lo + self.lo * other.hi))
 
+    def map(self, work: Callable[[np.ndarray], np.ndarray]) -> Twofold:
+        """Apply a function that moves or repeats values to both halves."""
+        return Twofold(work(self.hi), work(self.lo))
+
     def __getitem__(self, index: Index) -> Twofold:
         return Twofold(self.hi[index], self.lo[index])
+
+    def spread(self, axis: int) -> Twofold:
+        """The same values with a new axis of length one."""
+        return self.map(lambda half: np.expand_dims(half, axis))
+
+    def broadcast(self, shape: tuple[int, ...]) -> Twofold:
+        return self.map(lambda half: np.broadcast_to(half, shape))
+
+    def take(self, index: np.ndarray, axis: int) -> Twofold:
+        return self.map(lambda half: half.take(index, axis))
 
     def over(self, divisor: Twofold) -> Twofold:
         """The quotient; a zero divisor gives zero."""
@@ -97,16 +109,6 @@ class Twofold:
         for part in range(len(hi)):
             total = total + Twofold(hi[part], lo[part])
         return total.spread(axis) if keepdims else total
-
-    def spread(self, axis: int) -> Twofold:
-        """The same values with a new axis of length one."""
-        return Twofold(np.expand_dims(self.hi, axis), np.expand_dims(self.lo, axis))
-
-    def broadcast(self, shape: tuple[int, ...]) -> Twofold:
-        return Twofold(np.broadcast_to(self.hi, shape), np.broadcast_to(self.lo, shape))
-
-    def take(self, index: np.ndarray, axis: int) -> Twofold:
-        return Twofold(self.hi.take(index, axis), self.lo.take(index, axis))
 
 
 class Single(Twofold):
@@ -125,14 +127,14 @@ class Single(Twofold):
     def __add__(self, other: Twofold) -> Single:
         return Single(self.hi + other.hi, ZERO)
 
-    def __neg__(self) -> Single:
-        return Single(-self.hi, ZERO)
-
     def __sub__(self, other: Twofold) -> Single:
         return Single(self.hi - other.hi, ZERO)
 
     def __mul__(self, other: Twofold | float | np.ndarray) -> Single:
         return Single(self.hi * (other.hi if isinstance(other, Twofold) else other), ZERO)
+
+    def map(self, work: Callable[[np.ndarray], np.ndarray]) -> Single:
+        return Single(work(self.hi), ZERO)
 
     def __getitem__(self, index: Index) -> Single:
         return Single(self.hi[index], ZERO)
@@ -144,15 +146,6 @@ class Single(Twofold):
     def sum(self, axis: int, keepdims: bool = False) -> Single:
         return Single(self.hi.sum(axis=axis, keepdims=keepdims), ZERO)
 
-    def spread(self, axis: int) -> Single:
-        return Single(np.expand_dims(self.hi, axis), ZERO)
-
-    def broadcast(self, shape: tuple[int, ...]) -> Single:
-        return Single(np.broadcast_to(self.hi, shape), ZERO)
-
-    def take(self, index: np.ndarray, axis: int) -> Single:
-        return Single(self.hi.take(index, axis), ZERO)
-
 
 def _normal(hi: np.ndarray, lo: np.ndarray) -> Twofold:
     total = hi + lo
@@ -161,10 +154,8 @@ def _normal(hi: np.ndarray, lo: np.ndarray) -> Twofold:
 
 
 def stack(parts: list[Twofold], axis: int) -> Twofold:
-    """Pairs put together along a new axis."""
     return Twofold(np.stack([p.hi for p in parts], axis), np.stack([p.lo for p in parts], axis))
 
 
 def concatenate(parts: list[Twofold], axis: int) -> Twofold:
-    """Pairs one after another along an axis."""
     return Twofold(np.concatenate([p.hi for p in parts], axis), np.concatenate([p.lo for p in parts], axis))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar, Self
 
@@ -27,7 +27,8 @@ from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.states import FittedStates
 from softcount.learn.em import Stop
-from softcount.learn.hidden_states import GivenStart, StateStarts, fit_auto_states, fit_states, read_steps
+from softcount.learn.hidden_states import fit_auto_states, fit_states, given_state_start, read_steps
+from softcount.learn.mixture import Starts
 from softcount.learn.record import bic
 from softcount.learn.settings import Plan, start_levels
 from softcount.models.base import ClassModel, DeadEnd
@@ -169,7 +170,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         ):
             plan = replace(plan, watch=self._watch if tell is None else starts_told(tell), log=log)
             rows, wanted = read_steps(sequences, table, plan, threads), self._n_states()
-            starts = StateStarts(wanted or 1, self._start(), self.n_init, self.random_state)
+            starts = Starts(wanted or 1, self._start(), self.n_init, self.random_state)
             if wanted is None:
                 found = fit_auto_states(rows, self._build, plan, starts, threads, self.criterion)
             else:
@@ -207,9 +208,9 @@ class HiddenMarkov(SequencePages, EmEstimator):
             return self.init
         given = getattr(self.init, "fitted_", None)
         if isinstance(given, FittedStates):
-            return GivenStart(self.init.parameters_)
+            return partial(given_state_start, self.init.parameters_)
         if isinstance(self.init, Mapping):
-            return GivenStart(self.init)
+            return partial(given_state_start, self.init)
         raise DataError(f"init is a word, parameters by column or a fitted model, not {self.init!r:.60}.")
 
     def _check_settings(self) -> None:

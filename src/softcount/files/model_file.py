@@ -184,7 +184,7 @@ def _file_node(node: Node, model: Model, follows: bool) -> FiledNode:
     return FiledNode(
         plain(node.key), columns, **family_document(node.family), levels=plain(node.family.filed_levels(setting)),
         anchor=setting.anchor.tolist(), scale=setting.scale.tolist(), floor=float(setting.floor),
-        groups=None if isinstance(model, ClassModel) else setting.groups, follows=follows,
+        groups=None if model.one_class else setting.groups, follows=follows,
     )  # fmt: skip
 
 
@@ -250,11 +250,9 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
         **history_from(filed.history, groups),
         "record": record_from(filed.record, schema, known_classes),
     }  # fmt: skip
-    found: Learned
-    if isinstance(model, ClassModel):
-        found = Fitted(**facts, **_scorers_from(filed, arrays, model))
-    else:
-        found = Learned(**facts)
+    found = Learned(**facts)
+    if model.one_class:
+        found = Fitted(**facts, **_scorers_from(filed, arrays, model))  # type: ignore[arg-type]
     check_model(found)
     return found
 

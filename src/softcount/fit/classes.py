@@ -102,10 +102,11 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     )
     if found.merit >= other.merit:
         return found
-    return other.because(
+    other.said.append(
         f"Columns keep their default kinds: the {search.criterion} is {other.figure} with {other.best} classes; with "
         f"densities chosen by all rows together it is {found.figure} with {found.best}."
     )
+    return other
 
 
 def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:

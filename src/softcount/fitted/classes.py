@@ -18,7 +18,7 @@ from softcount.families.answers import patterns
 from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import marking_lines
 from softcount.fitted.influence import departures, elsewhere, pooled
-from softcount.models.nodes import Node, refuse_scores
+from softcount.models.nodes import Node, refuse_families
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
@@ -46,7 +46,7 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, fitted: Fitted) -> SurpriseMeter:
-        refuse_scores(fitted.model.leaves, "has no density to be surprised by")
+        refuse_families(fitted.model.leaves, "has no density to be surprised by")
         own = fitted.estimates
         usual = {x.key: x.family.average_surprise(own[x.key], x.setting) for x in fitted.model.leaves}
         return cls(fitted, fitted.model.compile(fitted.estimates), usual)

@@ -18,7 +18,7 @@ from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
 from softcount.fitted.influence import departures, known_influence
 from softcount.learn.record import Learned
 from softcount.models.base import ClassModel
-from softcount.models.nodes import refuse_scores
+from softcount.models.nodes import refuse_families
 from softcount.models.star import LinearStar, Star, WeighedStar
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
@@ -331,7 +331,7 @@ class Fitted(Learned, frozen=True, eq=False):
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
         """Log-density of each row, summed over the groups."""
-        refuse_scores(self.model.leaves, "has no density")
+        refuse_families(self.model.leaves, "has no density")
         return self._each_row(table, threads, None)
 
     @property

@@ -72,6 +72,10 @@ class MovedCentres(NamedTuple):
     fall: float
     changed: int
 
+    def __add__(self, other: MovedCentres) -> MovedCentres:  # type: ignore[override]
+        sums, mass, members = self.sums + other.sums, self.mass + other.mass, self.members + other.members
+        return MovedCentres(sums, mass, members, self.fall + other.fall, self.changed + other.changed)
+
 
 def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: np.ndarray | None) -> State:
     return State(

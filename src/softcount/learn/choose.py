@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT
 from softcount.core.twofold import concatenate
 from softcount.errors import DataError, DataWarning, warn
 from softcount.learn.correlated_columns import (
@@ -29,8 +29,8 @@ from softcount.learn.initialise import Sketch, draw_memberships, nearest_members
 from softcount.learn.mixture import Maker, Starts, fit_prepared
 from softcount.learn.prepare import Prepared, prepare, spikes, starved
 from softcount.learn.prepare import sizes as sizes_of
-from softcount.learn.race import Race, best_of_each
-from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz, leaves_evidence, memberships_entropy
+from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz, complete_evidence, memberships_entropy
+from softcount.learn.search import Race, best_of_each
 from softcount.learn.settings import Plan, plug
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
@@ -61,8 +61,9 @@ def split_classes(prepared: Prepared, fitted: Learned, groups: int, runner: Runn
     """Initial parameters with more classes: those that gain most are split; of one split, the second best as well."""
     ready = fitted.model.prepare(prepared.sketch.chunk, base=False)
     members = fitted.model.memberships(ready, fitted.model.compile(fitted.estimates))
-    free = (_imagined_for(fitted.imagined, 1), _imagined_for(fitted.imagined, 2))
-    pair = Pair(prepared.model(1), prepared.model(2), free, runner)
+    hypers, how = fitted.imagined.hypers, fitted.imagined.how
+    one, two = (Imagined({**hypers, ROOT: {"alpha": np.full(n, 1.0 / n)}}, how) for n in (1, 2))
+    pair = Pair(prepared.model(1), prepared.model(2), (one, two), runner)
     together = splits_together if prepared.races else splits_of
     splits = sorted(together(prepared, pair, members, seed), key=lambda split: -split.gain)
     more = groups - fitted.n_groups
@@ -86,17 +87,19 @@ def merge_classes(fitted: Learned, groups: int) -> Maker:
     """Initial parameters with fewer classes: repeatedly the two classes that lose least are merged."""
     known, nodes = range(len(fitted.named or ())), fitted.model.nodes
     stacked = nodes.stacked(fitted.counts)
-    met = [_alone(stacked, group) for group in range(fitted.n_groups)]
+    met = []
+    for group in range(fitted.n_groups):
+        own = slice(group, group + 1)
+        alone = {name: array[..., own] if name == ROOT else array[own] for name, array in stacked.arrays.items()}
+        met.append(replace(stacked, arrays=alone))
     left = list(range(len(met)))
     imagined = replace(fitted.imagined, fixed={})
-    heights: dict[tuple[int, int], float] = {}
 
+    @cache
     def height(first: int, second: int) -> float:
         """The marginal likelihood of two classes' rows as one class."""
-        if (first, second) not in heights:
-            rows = met[first] if first == second else met[first] + met[second]
-            heights[first, second] = leaves_evidence(fitted.model, imagined, fitted.estimates, rows)
-        return heights[first, second]
+        rows = met[first] if first == second else met[first] + met[second]
+        return complete_evidence(fitted.model, imagined, fitted.estimates, rows, leaves_only=True)
 
     def loss(pair: tuple[int, int]) -> float:
         return height(pair[0], pair[0]) + height(pair[1], pair[1]) - height(*pair)
@@ -129,20 +132,16 @@ class Pair(Struct, frozen=True):
         problem = Problem(model, imagined, [ready], self.runner)
         ends = []
         for _ in range(TRIES):
-            start = start_params(model, imagined, rows, draw_memberships(rows, 2, "k-means++", rng))
+            start = start_params(model, imagined, rows, draw_memberships(rows, 2, "k-means++", [rng])[:, 0].T)
             ends.append(run_em(problem, start, SPLIT_STOP))
             if ends[-1].interrupted:
                 raise KeyboardInterrupt
         best = max(ends, key=lambda reached: reached.objective)
         both = cheeseman_stutz(model, imagined, best.params, best.counts, known=2)
-        return both - self.alone(rows), model.memberships(ready, model.compile(best.params))[:, 1]
-
-    def alone(self, rows: Sketch) -> float:
-        model, imagined = self.one, self.imagined[0]
-        ready = model.prepare(rows.chunk, base=False)
-        params = start_params(model, imagined, rows, np.ones((ready.n_rows, 1)))
-        counts = expected(model, params, [ready], self.runner)
-        return cheeseman_stutz(model, imagined, params, counts, known=1)
+        params = start_params(self.one, self.imagined[0], rows, np.ones((ready.n_rows, 1)))
+        counts = expected(self.one, params, [self.one.prepare(rows.chunk, base=False)], self.runner)
+        alone = cheeseman_stutz(self.one, self.imagined[0], params, counts, known=1)
+        return both - alone, model.memberships(ready, model.compile(best.params))[:, 1]
 
 
 def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
@@ -152,7 +151,9 @@ def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) ->
         weights = members[:, group] * prepared.sketch.weights
         kept = np.flatnonzero(weights > LEAST_SHARE * weights.max(initial=0.0))
         if len(kept) > 1:
-            gain, halves = pair.halves(_part(prepared.sketch, kept, weights[kept]), rng)
+            rows = prepared.sketch.take(kept)
+            chunk = replace(rows.chunk, start=0, labels=None, weights=weights[kept])
+            gain, halves = pair.halves(replace(rows, chunk=chunk), rng)
             shares = np.full(len(members), 0.5)
             shares[kept] = halves
             yield Halves(group, gain, shares)
@@ -182,24 +183,6 @@ def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: i
     halves = race.many.memberships(race.here)[1]
     for place, group in enumerate(split):
         yield Halves(int(group), float(gains[place]), np.where(heavy[group] > 0, halves[place], 0.5))
-
-
-def _imagined_for(imagined: Imagined, groups: int) -> Imagined:
-    return Imagined({**imagined.hypers, ROOT: {"alpha": np.full(groups, 1.0 / groups)}}, imagined.how)
-
-
-def _part(sketch: Sketch, kept: np.ndarray, weights: np.ndarray) -> Sketch:
-    chunk = replace(sketch.chunk.take(kept), start=0, labels=None, weights=weights)
-    texts = tuple(text[kept] for text in sketch.texts)
-    return replace(sketch, chunk=chunk, points=sketch.points[kept], present=sketch.present[kept], texts=texts)
-
-
-def _alone(counts: Counts, group: int) -> Counts:
-    arrays = {
-        name: own[..., group : group + 1] if name == ROOT else own[group : group + 1]
-        for name, own in counts.arrays.items()
-    }
-    return replace(counts, arrays=arrays)
 
 
 # Choosing the number of classes.
@@ -239,7 +222,10 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
     rival, why = search_blocks(search)
     if rival is None or not rival.far_ahead(search):
         search.run()
-    return search if rival is None or search.merit >= rival.merit else rival.because(why(search))
+    if rival is None or search.merit >= rival.merit:
+        return search
+    rival.said.append(why(search))
+    return rival
 
 
 def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
@@ -299,9 +285,6 @@ class GroupSearch(Struct):
         """Fit this number of groups, and record the fit and its criteria."""
         raise NotImplementedError
 
-    def most_groups(self) -> int:
-        raise NotImplementedError
-
     def run(self, pause: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
         """Try numbers to the end, or until more groups than `pause` are the best so far, or until it is `enough`.
 
@@ -325,17 +308,17 @@ class GroupSearch(Struct):
         self.exhausted = True
 
     def _numbers(self) -> Iterator[int]:
-        """Numbers grow by about half until two in a row bring nothing; then the gaps beside the best."""
+        """Numbers grow by about half until two in a row bring nothing; then the gaps next to the best."""
         least = max(1, len(self.prepared.named or ()))
-        for number in growing(least, max(least, min(MOST_CLASSES, self.most_groups()))):
+        for number in growing(least, max(least, min(MOST_CLASSES, self.prepared.most_groups))):
             yield number
             if sum(tried > self.best for tried in self.trials) >= PATIENCE:
                 break
-        while (gap := gap_beside(self.best, sorted(self.trials))) is not None:
+        while (gap := gap_next_to(self.best, sorted(self.trials))) is not None:
             yield gap
 
     def trial_plan(self, tol: float, most: int) -> Plan:
-        """How numbers are tried: as planned, but to `tol`, and with at most so many maps."""
+        """How numbers are tried: as planned, but to `tol`, and with at most `most` steps."""
         stop = self.plan.stop
         stop = replace(stop, tol=max(stop.tol, tol) if stop.tol else 0.0, max_iter=min(stop.max_iter, most))
         return replace(self.plan, estimate=plug(self.plan.estimate), stop=stop)
@@ -347,9 +330,6 @@ class NumberSearch(GroupSearch):
     prepared: Prepared
     starts: Starts
     said: list[str] = field(default_factory=list)
-
-    def most_groups(self) -> int:
-        return len(self.prepared.sketch.weights)
 
     @property
     def figure(self) -> str:
@@ -364,10 +344,6 @@ class NumberSearch(GroupSearch):
         before = [other.trials[number].merit(self.criterion) for number in sorted(other.trials)]
         gain = max(before[-1] - before[-2], 0.0) if len(before) > 1 else np.inf
         return self.merit - other.merit > gain
-
-    def because(self, why: str) -> NumberSearch:
-        self.said.append(why)
-        return self
 
     def attempt(self, classes: int) -> None:
         """Fit `classes` classes from new initialisations and from the fits of neighbouring numbers.
@@ -454,10 +430,8 @@ class NumberSearch(GroupSearch):
         chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
         split = self._split(chunks)
         for fold in split.tested:
-            ready, rows = (
-                HeldRows((_without_fold(part, split, fold) for part in held.here), self.runner)
-                for held in (self.prepared.ready, self.prepared.chunks)
-            )
+            without = partial(_without_fold, split, fold)
+            ready, rows = self.prepared.ready.made(without), self.prepared.chunks.made(without)
             others = replace(self.prepared, ready=ready, chunks=rows, kept={})
             fitted = fit_prepared(others, self.rough_plan(LONG), starts, self.runner)
             if fitted.interrupted:
@@ -527,11 +501,11 @@ class NumberSearch(GroupSearch):
         pairs = forcing_pairs(self.prepared, self.plan, self.fits[few])
         if not pairs or not np.isfinite(some - one):
             return []
-        asked = remedies.either(f"n_components={few}", f"--classes {few}")
+        hint = remedies.either(f"n_components={few}", f"--classes {few}")
         share = 100 * (some - one) / (all_of_it - one)
         return [
             f"{self.best} classes are as many as it takes for columns that depend on each other within fewer: "
-            f"{', '.join(pairs)}. {few} have {share:.0f} % of what {self.best} gain over one: {asked} to look at those."
+            f"{', '.join(pairs)}. {few} have {share:.0f} % of what {self.best} gain over one: {hint} to look at those."
         ]
 
 
@@ -566,7 +540,7 @@ def growing(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def gap_beside(best: int, tried: list[int]) -> int | None:
+def gap_next_to(best: int, tried: list[int]) -> int | None:
     """The middle of the wider gap between the best number and its tried neighbours; None if both are narrow."""
     place = tried.index(best)
     sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]
@@ -574,7 +548,7 @@ def gap_beside(best: int, tried: list[int]) -> int | None:
     return (low + high) // 2 if high - low > max(1, best // FINE) else None
 
 
-def _without_fold(rows: Any, split: Split, fold: int) -> Any:
+def _without_fold(split: Split, fold: int, rows: Any) -> Any:
     """Rows, encoded or prepared, with no weight on those of one fold."""
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     return replace(rows, weights=weights - split.weights_in(rows, fold))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -18,7 +17,7 @@ from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.record import Learned
 from softcount.learn.settings import Plan
 from softcount.models.nodes import Node
-from softcount.networks.scores import CodeCounts, dependent_pairs, informations
+from softcount.networks.scores import CodeCounts, dependent_pairs
 from softcount.run.local import Runner
 from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk
@@ -227,8 +226,7 @@ def complete_in_blocks(prepared: Prepared) -> Sketch | None:
     whole = np.flatnonzero(~missing.any(axis=1))
     if 2 * len(whole) < len(missing) or len(np.unique(missing, axis=0)) > MOST_PATTERNS:
         return None
-    points, present = rows.points[whole], rows.present[whole]
-    return replace(rows, chunk=rows.chunk.take(whole), points=points, present=present)
+    return rows.take(whole)
 
 
 def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
@@ -263,7 +261,7 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
         left = [place for place in left if place not in reached]
     blocks = [block for block in found if len(block) > 1]
     if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
-        # Small blocks beside one that is too large change little: on digits a search of half a minute for two pixels.
+        # Small blocks next to one that is too large change little: on digits a search of half a minute for two pixels.
         return [], []
     inside = {key for block in blocks for key in block}
     pairs = [(within[a, b], keys[a], keys[b]) for a, b in np.argwhere(np.triu(within >= CORRELATED, 1)).tolist()]
@@ -342,10 +340,12 @@ def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
     if not 2 <= len(specs) <= MOST_FORCING_COLUMNS or rows * len(specs) > MOST_CELLS:
         return []
     classes = classes_of(prepared, fitted)
-    codes = {spec.key: _codes(spec, column_of(schema, spec, chunks), classes) for spec in specs}
-    found = [(_nats(classes, codes[a], codes[b]), a, b) for a, b in combinations(codes, 2)]
-    told = sorted((pair for pair in found if pair[0] >= WORTH_SAYING), key=lambda pair: -round(pair[0], 9))
-    return [f"{a!r} and {b!r} ({nats:.2f} nats)" for nats, a, b in told[:NAMED]]
+    codes = [classes, *(_codes(spec, column_of(schema, spec, chunks), classes) for spec in specs)]
+    counting = CodeCounts(np.stack(codes, axis=1), [max(int(column.max()), 0) + 1 for column in codes])
+    # Less what chance alone would show.
+    found = [(x.information - x.freedom / (2 * max(x.weight, 1.0)), x.a, x.b) for x in dependent_pairs(counting, 0)]
+    told = sorted((x for x in found if x[0] >= WORTH_SAYING), key=lambda x: (-round(x[0], 9), x[1], x[2]))
+    return [f"{specs[a - 1].key!r} and {specs[b - 1].key!r} ({nats:.2f} nats)" for nats, a, b in told[:NAMED]]
 
 
 def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -359,16 +359,3 @@ def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:
             edges = np.unique(np.quantile(column[there], np.arange(1, PARTS) / PARTS))
             codes[there] = np.searchsorted(edges, column[there])
     return codes
-
-
-def _nats(classes: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Conditional mutual information of two columns given the class, less its expectation by chance."""
-    both = (a >= 0) & (b >= 0)
-    if not both.any():
-        return 0.0
-    groups, of_a, of_b = (int(x.max()) + 1 for x in (classes, a, b))
-    place = (classes[both] * of_a + a[both]) * of_b + b[both]
-    table = np.bincount(place, minlength=groups * of_a * of_b).reshape(groups, of_a, of_b)
-    seen_a, seen_b = (table.sum(axis=2) > 0).sum(axis=1), (table.sum(axis=1) > 0).sum(axis=1)
-    by_chance = (np.maximum(seen_a - 1, 0) * np.maximum(seen_b - 1, 0)).sum() / (2 * both.sum())
-    return float(informations(table, [of_b])[0][0] - by_chance)

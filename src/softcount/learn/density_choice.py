@@ -17,6 +17,7 @@ from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
 from softcount.families.setting import NumberFacts, facts_of_numbers
 from softcount.learn.settings import Plan, plug, retyping
 from softcount.models.nodes import Node, node_hyper
+from softcount.models.stacks import one_hot
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table
@@ -88,7 +89,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     def by_fold(self) -> Twofold:
         """Statistics by class and fold: group class * folds + fold."""
         numbers, folds = self.numbers, self.numbers.n_folds
-        own = _one_hot(numbers.labels * folds + numbers.folds, numbers.weights, numbers.groups * folds)
+        own = one_hot(numbers.labels * folds + numbers.folds, numbers.weights, numbers.groups * folds)
         return self.node.family.count(numbers.values, own, None, self.node.setting)
 
     @cached_property
@@ -102,7 +103,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def whole(self) -> Params:
         params = self.node.family.estimate(self.first, self.hyper, self.how)
-        members = _one_hot(self.numbers.labels, self.numbers.weights, self.numbers.groups)
+        members = one_hot(self.numbers.labels, self.numbers.weights, self.numbers.groups)
         return params if self.node.family.facts.exact else self._iterate(params, members, self.steps[0])
 
     def expected_mean(self) -> float:
@@ -134,7 +135,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
                 stats = apart.take(np.flatnonzero(np.arange(folds) != fold), 1).sum(1)
                 yield self.node.family.estimate(stats, node_hyper(self.node, self.prior, stats), self.how)
             return
-        members = np.repeat(_one_hot(numbers.labels, numbers.weights, numbers.groups), folds, axis=1)
+        members = np.repeat(one_hot(numbers.labels, numbers.weights, numbers.groups), folds, axis=1)
         members *= np.arange(numbers.groups * folds) % folds != numbers.folds[:, None]
         start = {name: np.repeat(value, folds, axis=0) for name, value in self.whole.items()}
         found = self._iterate(start, members, self.steps[1])
@@ -150,12 +151,6 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         family, values, setting = self.node.family, self.numbers.values[rows], self.node.setting
         scored = family.score(values, family.scorable(params, setting), setting)
         return np.asarray(scored[np.arange(len(rows)), self.numbers.labels[rows]] + family.base(values))
-
-
-def _one_hot(labels: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarray:
-    out = np.zeros((len(labels), groups))
-    out[np.arange(len(labels)), labels] = weights
-    return out
 
 
 def _apart(stats: Twofold, folds: int) -> Twofold:
@@ -198,13 +193,13 @@ def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bo
     for key, families in plan.declared.undecided(table.schema).items():
         numbers = rows.numbers(key, table.schema, known_classes)
         if len(numbers.values):
-            found[key] = Contest(key, numbers, plans, how, prior).choice(families, known_classes)
-    said = {key: (choice.plan, choice.why) for key, choice in found.items() if choice.plan is not None}
-    chosen = {key: choice.family for key, choice in found.items()}
-    forced: dict[Key, Any] = {key: x.family.reads for key, x in found.items() if not isinstance(key, tuple)}
+            found[key] = Contest(key, numbers, plans, how, prior).choose(families, known_classes)
+    said = {key: (entry.plan, why) for key, (entry, why) in found.items() if entry.plan is not None}
+    chosen = {key: entry.trial.node.family for key, (entry, _) in found.items()}
+    forced: dict[Key, Any] = {key: family.reads for key, family in chosen.items() if not isinstance(key, tuple)}
     declared = replace(
         plan.declared, families=plan.declared.families | chosen, forced=plan.declared.forced | forced,
-        floors={key: choice.floor for key, choice in found.items()}, auto=frozenset(), all_auto=False,
+        floors={key: entry.floor for key, (entry, _) in found.items()}, auto=frozenset(), all_auto=False,
     )  # fmt: skip
     return table.chosen(said), replace(plan, declared=declared)
 
@@ -264,17 +259,11 @@ def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
 # -- comparing families
 
 
-class Choice(Struct, frozen=True):
-    """The family of a column, its least variance as a share of the column's, and the reason."""
-
-    family: Family
-    floor: float
-    plan: ColumnPlan | None
-    why: str
-
-
 class Entry(Struct, frozen=True, eq=False):
-    """A family that was tried: its trial, and the held-out log-density of every row."""
+    """A family that was tried: its trial, and the held-out log-density of every row.
+
+    `floor` is the least variance of a group as a share of the column's.
+    """
 
     trial: FamilyTrial
     floor: float
@@ -304,8 +293,8 @@ class Contest(Struct, frozen=True, eq=False):
     strict: bool = True
     steps: tuple[int, int] = (STEPS, FOLD_STEPS)
 
-    def choice(self, families: Sequence[Family], known_classes: bool) -> Choice:
-        """The family with the best held-out likelihood, the simplest of those within chance."""
+    def choose(self, families: Sequence[Family], known_classes: bool) -> tuple[Entry, str]:
+        """The family with the best held-out likelihood, the simplest of those within chance, and the reason."""
         kinds = [families] if families else [kind.candidates(self.numbers.facts) for kind in FAMILIES.values()]
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
         found: list[Entry] = []
@@ -333,7 +322,7 @@ class Contest(Struct, frozen=True, eq=False):
             if entry is top or behind <= min(TIE, float(less.std() / np.sqrt(len(less)))):
                 won = entry
                 break
-        return Choice(won.trial.node.family, won.floor, won.plan, self._why(won, found) + self.numbers.part)
+        return won, self._why(won, found) + self.numbers.part
 
     def _may_be(self, family: Family, known_classes: bool) -> bool:
         """Whether a family suits these rows: of known class, partly known class, or classes to be found.

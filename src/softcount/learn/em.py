@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from math import isclose
 from typing import Any, Literal
@@ -390,7 +391,7 @@ class DrawnAssignment(Rule):
         self.latest: Counts | None = None
 
     def assign(self, turn: int) -> Assign:
-        return DrawnGroups(self.seed, turn)
+        return partial(assign_drawn, seed=self.seed, turn=turn)
 
     def step(self, state: EMState) -> None:
         params = state.problem.estimate(self.latest or state.counts)
@@ -408,19 +409,14 @@ def assign_hard(members: np.ndarray, start: int) -> None:
     members[np.flatnonzero(some), top[some]] = 1.0
 
 
-class DrawnGroups(Struct, frozen=True):
+def assign_drawn(members: np.ndarray, start: int, seed: int, turn: int) -> None:
     """Every row wholly in a group drawn from its posterior; draws depend on seed, turn and row only."""
-
-    seed: int
-    turn: int
-
-    def __call__(self, members: np.ndarray, start: int) -> None:
-        edges = np.cumsum(members, axis=1)
-        chances = np.random.default_rng((self.seed, self.turn, start)).random(len(members))
-        own = (chances[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
-        some = edges[:, -1] > 0
-        members[:] = 0.0
-        members[np.flatnonzero(some), own[some]] = 1.0
+    edges = np.cumsum(members, axis=1)
+    chances = np.random.default_rng((seed, turn, start)).random(len(members))
+    own = (chances[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
+    some = edges[:, -1] > 0
+    members[:] = 0.0
+    members[np.flatnonzero(some), own[some]] = 1.0
 
 
 # The EM driver: compute the expected counts, record the objective, stop or estimate again.
@@ -443,7 +439,7 @@ def run_em(
     rule = _rule_of(problem, stop, seed)
     state = EMState(problem, stop, rule, watch)
     with one_blas_thread():
-        start, log = problem.held(params), problem.log
+        start, log = problem.nodes.held(params, problem.imagined), problem.log
         saved = None if log is None else log.begin_run(start, (stop, seed))
         try:
             if saved is None or stop.assign == "drawn":  # a pass would draw other groups
@@ -496,11 +492,11 @@ class Finished(Converging):
     remembers = False
 
     def before(self, state: EMState) -> None:
-        asked = state.stop
-        state.stop = replace(asked, tol=max(asked.tol, NEAR))
+        stop = state.stop
+        state.stop = replace(stop, tol=max(stop.tol, NEAR))
         while not state.over:
             self.step(state)
-        state.stop, self.calm, self.maps = asked, 0, Extrapolation(state.problem)
+        state.stop, self.calm, self.maps = stop, 0, Extrapolation(state.problem)
         if state.converged:
             state.converged = False
             run_lbfgs(state)
@@ -517,7 +513,7 @@ def run_lbfgs(state: EMState) -> None:
 
     def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
         vector = x / weights
-        if first:  # the first place asked for is where the climb is
+        if first:  # L-BFGS evaluates the current parameters first
             params, (counts, height) = like, first.pop()
         else:
             if state.over:
@@ -527,7 +523,7 @@ def run_lbfgs(state: EMState) -> None:
             if height >= state.height:
                 state.params, state.counts, state.height = params, counts, height
             state.record(state.height)
-        slopes = problem.slope(counts, params)
+        slopes = problem.nodes.slope(counts, params, problem.imagined)
         if slopes is None or not np.isfinite(height):
             return 1e3 - state.height / mass, np.zeros_like(x)
         return -height / mass, -chart.gradient(vector, slopes) / weights / mass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from math import lgamma
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
 from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known, sketch
-from softcount.learn.mixture import search_notes
+from softcount.learn.mixture import Starts, search_notes
 from softcount.learn.prepare import (
     MIXTURE_FLOOR,
     as_rows,
@@ -46,7 +46,7 @@ from softcount.learn.settings import (
 )
 from softcount.models.base import ClassModel, DeadEnd, Problem, tally_equally
 from softcount.models.declare import priors_of
-from softcount.models.nodes import Imagined, Params, refuse_scores, refuse_unknown
+from softcount.models.nodes import Imagined, Params, refuse_families
 from softcount.run.local import Runner
 from softcount.sequences import Sequences
 from softcount.table import Chunk, Settled, Table
@@ -59,15 +59,6 @@ STAYING = (0.0, 0.8)
 FEW_SYMBOLS = 64
 """Distinct steps up to which every other initialisation assigns them to states at random."""
 FIRST_NAME, NEXT_NAME = "first", "transitions"
-
-
-class StateStarts(Struct, frozen=True):
-    """How many states, and how to initialise: the name of a method, or a function that makes parameters."""
-
-    states: int
-    init: Any = "k-means++"
-    n_init: int = 10
-    seed: Any = None
 
 
 def drawn_state_start(
@@ -90,7 +81,7 @@ def drawn_state_start(
         shown = np.where(labels < 0, -1, np.array(model.links.shown)[np.maximum(labels, 0)])
         rows = replace(sketch, chunk=replace(sketch.chunk, labels=shown.astype(np.int32)))
     way = "random" if init == "k-means++" and number % 2 and len(rows.weights) <= FEW_SYMBOLS else init
-    members = draw_memberships(rows, model.groups, way, rng)
+    members = draw_memberships(rows, model.groups, way, [rng])[:, 0].T
     emitted = model.star.tally_members(model.star.prepare(rows.chunk, base=False), members)
     nexts = transitions(model.links.nexts, STAYING[number % len(STAYING)], rng) * sketch.mass / model.states
     counts = model.with_steps(emitted, np.full(model.states, 1.0 / model.states), nexts)
@@ -117,22 +108,17 @@ def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Genera
     return pin_known(members, part.labels)
 
 
-class GivenStart(Struct, frozen=True):
+def given_state_start(given: Mapping[Any, Any], model: HiddenChain, imagined: Imagined) -> Params:
     """Parameters given by the user: `first`, `transitions`, and those of every column as in `params_`."""
-
-    said: Mapping[Any, Any]
-
-    def __call__(self, model: HiddenChain, imagined: Imagined) -> Params:
-        columns = {key: own for key, own in self.said.items() if isinstance(own, Mapping)}
-        names = [key for key in self.said if key not in columns]
-        odd = [key for key in names if key not in (FIRST_NAME, NEXT_NAME)]
-        if odd:
-            raise DataError(f"init names {odd[0]!r}, which is neither a column nor 'first' nor 'transitions'.")
-        shown = given_params(model.star, columns)
-        first = checked_shares(self.said.get(FIRST_NAME), (model.states,), "init: 'first'")
-        nexts = checked_shares(self.said.get(NEXT_NAME), (model.states, model.states), "init: 'transitions'")
-        own = model.step_params(first, nexts)
-        return model.nodes.params({**own, **{leaf.key: shown[leaf.key] for leaf in model.leaves}})
+    columns = {key: own for key, own in given.items() if isinstance(own, Mapping)}
+    odd = [key for key in given if key not in columns and key not in (FIRST_NAME, NEXT_NAME)]
+    if odd:
+        raise DataError(f"init names {odd[0]!r}, which is neither a column nor 'first' nor 'transitions'.")
+    shown = given_params(model.star, columns)
+    first = checked_shares(given.get(FIRST_NAME), (model.states,), "init: 'first'")
+    nexts = checked_shares(given.get(NEXT_NAME), (model.states, model.states), "init: 'transitions'")
+    own = model.step_params(first, nexts)
+    return model.nodes.params({**own, **{leaf.key: shown[leaf.key] for leaf in model.leaves}})
 
 
 def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
@@ -164,7 +150,7 @@ GROUND = 65_536
 """Steps up to which every run uses all of them; of more, a part."""
 
 
-class StepRows(Struct, frozen=True, eq=False):
+class StepRows(Struct, frozen=True, eq=False, dict=True):
     """Sequences read, settled and encoded once, for any number of states."""
 
     sequences: Sequences
@@ -182,17 +168,18 @@ class StepRows(Struct, frozen=True, eq=False):
         found: list[Any] = self.kept["ready"]
         return found
 
-    @property
+    @cached_property
     def whole(self) -> Counts:
-        if "whole" not in self.kept:
-            parts = [tally_equally(self.one, self.one.prepare(chunk, base=False)) for chunk in self.chunks]
-            self.kept["whole"] = self.one.named(sum(parts[1:], parts[0]))
-        found: Counts = self.kept["whole"]
-        return found
+        """The counts of all steps, as those of one state."""
+        return self.one.named(reduce(add, (tally_equally(self.one, self.one.prepare(x, False)) for x in self.chunks)))
 
     @property
     def notes(self) -> list[str]:
         return [*self.table.told, *self.settled.notes]
+
+    @property
+    def most_groups(self) -> int:
+        return self.sequences.n_steps
 
 
 def read_steps(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:
@@ -204,8 +191,7 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
     check_reach(table, chunks)
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     one = plan.declared.model(settled.schema, 1, MANY_PASSES * cells_of(table), MIXTURE_FLOOR, table.bag_width)
-    refuse_scores(one.leaves, "is not for states to be found")
-    refuse_unknown(one.leaves, "is not for states to be found", "")
+    refuse_families(one.leaves, "is not for states to be found", remedy="")
     one = with_blanks(one, chunks.here)
     rows = sketch(chunks.here, measures_of(one, settled.schema), marked=table.bag_width is None)
     one = one.with_leaves(with_floors(one.leaves, settled.schema, rows))
@@ -214,10 +200,10 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
 
 
 def fit_states(
-    steps: StepRows, build: Build, plan: Plan, starts: StateStarts, runner: Runner, extra: Sequence[Params] = ()
+    steps: StepRows, build: Build, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Params] = ()
 ) -> Learned:
     """Fit this many hidden states, the best of several initialisations; `extra` are further ones."""
-    model = build(steps.one, starts.states)
+    model = build(steps.one, starts.groups)
     if steps.named is not None and len(steps.named) > model.states:
         raise DataError(
             f"{len(steps.named)} states are known, but only {model.states} are asked for. "
@@ -232,7 +218,7 @@ def fit_states(
     counts = model.nodes.unstacked(best.counts)
     if isinstance(starts.init, str) and steps.named is None and model.links.is_free:
         order = np.argsort(-model.occupied(counts), kind="stable")
-        params, counts = model.reordered(params, order), model.reordered_counts(counts, order)
+        params, counts = model.reordered(params, counts, order)
     if plan.estimate == "predictive":
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     rounded = all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread_parameters)
@@ -256,7 +242,7 @@ class StateTask(Struct, frozen=True, eq=False):
 
     steps: StepRows
     plan: Plan
-    starts: StateStarts
+    starts: Starts
     runner: Runner
     model: HiddenChain
 
@@ -322,7 +308,7 @@ TRIAL_MAPS = 100
 
 
 def fit_auto_states(
-    steps: StepRows, build: Build, plan: Plan, starts: StateStarts, runner: Runner, criterion: str = "evidence"
+    steps: StepRows, build: Build, plan: Plan, starts: Starts, runner: Runner, criterion: str = "evidence"
 ) -> Learned:
     """Fit the number of states with the best criterion; `selection` has all numbers tried."""
     if not isinstance(starts.init, str):
@@ -336,14 +322,11 @@ class StateSearch(GroupSearch, kw_only=True):
     """The numbers of states tried so far, with their fits."""
 
     prepared: StepRows
-    starts: StateStarts
+    starts: Starts
     build: Build
 
-    def most_groups(self) -> int:
-        return self.prepared.sequences.n_steps
-
     def attempt(self, number: int) -> None:
-        few = replace(self.starts, states=number, n_init=min(self.starts.n_init, TRIAL_STARTS))
+        few = replace(self.starts, groups=number, n_init=min(self.starts.n_init, TRIAL_STARTS))
         plan = self.trial_plan(SMALL_TOL, TRIAL_MAPS)
         self.fits[number] = fit_states(self.prepared, self.build, plan, few, self.runner)
         self.trials[number] = weighed(self.fits[number])
@@ -352,7 +335,7 @@ class StateSearch(GroupSearch, kw_only=True):
         """The best number fitted to its end, from all initialisations and from its trial."""
         best = self.best
         stop = replace(self.plan.stop, max_iter=0) if self.interrupted else self.plan.stop
-        starts = replace(self.starts, states=best)
+        starts = replace(self.starts, groups=best)
         if self.interrupted:
             known = self.fits[best].estimates
             starts = replace(starts, init=lambda model, imagined: known)

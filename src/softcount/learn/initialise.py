@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import Family
@@ -57,6 +57,12 @@ class Sketch(Struct, frozen=True):
     def weights(self) -> np.ndarray:
         assert self.chunk.weights is not None
         return self.chunk.weights
+
+    def take(self, rows: np.ndarray) -> Sketch:
+        texts = tuple(text[rows] for text in self.texts)
+        return replace(
+            self, chunk=self.chunk.take(rows), points=self.points[rows], present=self.present[rows], texts=texts
+        )
 
     def as_heavy_as_the_table(self) -> Chunk:
         """The rows with weights that sum to the table's, so that priors weigh as much against them."""
@@ -379,48 +385,31 @@ def seeds(
     return chosen.T, np.array(far)
 
 
-def draw_members_together(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+def draw_memberships(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
     """(groups x starts x rows) initial memberships; rows of known class belong to it."""
-    if init not in ("k-means++", "k-means"):
-        one_by_one = [draw_memberships(sketch, groups, init, rng) for rng in rngs]
-        return np.ascontiguousarray(np.stack(one_by_one).transpose(2, 0, 1))
-    far = seeds(sketch, groups, rngs)[1]
-    members = nearest_members(far if init == "k-means++" else moved_centres(sketch, far))
+    if init not in INITS:
+        words = ", ".join(repr(name) for name in INITS)
+        raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
+    if init == "random":
+        drawn = np.stack([rng.dirichlet(np.ones(groups), len(sketch.weights)).T for rng in rngs], axis=1)
+    elif init == "agglomerative":
+        linked = np.stack([link_rows(sketch, groups, rng) for rng in rngs])
+        drawn = np.full((groups, *linked.shape), (1 - NEAREST_SHARE) / groups)
+        drawn[linked == np.arange(groups)[:, None, None]] += NEAREST_SHARE
+    else:
+        far = seeds(sketch, groups, rngs)[1]
+        drawn = nearest_members(far if init == "k-means++" else moved_centres(sketch, far))
     labels = sketch.chunk.labels
     if labels is not None:
         known = labels >= 0
-        members[:, :, known] = np.eye(groups)[:, None, labels[known]]
-    return members
+        drawn[:, :, known] = np.eye(groups)[:, None, labels[known]]
+    return drawn
 
 
 def nearest_members(far: np.ndarray) -> np.ndarray:
     """Mostly the nearest group, and a little of every other; groups first."""
     nearest = far == far.min(axis=0)
     return np.asarray(NEAREST_SHARE * nearest / nearest.sum(axis=0) + (1 - NEAREST_SHARE) / len(far))
-
-
-def draw_memberships(sketch: Sketch, groups: int, init: str, rng: np.random.Generator) -> np.ndarray:
-    """(rows x groups) initial memberships; rows of known class belong to it."""
-    if init not in INITS:
-        words = ", ".join(repr(name) for name in INITS)
-        raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
-    if init == "random":
-        members = rng.dirichlet(np.ones(groups), len(sketch.weights))
-    elif init == "agglomerative":
-        members = near_label_members(link_rows(sketch, groups, rng), groups)
-    elif init == "k-means":
-        members = nearest_members(moved_centres(sketch, seeds(sketch, groups, [rng])[1])[:, 0]).T
-    else:
-        members = nearest_members(seeds(sketch, groups, [rng])[1][:, 0]).T
-    return pin_known(members, sketch.chunk.labels)
-
-
-def near_label_members(labels: np.ndarray, groups: int) -> np.ndarray:
-    """Mostly the labelled group, and a little of every other; rows labelled -1 equally in all."""
-    members = np.full((len(labels), groups), (1 - NEAREST_SHARE) / groups)
-    members[np.flatnonzero(labels >= 0), labels[labels >= 0]] += NEAREST_SHARE
-    members[labels < 0] = 1.0 / groups
-    return members
 
 
 def pin_known(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
@@ -489,7 +478,7 @@ def repair_memberships(sketch: Sketch, joint: np.ndarray, bad: np.ndarray, rng: 
     """
     groups = joint.shape[1]
     if bad.all():
-        return draw_memberships(sketch, groups, "random", rng)
+        return draw_memberships(sketch, groups, "random", [rng])[:, 0].T
     joint = np.where(bad, -np.inf, joint)
     joint[np.isneginf(joint).all(axis=1)] = np.where(bad, -np.inf, 0.0)
     members = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -515,12 +504,8 @@ def members_counts(model: ClassModel, ready: Sequence[Any], memberships: np.ndar
     return model.gathered(reduce(add, parts))
 
 
-def open_counts(model: ClassModel, ready: Rows) -> Counts:
-    """Counts by bundle of all rows, those of unknown class shared equally."""
-    return model.gathered(ready.total(partial(_count_open, model)))
-
-
-def _count_open(model: ClassModel, ready: Any) -> Counts:
+def count_open(model: ClassModel, ready: Any) -> Counts:
+    """Counts of the rows of a part, those of unknown class shared equally."""
     members = one_hot(ready.labels, None, model.groups)
     members[ready.labels < 0] = 1.0 / model.groups
     return model.tally_members(ready, members)
@@ -550,11 +535,6 @@ def find_twins(model: ClassModel, params: Params) -> np.ndarray:
         gap = np.abs(rows[:group] - rows[group]) <= 1e-9 * (np.abs(rows[group]) + 1e-300)
         found[group] = (gap | (rows[:group] == rows[group])).all(axis=1).any()
     return found
-
-
-def nudged(model: ClassModel, params: Params, which: np.ndarray, rng: np.random.Generator) -> Params:
-    moved = {leaf.key: perturb(leaf.family, params[leaf.key], which, rng) for leaf in model.leaves}
-    return model.nodes.params({ROOT: params[ROOT], **moved})
 
 
 def perturb(family: Family, params: Own, which: np.ndarray, rng: np.random.Generator) -> Own:

@@ -17,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families import How, Hyper
 from softcount.families import Params as Own
 from softcount.learn.em import EMRun, run_em
-from softcount.learn.initialise import open_counts
+from softcount.learn.initialise import count_open
 from softcount.learn.prepare import (
     LABELLED_FLOOR,
     check_reach,
@@ -52,8 +52,8 @@ from softcount.models.align import (
     widened,
 )
 from softcount.models.base import ClassModel, Problem, expected, with_weight
-from softcount.models.declare import priors_of
-from softcount.models.nodes import Imagined, Params, best_evidence, node_hyper, refuse_scores, refuse_unknown
+from softcount.models.declare import auto_priors, priors_of
+from softcount.models.nodes import Imagined, Params, node_hyper, refuse_families
 from softcount.run.local import Runner
 from softcount.run.rows import Rows
 from softcount.table import Chunk, Table, wording
@@ -99,19 +99,15 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = with_older(model, counts, imagined, plan, names)
     notes = [*table.told, *settled.notes]
-    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
-    for leaf in model.leaves:
-        if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto":
-            chosen = best_evidence(leaf, counts.arrays[leaf.key])
-            notes.append(f"column {leaf.key!r}: a prior of {chosen:.4g} has the best evidence.")
+    chosen = auto_priors(priors_of(_own_prior(plan.prior), model.leaves, 1.0), model.leaves, counts)
+    notes += [f"column {key!r}: a prior of {prior:.4g} has the best evidence." for key, prior in chosen.items()]
     params = estimate_params(model, counts, imagined.using(plug(plan.how)))
     hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
         why = f"is not for what is hidden ({hidden})"
-        refuse_scores(model.leaves, why)
-        if table.unknown_labels:
-            refuse_unknown(model.leaves, why, ", or leave those rows out (unlabelled_weight=0)")
+        remedy = ", or leave those rows out (unlabelled_weight=0)"
+        refuse_families(model.leaves, why, remedy if table.unknown_labels else None)
         if isinstance(plan.prior, Older):
             raise DataError(
                 f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
@@ -176,7 +172,7 @@ def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
 
 
 def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -> tuple[EMRun, Imagined]:
-    """EM over what is hidden beside known classes: labels with gaps, holes in a correlated block.
+    """EM over missing labels, or over missing cells of a correlated block.
 
     It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
     """
@@ -185,11 +181,11 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
     if not all(leaf.family.facts.exact for leaf in model.leaves):
         model = with_blanks(model, kept.here)
     ready = kept.made(model.prepare)
-    rows, told = open_counts(model, ready), model.named(ready.total(model.tally))
+    rows = model.gathered(ready.total(partial(count_open, model)))
+    told = model.named(ready.total(model.tally))
     priors = priors_of(plan.prior, model.leaves, 1.0)
-    auto = [leaf for leaf in model.leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
-    chosen = {leaf.key: best_evidence(leaf, told.arrays[leaf.key]) for leaf in auto}
-    plan = replace(plan, prior=priors | chosen) if auto else plan
+    chosen = auto_priors(priors, model.leaves, told)
+    plan = replace(plan, prior=priors | chosen) if chosen else plan
     # Known classes alone decide where numbers are cut, and how wide their kernels are.
     own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
     needing = [leaf for leaf in model.leaves if leaf.family.facts.needs_classes]
@@ -406,8 +402,7 @@ def _at(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[Cla
 def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     """Prior parameters from the counts of all groups together."""
     priors = priors_of(plan.prior, model.leaves, "row")
-    auto = [key for key, prior in priors.items() if isinstance(prior, str) and prior == "auto"]
-    priors |= {leaf.key: best_evidence(leaf, counts.arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
+    priors |= auto_priors(priors, model.leaves, counts)
     root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     whole = {key: array.sum(0, keepdims=True) for key, array in counts.arrays.items() if key is not ROOT}

@@ -16,19 +16,17 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
 from softcount.learn.em import EMRun, run_em
 from softcount.learn.initialise import (
-    draw_members_together,
     draw_memberships,
     entropy,
     find_twins,
     members_counts,
-    nudged,
+    perturb,
     repair_memberships,
     start_params,
 )
 from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
-from softcount.learn.race import Race, RaceSearch
 from softcount.learn.record import Learned
-from softcount.learn.search import SCOUTS, SMALL, Search, SearchResult
+from softcount.learn.search import SCOUTS, SMALL, Race, RaceSearch, Search, SearchResult
 from softcount.learn.settings import (
     Plan,
     absent,
@@ -43,8 +41,8 @@ from softcount.learn.settings import (
 from softcount.models.align import aligned
 from softcount.models.base import ClassModel, Problem, tally_equally, with_weight
 from softcount.models.batched import SideBySide
-from softcount.models.declare import priors_of
-from softcount.models.nodes import Imagined, Params, best_evidence
+from softcount.models.declare import auto_priors, priors_of
+from softcount.models.nodes import Imagined, Params
 from softcount.priors import Distribution
 from softcount.run.local import Runner
 from softcount.table import Table
@@ -198,15 +196,12 @@ class Task(Struct, frozen=True, eq=False):
         notes: list[str] = []
         found = self.best_of(imagined, extra, notes)
         if auto:
-            arrays = model.nodes.unstacked(found.best.counts).arrays
-            priors |= {leaf.key: best_evidence(leaf, arrays[leaf.key]) for leaf in model.leaves if leaf.key in auto}
+            priors |= auto_priors(priors, model.leaves, model.nodes.unstacked(found.best.counts))
             imagined = self.imagine(counts, priors)
             watch = self.plan.watching(1, 1)
             again = run_em(self.problem(imagined), found.best.params, self.plan.stop, watch)
-            degenerate, stopped = (
-                self.degenerate(imagined, again.params, again.counts),
-                found.interrupted or again.interrupted,
-            )
+            degenerate = self.degenerate(imagined, again.params, again.counts)
+            stopped = found.interrupted or again.interrupted
             found = replace(found, best=again, degenerate=degenerate, interrupted=stopped)
             notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
         return found, imagined.using(plan.how), notes
@@ -225,18 +220,22 @@ class Task(Struct, frozen=True, eq=False):
         asked = self.starts.n_init if isinstance(self.starts.init, str) else 1
         several = asked + len(extra) > 1 and self.model.groups > 1
         racing = several and self.plan.stop.tol > 0 and self.plan.stop.assign == "soft"
-        table = self.problem(imagined)
-        drawn = isinstance(self.starts.init, str) and not self.plan.stop.half_steps
-        many = self.prepared.side_by_side(self.model, imagined) if racing and drawn else None
-        found = None if many is None else self._together(imagined, table, many, extra, notes)
+        table, drawn = self.problem(imagined), isinstance(self.starts.init, str)
+        rows = len(self.prepared.sketch.weights) if drawn else self.model.groups
+        if rows < self.model.groups:
+            distinct = _counted(rows, "distinct row")
+            notes.append(f"asked for {self.model.groups} classes, but the table has only {distinct}.")
+        together = racing and drawn and not self.plan.stop.half_steps
+        many = self.prepared.side_by_side(self.model, imagined) if together else None
+        found = None if many is None else self._together(imagined, table, many, extra)
         if found is not None:
             return found
         ground = self.ground(imagined, table) if racing else table
-        if not isinstance(self.starts.init, str):
-            tries = [[partial(self._given, imagined, notes)]]
-        else:
-            seeds = self._seeds(SCOUTS if racing and ground.work <= SMALL else 1, notes)
+        if drawn:
+            seeds = self._seeds(SCOUTS if racing and ground.work <= SMALL else 1)
             tries = [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
+        else:
+            tries = [[partial(self._given, imagined, notes)]]
         tries += [[partial(make, self.model, imagined)] for make in extra]
         search = Search(table, ground, self.plan, partial(self.degenerate, imagined), partial(self.repair, imagined))
         if racing:
@@ -245,17 +244,16 @@ class Task(Struct, frozen=True, eq=False):
         return search.each_of(tries, [np.random.default_rng(child) for child in children])  # for drawn assignments
 
     def _together(
-        self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker], notes: list[str]
+        self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker]
     ) -> SearchResult | None:
         """The best of all initialisations, run side by side; None if that loses too many digits."""
         rows = self.prepared.sketch
         ground = replace(table, ready=[], exact=rows.whole)
         scouts = min(max(VERY_FEW_ROWS // rows.chunk.n_rows, 1), MOST_TRIES)
         one_each = scouts < SCOUTS and many.work <= SMALL_PRODUCTS
-        said: list[str] = []
         if one_each:
             scouts = MORE_SCOUTS if many.work <= TINY_PRODUCTS else SCOUTS
-        seeds = self._seeds(scouts, said)
+        seeds = self._seeds(scouts)
         rngs = [np.random.default_rng(seed) for own in seeds for seed in own]
         # Columns that share their widths are near to what k-means takes for granted: if every start has only one try,
         # seeds are moved by it first. Of nine searches for ten such classes of handwritten digits, seven reached the
@@ -263,7 +261,7 @@ class Task(Struct, frozen=True, eq=False):
         init = self.starts.init
         alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread_parameters]
         moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
-        members = draw_members_together(rows, self.model.groups, "k-means" if moved else init, rngs)
+        members = draw_memberships(rows, self.model.groups, "k-means" if moved else init, rngs)
         params = many.estimate(many.counted(members))
         owners = np.repeat(np.arange(len(seeds)), [len(own) for own in seeds])
         if extra:
@@ -275,9 +273,7 @@ class Task(Struct, frozen=True, eq=False):
             table, ground, self.plan, judge, repair,
             degenerate_sets=bad, repair_sets=repair_sets, rough=self.rough, one_each=one_each,
         )  # fmt: skip
-        found = search.best(many, params, owners)
-        notes += said if found is not None else []
-        return found
+        return search.best(many, params, owners)
 
     def degenerate_sets(self, imagined: Imagined, race: Race) -> np.ndarray:
         """Which sets of parameters have a degenerate group.
@@ -347,18 +343,15 @@ class Task(Struct, frozen=True, eq=False):
     def _entropy(self) -> Any:
         return entropy(self.starts.seed, self.plan.log)
 
-    def _seeds(self, scouts: int, notes: list[str]) -> list[list[np.random.SeedSequence]]:
-        rows, groups = self.prepared.sketch, self.model.groups
-        if len(rows.weights) < groups:
-            distinct = _counted(len(rows.weights), "distinct row")
-            notes.append(f"asked for {groups} classes, but the table has only {distinct}.")
-        children = np.random.SeedSequence(self._entropy).spawn(self.starts.n_init if groups > 1 else 1)
+    def _seeds(self, scouts: int) -> list[list[np.random.SeedSequence]]:
+        """For every initialisation, a seed for each of its tries."""
+        children = np.random.SeedSequence(self._entropy).spawn(self.starts.n_init if self.model.groups > 1 else 1)
         return [child.spawn(scouts) if scouts > 1 else [child] for child in children]
 
     def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
         rows = self.prepared.sketch
-        members = draw_memberships(rows, self.model.groups, self.starts.init, np.random.default_rng(seed))
-        return start_params(self.model, imagined, rows, members)
+        members = draw_memberships(rows, self.model.groups, self.starts.init, [np.random.default_rng(seed)])
+        return start_params(self.model, imagined, rows, members[:, 0].T)
 
     def _given(self, imagined: Imagined, notes: list[str]) -> Params:
         """The user's initial parameters; groups that are copies of others are moved a little."""
@@ -370,7 +363,9 @@ class Task(Struct, frozen=True, eq=False):
         notes.append(
             f"init: classes {which} start as copies of others, which EM would never tell apart; they were nudged."
         )
-        return nudged(self.model, params, same, np.random.default_rng(self._entropy or 0))
+        rng = np.random.default_rng(self._entropy or 0)
+        moved = {leaf.key: perturb(leaf.family, params[leaf.key], same, rng) for leaf in self.model.leaves}
+        return self.model.nodes.params({ROOT: params[ROOT], **moved})
 
     def _said(self, imagined: Imagined) -> Params:
         model, init = self.model, self.starts.init

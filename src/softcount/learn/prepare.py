@@ -19,15 +19,15 @@ from softcount.learn.initialise import Measures, Sketch, sketch
 from softcount.learn.settings import Plan, cells_of, retyping
 from softcount.models.align import Older
 from softcount.models.base import ClassModel
-from softcount.models.batched import SideBySide
-from softcount.models.nodes import Imagined, Node, Params, refuse_scores, refuse_unknown
+from softcount.models.batched import SideBySide, find_spikes
+from softcount.models.nodes import Imagined, Node, Params, refuse_families
 from softcount.run.local import Runner, total
 from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import reach_of
 from softcount.table.schema import Kind, Schema
 
-NOBODY = 1e-6
+NO_ROWS = 1e-6
 """Rows below which a group counts as empty."""
 SLACK = 1e-6
 
@@ -52,26 +52,10 @@ def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tup
 
 
 def spikes(model: ClassModel, params: Params, imagined: Imagined, counts: Counts) -> np.ndarray:
-    """Which groups are at the floor of some column, though the column as a whole is not; counts are by bundle.
-
-    If the floor is the rounding of a column, rows may well be equal in it, and no density grows without bound: a group
-    is a spike there only if its rows are equal in every such column. Of handwritten digits nearly every class has
-    pixels that are always empty, so that all runs met a floor, and one that sat on a single row won.
-    """
-    found, alike, rounded = np.zeros(model.groups, dtype=bool), np.ones(model.groups, dtype=bool), False
-    for bundle in model.nodes.bundles:
-        family, stats = bundle.family, counts.arrays[bundle.name]
-        if bundle.name == ROOT or not family.facts.spread_parameters:
-            continue
-        for place, (key, own) in enumerate(bundle.apart(params.bundles[bundle.name])):
-            if set(family.facts.spread_parameters) & set(imagined.fixed.get(key, ())):
-                continue  # it is as narrow as somebody said
-            held = family.at_floor(own, imagined.hypers[key], stats if bundle.alone else stats[:, place])
-            if not bundle.nodes[place].setting.rounded:
-                found |= held
-            elif held.any() or not family.degenerate(own, imagined.hypers[key]).any():  # not of a constant column
-                alike, rounded = alike & held, True
-    return found | alike if rounded else found
+    """Which groups are spikes, as in `find_spikes`; counts are by bundle."""
+    bundles = model.nodes.bundles
+    hypers = {bundle.name: imagined.of(bundle) for bundle in bundles}
+    return find_spikes(bundles, params, hypers, counts.arrays, (model.groups,), fixed=imagined.fixed)
 
 
 def starved(model: ClassModel, rows: np.ndarray, how: str) -> np.ndarray:
@@ -86,7 +70,7 @@ def sizes(counts: Counts) -> np.ndarray:
 
 
 def dead(rows: np.ndarray) -> np.ndarray:
-    return np.asarray(rows < NOBODY)
+    return np.asarray(rows < NO_ROWS)
 
 
 def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
@@ -180,14 +164,11 @@ class Beside(Generic[Result]):
 
     def __init__(self, counting: Callable[[ClassModel, Chunk], Result]) -> None:
         self.counting = counting
-        self._found: tuple[Table, Tallied[Result]] | None = None
-
-    def keep(self, table: Table, found: Tallied[Result]) -> None:
-        self._found = table, found
+        self.found: tuple[Table, Tallied[Result]] | None = None
 
     def of(self, table: Table) -> Tallied[Result] | None:
         """The result, if it is of this very table."""
-        return self._found[1] if self._found is not None and self._found[0] is table else None
+        return self.found[1] if self.found is not None and self.found[0] is table else None
 
 
 class _Both(NamedTuple):
@@ -210,7 +191,7 @@ def count_classes(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         return _Both(count_labelled(model, chunk), beside.counting(model, chunk))
 
     found = tallied(table, plan, runner, classes, count_both)
-    beside.keep(table, replace(found, total=found.total.other))
+    beside.found = table, replace(found, total=found.total.other)
     return Tallied(found.total.one, found.model, found.settled, found.chunks)
 
 
@@ -248,6 +229,10 @@ class Prepared(Struct, frozen=True, eq=False):
     @property
     def n_rows(self) -> int:
         return self.ready.n_rows
+
+    @property
+    def most_groups(self) -> int:
+        return len(self.sketch.weights)
 
     @property
     def races(self) -> bool:
@@ -301,8 +286,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
     cells, weight = EXACT_PASSES * cells_of(table), 1.0
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
-    refuse_scores(model.leaves, "is not for classes to be found")
-    refuse_unknown(model.leaves, "is not for classes to be found", "")
+    refuse_families(model.leaves, "is not for classes to be found", remedy="")
     if not all(leaf.family.facts.exact for leaf in model.leaves):
         # All rows say what a missing cell is taken for; if they are on other machines, a sample does.
         rows = chunks.here if isinstance(chunks, HeldRows) else [_sketch(chunks, model, table).as_heavy_as_the_table()]

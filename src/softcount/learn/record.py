@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import isfinite, lgamma, log
 from typing import Any
 
@@ -13,7 +12,7 @@ from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr
-from softcount.models.base import ClassModel, Model
+from softcount.models.base import ClassModel, CompiledStep, Model
 from softcount.models.nodes import Bundle, Imagined, Params
 from softcount.run.local import Runner
 from softcount.run.rows import Rows, rows_here
@@ -29,18 +28,15 @@ def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, count
     return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(model.groups - known + 1)
 
 
-def complete_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
+def complete_evidence(
+    model: Model, imagined: Imagined, params: Params, counts: Counts, *, leaves_only: bool = False
+) -> float:
     """Log marginal likelihood of complete rows with these counts by bundle, in counting units and without `base`.
 
-    Nodes with fixed parameters get a BIC penalty for the free ones.
+    Nodes with fixed parameters get a BIC penalty for the free ones. With `leaves_only` the class is left out.
     """
-    return sum(_evidence(bundle, imagined, params, counts) for bundle in model.nodes.bundles)
-
-
-def leaves_evidence(model: Model, imagined: Imagined, params: Params, counts: Counts) -> float:
-    """As `complete_evidence`, without the class."""
-    leaves = [bundle for bundle in model.nodes.bundles if bundle.name != ROOT]
-    return sum(_evidence(bundle, imagined, params, counts) for bundle in leaves)
+    bundles = [bundle for bundle in model.nodes.bundles if not (leaves_only and bundle.name == ROOT)]
+    return sum(_evidence(bundle, imagined, params, counts) for bundle in bundles)
 
 
 def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts) -> float:
@@ -64,18 +60,7 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
 
 def memberships_entropy(model: ClassModel, params: Params, ready: Rows | Sequence[Any], runner: Runner) -> float:
     """The weighted sum of the entropies of the memberships, in nats."""
-    return float(rows_here(ready, runner).total(MembershipEntropy(model, params)))
-
-
-class MembershipEntropy(Struct, frozen=True):
-    """The step that sums the entropies of a prepared part."""
-
-    model: ClassModel
-    params: Params
-    threads: bool = True
-
-    def begin(self) -> Callable[[Any], float]:
-        return partial(_sum_entropies, self.model, self.model.compile(self.params))
+    return float(rows_here(ready, runner).total(CompiledStep(model, params, _sum_entropies)))
 
 
 def _sum_entropies(model: ClassModel, compiled: Any, ready: Any) -> float:

@@ -46,7 +46,7 @@ class Plan(Struct, frozen=True):
     stop: Stop = field(default_factory=Stop)
     target: Any = None
     watch: WatchStarts | None = None
-    fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_` beside "weights"
+    fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_`, and "weights"
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
     log: Checkpoint | None = None  # where EM runs are recorded
     beside: Any = None  # what else is counted in the pass that learns: `learn.prepare.Beside`
@@ -124,9 +124,8 @@ def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
     if reached.fell > 0:
         why = f"EM stopped after {reached.n_iter} iterations, because the next would have lowered its objective."
         return [*reached.notes, why]
-    cut = (
-        reached.interrupted or plan.stop.max_iter == 0
-    )  # none at all: what an interrupted search came to, counted once
+    # No step at all is allowed if the result of an interrupted search is only counted.
+    cut = reached.interrupted or plan.stop.max_iter == 0
     if not reached.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not cut:
         return [*reached.notes, f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
     return [*reached.notes]
@@ -134,10 +133,9 @@ def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
 
 def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
     """Notes on choices and degenerate columns of a model of known classes."""
-    said = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
-    notes = [f"{wording.column(key)}: {what}." for key, what in said if what is not None] + degenerate_notes(
-        model, params, imagined
-    )
+    decided = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
+    notes = [f"{wording.column(key)}: {what}." for key, what in decided if what is not None]
+    notes += degenerate_notes(model, params, imagined)
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
         notes.append(f"only one class, {only!r}: every prediction will be it.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -311,7 +312,7 @@ def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
             own = None
         else:
             stats, own = counts.arrays[node.key], node.key
-        arrays[node.key] = Twofold(*(_rearrange(half, old, new, before, parents, own) for half in (stats.hi, stats.lo)))
+        arrays[node.key] = stats.map(partial(_rearrange, old=old, new=new, before=before, after=parents, own=own))
     return replace(counts, arrays=arrays)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -15,50 +15,17 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import Counts
 from softcount.errors import DataError
-from softcount.families import Params as Own
 from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
 from softcount.run.local import Runner, Threads
 from softcount.run.rows import Rows, rows_here
-from softcount.table import Settled
 from softcount.table.chunk import Chunk
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Schema
 
 if TYPE_CHECKING:
-    from softcount.models.nodes import Params
+    from softcount.models.star import Star
 
-
-class Expectation(Struct, frozen=True):
-    """The step that computes expected counts of prepared parts, under the model's own names."""
-
-    model: Model
-    params: Params
-    assign: Assign | None = None
-
-    @property
-    def threads(self) -> bool:
-        return self.model.worth_threads()
-
-    def begin(self) -> Callable[[Any], Counts]:
-        return partial(self.model.expect, self.model.compile(self.params), assign=self.assign)
-
-
-def find_impossible(model: Model, params: Params, ready: Any) -> DataError | None:
-    """The error for a row of probability zero in a prepared part, or None."""
-    possible = np.isfinite(model.expect(model.compile(params), ready).log_likelihood)
-    return None if possible else model.impossible(params, [ready])
-
-
-def tally_equally(model: ClassModel, ready: Any) -> Counts:
-    return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
-
-
-def with_weight(rows: Any, factor: float) -> Any:
-    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-    return replace(rows, weights=weights * factor)
-
-
-# -- models
-
+ClassModel: TypeAlias = "Star"
+"""A model of one class variable, known, hidden or partly known. Learning uses this name and imports no model."""
 Assign = Callable[[np.ndarray, int], None]
 """Turns posteriors of rows into memberships, in place. The second argument is the number of the first row."""
 ASSIGNED = "(assigned)"
@@ -76,6 +43,8 @@ class Model:
 
     name: ClassVar[str] = ""
     """The model's name in a model file."""
+    one_class: ClassVar[bool] = False
+    """Whether the groups of every node are the classes of one variable."""
     nodes: Nodes
 
     @abstractmethod
@@ -143,82 +112,6 @@ def register_model(model: Kind) -> Kind:
     return model
 
 
-class ClassModel(Model):
-    """A model of one class variable, known, hidden or partly known."""
-
-    schema: Schema
-    groups: int
-    leaves: tuple[Node, ...]
-    unknown_weight: float
-    kernels: Any
-
-    @abstractmethod
-    def tally(self, ready: Any) -> Counts:
-        """Counts of the rows whose class is known. Labels beyond the known classes add new groups."""
-
-    @abstractmethod
-    def tally_members(self, ready: Any, memberships: np.ndarray) -> Counts:
-        """Counts under given memberships (rows x groups)."""
-
-    @abstractmethod
-    def score(self, ready: Any, compiled: Any, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        """(rows x groups) log of share times density, without the part no group changes."""
-
-    @abstractmethod
-    def memberships(self, ready: Any, compiled: Any, rows: slice | None = None) -> np.ndarray:
-        """(rows x groups) probability of every group given the row, whatever its label."""
-
-    def posterior(self, ready: Any, compiled: Any, out: np.ndarray) -> np.ndarray | None:
-        """Write the memberships of a chunk to `out` and return their log evidence; None if only `score` can."""
-        return None
-
-    @abstractmethod
-    def compile(self, params: Params, contrast: bool = False) -> Any:
-        """Convert the parameters for `score`; with `contrast`, only as far as groups differ."""
-
-    @abstractmethod
-    def score_parts(self, compiled: Any, ready: Any) -> dict[Key, np.ndarray]:
-        """The part of `score` that each leaf adds: (rows x groups) log-densities."""
-
-    @abstractmethod
-    def with_leaves(
-        self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None
-    ) -> ClassModel:
-        """The same model with other leaves and, if given, other groups or another schema."""
-
-    @abstractmethod
-    def in_order(self, counts: Counts, settled: Settled, groups: int) -> Counts:
-        """Counts made while levels and classes were still being discovered, reordered into their final order."""
-
-    @abstractmethod
-    def public(self, params: Params) -> dict[Key, Own]:
-        """Every leaf's parameters in the user's units, groups first."""
-
-    @abstractmethod
-    def regrouped(self, params: Params, order: np.ndarray) -> Params:
-        """Some of the groups, in this order; their shares again add up to one."""
-
-    @abstractmethod
-    def params(self, shares: np.ndarray, leaves: Mapping[Key, Own]) -> Params:
-        """Parameters from the shares of the groups and those of every leaf."""
-
-    def named(self, counts: Counts) -> Counts:
-        """Counts under the names of the nodes, as they are saved, merged and shown."""
-        return self.nodes.unstacked(self.gathered(counts))
-
-    def products(self, ready: Any) -> Any:
-        """The rows as one table of features, for scoring many sets of parameters; None if scores are not products."""
-        return None
-
-    @abstractmethod
-    def is_sparse(self, leaf: Node) -> bool:
-        """Whether a leaf is kept as the rows of a sparse matrix."""
-
-    @abstractmethod
-    def column(self, leaf: Node, chunk: Chunk) -> Any:
-        """The values of one leaf in a chunk: codes, numbers, a block of numbers, or sparse counts."""
-
-
 class DeadEnd(DataError):
     """No path of states can have made a sequence; `row` is the step, counted over all sequences, at which it shows."""
 
@@ -240,8 +133,8 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
     imagined: Imagined
     ready: Rows | Sequence[Any]
     runner: Runner = field(default_factory=lambda: Threads(1))
-    exact: bool = True  # false where the rows are a sample of the table
-    log: Any = None  # where climbs over these rows are taken down
+    exact: bool = True  # false if the rows are a sample of the table
+    log: Any = None  # the checkpoint that records EM runs over these rows
 
     @cached_property
     def _priors(self) -> deque[tuple[Params, float]]:
@@ -274,9 +167,6 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
     def estimate(self, counts: Counts) -> Params:
         return self.nodes.estimate(counts, self.imagined)
 
-    def held(self, params: Params) -> Params:
-        return self.nodes.held(params, self.imagined)
-
     def log_prior(self, params: Params) -> float:
         """The log prior. The last two results are kept, because a step needs those of two sets of parameters."""
         for known, found in self._priors:
@@ -289,9 +179,6 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
         """The lower bound without the entropy of the memberships: the quantity that an M-step increases."""
         return self.nodes.completed(counts, params) + self.log_prior(params)
 
-    def slope(self, counts: Counts, params: Params) -> Params | None:
-        return self.nodes.slope(counts, params, self.imagined)
-
     def units(self, counts: Counts) -> float:
         """The part of the objective that depends on the columns' units, with each column's deviation as its unit."""
         spreads = (x.family.log_spread(counts.arrays[x.name], self.imagined.of(x)) for x in self.nodes.bundles)
@@ -301,4 +188,36 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 def expected(
     model: Model, params: Params, rows: Rows | Sequence[Any], runner: Runner, assign: Assign | None = None
 ) -> Counts:
-    return model.gathered(rows_here(rows, runner).total(Expectation(model, params, assign)))
+    step = CompiledStep(model, params, partial(expect_part, assign=assign), model.worth_threads())
+    return model.gathered(rows_here(rows, runner).total(step))
+
+
+class CompiledStep(Struct, frozen=True):
+    """A step over prepared parts, for which the parameters are compiled once per pass and process."""
+
+    model: Any
+    params: Params
+    work: Callable[[Any, Any, Any], Any]
+    threads: bool = True
+
+    def begin(self) -> Callable[[Any], Any]:
+        return partial(self.work, self.model, self.model.compile(self.params))
+
+
+def expect_part(model: Model, compiled: Any, ready: Any, assign: Assign | None) -> Counts:
+    return model.expect(compiled, ready, assign)
+
+
+def find_impossible(model: Model, params: Params, ready: Any) -> DataError | None:
+    """The error for a row of probability zero in a prepared part, or None."""
+    possible = np.isfinite(model.expect(model.compile(params), ready).log_likelihood)
+    return None if possible else model.impossible(params, [ready])
+
+
+def tally_equally(model: ClassModel, ready: Any) -> Counts:
+    return model.tally_members(ready, np.full((ready.n_rows, model.groups), 1.0 / model.groups))
+
+
+def with_weight(rows: Any, factor: float) -> Any:
+    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+    return replace(rows, weights=weights * factor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -24,8 +24,11 @@ from softcount.models.base import ClassModel
 from softcount.models.coordinates import bent, straight, straight_shape
 from softcount.models.nodes import Bundle, Imagined, Params, per_level
 from softcount.models.stacks import Stack
+from softcount.table.schema import Key
 
 Statistics = Mapping[Hashable, np.ndarray]
+Sets = TypeVar("Sets", Params, Statistics)
+"""Parameters or statistics with an axis for the sets."""
 
 
 class ProductRows(Struct, frozen=True, eq=False):
@@ -192,27 +195,9 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def spikes(self, params: Params, stats: Statistics, rounded: bool = True) -> np.ndarray:
-        """(groups x sets): which groups are at the floor of some column, although the column as a whole is not.
-
-        If the floor is the rounding of the columns, a group is a spike only if its rows are equal in every such column;
-        without `rounded` not even then.
-        """
-        shape = shares_of(params).shape
-        found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1], dtype=bool)
-        for x in self.bundles:
-            if x.name == ROOT or not x.family.facts.spread_parameters:
-                continue
-            own, hyper = params.bundles[x.name], self.hypers[x.name]
-            held, low = x.family.at_floor(own, hyper, Single.of(stats[x.name])), x.family.degenerate(own, hyper)
-            if x.alone:
-                held, low = held[:, None], low[:, None]
-            coarse = np.array([node.setting.rounded for node in x.nodes])
-            found |= held[:, ~coarse].any(axis=1)
-            varies = held.any(axis=0) | ~low.any(axis=0)  # not a constant column
-            counted = varies & coarse[:, None]
-            alike &= (held | ~counted).all(axis=1)
-            some |= counted.any(axis=0)
-        return np.asarray(found | (alike & some) if rounded else found)
+        """(groups x sets): which groups are spikes, as in `find_spikes`."""
+        by_bundle = {name: Single.of(array) for name, array in stats.items()}
+        return find_spikes(self.bundles, params, self.hypers, by_bundle, shares_of(params).shape, rounded)
 
     def log_prior(self, params: Params) -> np.ndarray:
         found = np.zeros(shares_of(params).shape[1])
@@ -225,8 +210,10 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     # -- sets
 
-    def _each(self, work: Callable[..., np.ndarray], *sets: Params) -> Params:
+    def _each(self, work: Callable[..., np.ndarray], *sets: Sets) -> Sets:
         """Arrays made by `work`, which takes the axis of the sets and the arrays of one name in each of `sets`."""
+        if not isinstance(sets[0], Params):
+            return {x.name: work(_axis(x), *(stats[x.name] for stats in sets)) for x in self.bundles}
         bundles: dict[Hashable, Own] = {
             x.name: {
                 part: work(_axis(x), *(own.bundles[x.name][part] for own in sets)) for part in sets[0].bundles[x.name]
@@ -241,25 +228,21 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
     def joined(self, one: Params, other: Params) -> Params:
         return self._each(lambda axis, *values: np.concatenate(values, axis=axis), one, other)
 
-    def some(self, params: Params, places: np.ndarray | int) -> Params:
+    def some(self, sets: Sets, places: np.ndarray | int) -> Sets:
         """Some of the sets; one of them without the axis of the sets."""
-        return self._each(lambda axis, value: value.take(places, axis=axis), params)
+        return self._each(lambda axis, value: value.take(places, axis=axis), sets)
 
-    def either(self, first: np.ndarray, one: Params, other: Params) -> Params:
-        """The parameters of `one` for the sets where `first` is true, else those of `other`."""
-        return self._each(lambda axis, a, b: _choose_sets(first, a, b, axis), one, other)
+    def either(self, first: np.ndarray, one: Sets, other: Sets) -> Sets:
+        """Those of `one` for the sets where `first` is true, else those of `other`."""
 
-    def chosen(self, first: np.ndarray, one: Statistics, other: Statistics) -> Statistics:
-        """The statistics of `one` for the sets where `first` is true, else those of `other`."""
-        return {x.name: _choose_sets(first, one[x.name], other[x.name], _axis(x)) for x in self.bundles}
+        def choose(axis: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return np.where(first.reshape(-1, *[1] * (a.ndim - axis - 1)), a, b)
 
-    def some_statistics(self, stats: Statistics, places: np.ndarray) -> Statistics:
-        return {x.name: stats[x.name].take(places, axis=_axis(x)) for x in self.bundles}
+        return self._each(choose, one, other)
 
     def with_room(self, stats: Statistics, more: int) -> Statistics:
         """The statistics with zeros for this many further sets."""
-        wider = {x.name: [(0, more * (axis == _axis(x))) for axis in range(stats[x.name].ndim)] for x in self.bundles}
-        return {name: np.pad(stats[name], widths) for name, widths in wider.items()}
+        return self._each(lambda axis, a: np.pad(a, [(0, more * (at == axis)) for at in range(a.ndim)]), stats)
 
     def counts(self, stats: Statistics, place: int, log_likelihood: float = 0.0) -> Counts:
         arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=_axis(x))) for x in self.bundles}
@@ -312,14 +295,45 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return Params(bundles, like.places)
 
 
+def find_spikes(
+    bundles: Sequence[Bundle],
+    params: Params,
+    hypers: Mapping[Hashable, Hyper],
+    stats: Mapping[Hashable, Twofold],
+    shape: tuple[int, ...],
+    rounded: bool = True,
+    fixed: Mapping[Key, Own] | None = None,
+) -> np.ndarray:
+    """Which groups are at the floor of some column, although the column as a whole is not; for each set, if there are.
+
+    If the floor is the rounding of a column, rows may well be equal in it, and no density grows without bound: a group
+    is a spike there only if its rows are equal in every such column, and without `rounded` not even then. Of
+    handwritten digits nearly every class has pixels that are always empty, so that all runs met a floor, and one that
+    sat on a single row won. Columns whose spread is `fixed` are not looked at.
+    """
+    found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1:], dtype=bool)
+    for x in bundles:
+        spreads = set(x.family.facts.spread_parameters)
+        free = np.array([not spreads & set((fixed or {}).get(key, ())) for key in x.keys])
+        if x.name == ROOT or not spreads or not free.any():
+            continue
+        own, hyper = params.bundles[x.name], hypers[x.name]
+        held, low = x.family.at_floor(own, hyper, stats[x.name]), x.family.degenerate(own, hyper)
+        if x.alone:
+            held, low = held[:, None], low[:, None]
+        coarse = np.array([node.setting.rounded for node in x.nodes])
+        found |= held[:, free & ~coarse].any(axis=1)
+        varies = held.any(axis=0) | ~low.any(axis=0)  # not a constant column
+        counted = varies & (free & coarse).reshape(-1, *[1] * (held.ndim - 2))
+        alike &= (held | ~counted).all(axis=1)
+        some |= counted.any(axis=0)
+    return np.asarray(found | (alike & some) if rounded else found)
+
+
 def shares_of(params: Params) -> np.ndarray:
     """(groups x sets): the share of every class in every set."""
     shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
     return shares
-
-
-def _choose_sets(first: np.ndarray, one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
-    return np.where(first.reshape(-1, *[1] * (one.ndim - axis - 1)), one, other)
 
 
 def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:

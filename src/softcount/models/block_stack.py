@@ -54,9 +54,6 @@ class Block(SingleStack, frozen=True, eq=False):
         rows = np.ascontiguousarray(wanted(chunk.reals, self.places))
         return rows, holes_of(rows)
 
-    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
-        return chunk.reals[:, [place.slot for place in self.places]]
-
     def compile(self, params: Params) -> Densities:
         own = params[self.node.key]
         student = (own["freedom"], own["spread"]) if "freedom" in own else None
@@ -184,11 +181,7 @@ class Block(SingleStack, frozen=True, eq=False):
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
         mean, covariance = params[self.node.key]["mean"], params[self.node.key]["covariance"]
-        covariance = covariance if self.common is None else covariance[:1]
-        unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
-        lower = np.linalg.cholesky(covariance / (unit[..., :, None] * unit[..., None, :]))
-        dets = np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1) + np.log(unit).sum(axis=-1)
-        roots = inverse_of_lower(lower) / unit[..., None, :]
+        _, roots, dets = factorise(covariance if self.common is None else covariance[:1])
         return whole_product_form(mean, roots, np.log(self.units[1]).sum() - dets)
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
@@ -201,15 +194,19 @@ class Block(SingleStack, frozen=True, eq=False):
 
 def densities(form: Form, units: np.ndarray) -> Densities:
     """Densities from means, covariances and, for Student's t, freedom and spread, in counting units."""
-    scales = units[1]
     mean, covariance, student = form
-    centres = centres_of(mean, units)
-    unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    lower = np.linalg.cholesky(covariance / (unit[:, :, None] * unit[:, None, :]))
-    dets = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1) + np.log(unit).sum(axis=1)
-    roots = np.ascontiguousarray(inverse_of_lower(lower) / unit[:, None, :])
-    eta = None if student else product_form(mean, unit, roots, np.log(scales).sum() - dets)
-    return Densities(centres, np.ascontiguousarray(covariance), roots, dets, eta, student)
+    unit, roots, dets = factorise(covariance)
+    roots = np.ascontiguousarray(roots)
+    eta = None if student else product_form(mean, unit, roots, np.log(units[1]).sum() - dets)
+    return Densities(centres_of(mean, units), np.ascontiguousarray(covariance), roots, dets, eta, student)
+
+
+def factorise(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Deviations, inverse Cholesky factors and half the log-determinants of covariances (..., d, d)."""
+    unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+    lower = np.linalg.cholesky(covariance / (unit[..., :, None] * unit[..., None, :]))
+    dets = np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1) + np.log(unit).sum(axis=-1)
+    return unit, inverse_of_lower(lower) / unit[..., None, :], dets
 
 
 def centres_of(mean: np.ndarray, units: np.ndarray) -> np.ndarray:

@@ -12,12 +12,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Categorical, Family, Linear, Setting
 from softcount.families.base import given_family
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
-from softcount.models.nodes import Node
+from softcount.models.nodes import Node, best_evidence
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
 from softcount.networks.network import Graph
@@ -213,6 +214,12 @@ def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any
     if unknown:
         raise DataError(f"prior names {unknown[0]!r}, which is not a column of the model.")
     return {leaf.key: prior.get(leaf.key, default) for leaf in leaves}
+
+
+def auto_priors(priors: Mapping[Key, Any], leaves: Iterable[Node], counts: Counts) -> dict[Key, float]:
+    """For leaves whose prior is "auto", the one with the highest marginal likelihood of these counts by node."""
+    auto = [leaf for leaf in leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
+    return {leaf.key: best_evidence(leaf, counts.arrays[leaf.key]) for leaf in auto}
 
 
 # -- networks: columns, hidden nodes and discretised numbers as nodes

@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr, replace
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
+from softcount.core.twofold import stack as stack_pairs
 from softcount.errors import DataError, ModelFileError
 from softcount.families import Categorical, Setting
 from softcount.families import Params as Own
@@ -135,11 +136,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     @property
     def paths(self) -> Any:
         """The kernels for paths: compiled unless there are very few steps."""
-        return import_module(f"softcount.kernels.{'hidden_paths' if self._compiled else 'reference_paths'}")
-
-    @property
-    def _compiled(self) -> bool:
-        return self.kernels.cells >= WORTH_COMPILING
+        return import_module(f"softcount.kernels.{'hidden_paths' if self.worth_threads() else 'reference_paths'}")
 
     # -- rows -> counts
 
@@ -158,7 +155,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return found
 
     def worth_threads(self) -> bool:
-        return self._compiled
+        return self.kernels.cells >= WORTH_COMPILING
 
     def compile(self, params: Params) -> CompiledChain:
         parts = [stack.compile(params) for stack in self.star.stacks]
@@ -261,7 +258,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         for bundle in self.nodes.bundles:
             if bundle.keys[0] in counts.arrays and bundle.name not in arrays:
                 own = [counts.arrays[key] for key in bundle.keys]
-                arrays[bundle.name] = Twofold(*(np.stack([getattr(x, s) for x in own], axis=1) for s in ("hi", "lo")))
+                arrays[bundle.name] = stack_pairs(own, axis=1)
         return replace(counts, arrays=arrays)
 
     def impossible(self, params: Params, ready: Sequence[PathRows]) -> DataError:
@@ -306,19 +303,17 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     def cells_per_row(self) -> int:
         return max(1, len(self.schema.used)) * self.groups + self.states**2
 
-    def reordered(self, params: Params, order: np.ndarray) -> Params:
-        """The same parameters with the states in this order; only if states are exchangeable."""
+    def reordered(self, params: Params, counts: Counts, order: np.ndarray) -> tuple[Params, Counts]:
+        """Parameters and counts with the states in this order; only if states are exchangeable."""
         assert self.links.is_free
-        own: dict[Key, Own] = {FIRST: _reorder(params[FIRST], order)}
-        own |= {after(new): _reorder(params[after(int(old))], order) for new, old in enumerate(order)}
-        leaves = {x.key: {name: part[order] for name, part in params[x.key].items()} for x in self.leaves}
-        return self.nodes.params({**own, **leaves})
-
-    def reordered_counts(self, counts: Counts, order: np.ndarray) -> Counts:
-        arrays: dict[Hashable, Twofold] = {FIRST: counts.arrays[FIRST][:, order]}
-        arrays |= {after(new): counts.arrays[after(int(old))][:, order] for new, old in enumerate(order)}
+        steps = {FIRST: FIRST} | {after(new): after(int(old)) for new, old in enumerate(order)}
+        own: dict[Key, Own] = {
+            new: params[old] | {"probability": params[old]["probability"][:, order]} for new, old in steps.items()
+        }
+        own |= {x.key: {name: part[order] for name, part in params[x.key].items()} for x in self.leaves}
+        arrays: dict[Hashable, Twofold] = {new: counts.arrays[old][:, order] for new, old in steps.items()}
         arrays |= {leaf.key: counts.arrays[leaf.key][order] for leaf in self.leaves}
-        return replace(counts, arrays=arrays)
+        return self.nodes.params(own), replace(counts, arrays=arrays)
 
     # -- in files
 
@@ -342,10 +337,6 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         if not leaves or any(leaf.setting.groups != links.emissions for leaf in leaves):
             raise ModelFileError("what its states show is not there for each of them.")
         return cls(schema, leaves, links, Kernels(filed.cells))
-
-
-def _reorder(own: Own, order: np.ndarray) -> Own:
-    return own | {"probability": own["probability"][:, order]}
 
 
 def _levels(node: Node, states: int) -> tuple[int, ...]:

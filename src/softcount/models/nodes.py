@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold, stack
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, How, Hyper, Setting
+from softcount.families import Family, How, Hyper, Setting
 from softcount.families import Params as Own
 from softcount.priors import Dirichlet, Expert
 from softcount.priors.distribution import Distribution
@@ -39,10 +39,6 @@ class Node(Struct, frozen=True):
     def with_groups(self, groups: int) -> Node:
         same = self.setting.groups == groups
         return self if same else replace(self, setting=replace(self.setting, groups=groups))
-
-
-def class_node(groups: int) -> Node:
-    return Node(ROOT, (), Categorical(), Setting(keys=("class",), levels=tuple(range(groups))))
 
 
 class Bundle(Struct, frozen=True, eq=False):
@@ -70,10 +66,6 @@ class Bundle(Struct, frozen=True, eq=False):
     @property
     def width(self) -> int:
         return self.family.width(self.nodes[0].setting)
-
-    def apart(self, arrays: Own) -> Iterator[tuple[Key, Own]]:
-        for place, node in enumerate(self.nodes):
-            yield node.key, arrays if self.alone else {name: part[:, place] for name, part in arrays.items()}
 
     def together(self, parts: list[Own], names: Iterable[str] | None = None) -> Own:
         names = list(parts[0] if names is None else names)
@@ -375,20 +367,18 @@ def best_evidence(node: Node, stats: Twofold) -> float:
     return float(np.exp(found.x))
 
 
-def refuse_scores(leaves: Iterable[Node], why: str) -> None:
-    """Raise an error if a column has no density: complement weights are not probabilities."""
+def refuse_families(leaves: Iterable[Node], why: str, remedy: str | None = None) -> None:
+    """Raise an error if a column has no density, because complement weights are not probabilities.
+
+    With a `remedy`, which may be empty, also if a column learns from known classes only.
+    """
     for leaf in leaves:
         if not leaf.family.facts.has_density:
             raise DataError(
                 f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
                 "Use another model of text: 'multinomial' or 'bernoulli'."
             )
-
-
-def refuse_unknown(leaves: Iterable[Node], why: str, remedy: str) -> None:
-    """Raise an error if a column learns from known classes only."""
-    for leaf in leaves:
-        if leaf.family.facts.needs_classes:
+        if remedy is not None and leaf.family.facts.needs_classes:
             raise DataError(
                 f"column {leaf.key!r} is {leaf.family.name}, which {why}: it learns from rows of known class alone. "
                 f"Declare it another kind, such as histogram or normal{remedy}."

@@ -136,8 +136,7 @@ class NumberPart(Block, frozen=True, eq=False):
         picked = np.concatenate([[0], 1 + columns, (1 + d + columns[:, None] * d + columns).ravel()])
         order = np.argsort(self.groups_of[:, j], kind="stable")
         shape = (groups, len(order) // groups, len(picked))
-        parts = (side[np.ix_(order, picked)].reshape(shape) for side in (block.hi, block.lo))
-        return Twofold(*parts).sum(1)
+        return block.map(lambda half: half[np.ix_(order, picked)].reshape(shape)).sum(1)
 
     def _sizes(self) -> list[tuple[int, int]]:
         return [(bundle.groups, bundle.width) for bundle in self.bundles]
@@ -148,7 +147,7 @@ class NumberPart(Block, frozen=True, eq=False):
             Twofold.of(np.zeros(size)) if part is None else part
             for size, part in zip(self._sizes(), parts, strict=True)
         ]
-        return concatenate([Twofold(part.hi.ravel(), part.lo.ravel()) for part in whole], axis=0)
+        return concatenate([part.map(np.ravel) for part in whole], axis=0)
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
         found, at = {}, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
@@ -146,7 +146,10 @@ class Stack(Struct, frozen=True, eq=False):
         return columns if self.bundles[0].alone else columns[:, node]
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
-        return self._own(chunk.reals[:, [place.slot for place in self.places]], node)
+        """The values of a node in a chunk: a column, or all columns of a block."""
+        stored = getattr(chunk, self.places[node].store)
+        slots = [place.slot for place in self.places]
+        return stored[:, slots if self.bundles[0].alone else slots[node]]
 
     def there(self, data: Any, node: int = 0) -> np.ndarray:
         """Which rows have a value in the only node of this stack."""
@@ -297,9 +300,6 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
                 self.nodes[j].family.check(values[:, j], self.nodes[j].key, chunk.start)
                 values[:, j] = self.nodes[j].family.transform(values[:, j])
         return values
-
-    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
-        return chunk.reals[:, self.places[node].slot]
 
     @property
     def _log_columns(self) -> list[int]:
@@ -479,23 +479,22 @@ class Codes(Stack, frozen=True, eq=False):
     def prepare(self, chunk: Chunk) -> np.ndarray:
         return wanted(getattr(chunk, self.places[0].store), self.places)
 
-    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
-        store: np.ndarray = getattr(chunk, self.places[node].store)
-        return store[:, self.places[node].slot]
-
     def base(self, data: np.ndarray) -> float:
         return 0.0
 
     def compile(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """The first cell of every column, and log-probabilities by code with the groups side by side."""
-        tables: list[Any] = [None] * len(self.nodes)
-        for bundle, at in self.positions():
-            own = bundle.family.table(params.bundles[bundle.name])
-            columns = own[None] if bundle.alone else own.swapaxes(0, 1)
-            for place, table in zip(np.arange(len(self.nodes))[at].tolist(), columns, strict=True):
-                tables[place] = table
+        tables = self._by_node(lambda bundle: bundle.family.table(params.bundles[bundle.name]))
         starts = starts_of([table.shape[-1] for table in tables])
         return starts, np.ascontiguousarray(np.concatenate([table.T for table in tables]))
+
+    def _by_node(self, table_of: Callable[[Bundle], np.ndarray]) -> list[np.ndarray]:
+        """The table of each node, from the tables of the bundles, which have the nodes on their second axis."""
+        found: dict[Key, np.ndarray] = {}
+        for bundle in self.bundles:
+            table = table_of(bundle)
+            found |= dict(zip(bundle.keys, table[None] if bundle.alone else table.swapaxes(0, 1), strict=True))
+        return [found[node.key] for node in self.nodes]
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
         starts, table = compiled
@@ -560,12 +559,8 @@ class Codes(Stack, frozen=True, eq=False):
         return np.concatenate(own, axis=1)
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
-        tables: list[Any] = [None] * len(self.nodes)
-        for bundle, at in self.positions():
-            own = np.maximum(bundle.family.natural(params.bundles[bundle.name]), CLAMPED)
-            for place, table in zip(np.arange(len(self.nodes))[at].tolist(), own.swapaxes(0, 1), strict=True):
-                tables[place] = table
-        return np.concatenate(tables, axis=-1)
+        tables = self._by_node(lambda bundle: bundle.family.natural(params.bundles[bundle.name]))
+        return np.asarray(np.maximum(np.concatenate(tables, axis=-1), CLAMPED))
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
         ends = np.cumsum([node.family.width(node.setting) for node in self.nodes])[:-1]

@@ -14,13 +14,14 @@ from msgspec.structs import force_setattr, replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
+from softcount.families import Categorical, Setting
 from softcount.families import Params as Own
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.bag_stack import Bag, regrouped
-from softcount.models.base import ASSIGNED, Assign, ClassModel, register_model
+from softcount.models.base import ASSIGNED, Assign, Model, register_model
 from softcount.models.batched import ProductRows
 from softcount.models.block_stack import Block
-from softcount.models.nodes import Bundle, Node, Nodes, Params, class_node
+from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Codes, JointCodes, Kernels, PointStack, Ragged, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthen, rows_of
 from softcount.table import Settled
@@ -45,7 +46,7 @@ class FiledStar(Struct, frozen=True):
 
 
 @register_model
-class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
+class Star(Model, Struct, frozen=True, eq=False, dict=True):
     """Structure only: which leaves, how many groups. Parameters and data are passed in."""
 
     schema: Schema
@@ -55,6 +56,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
     unknown_weight: float = 1.0
 
     name: ClassVar[str] = "star"
+    one_class: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         leaves = tuple(leaf.with_groups(self.groups) for leaf in self.leaves)
@@ -63,7 +65,8 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def nodes(self) -> Nodes:  # type: ignore[override]
         wide = frozenset(key for key, place in self.schema.places.items() if place.store == "wide")
-        return Nodes((class_node(self.groups), *self.leaves), wide)
+        root = Node(ROOT, (), Categorical(), Setting(keys=("class",), levels=tuple(range(self.groups))))
+        return Nodes((root, *self.leaves), wide)
 
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
@@ -74,6 +77,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return {node.key: (stack, place) for stack in self.stacks for place, node in enumerate(stack.nodes)}
 
     def with_leaves(self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None) -> Star:
+        """The same model with other leaves and, if given, other groups or another schema."""
         return replace(self, leaves=leaves, groups=groups or self.groups, schema=schema or self.schema)
 
     # -- rows -> counts
@@ -94,6 +98,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return self.kernels.compiled
 
     def tally(self, ready: Ready) -> Counts:
+        """Counts of the rows whose class is known. Labels beyond the known classes add new groups."""
         assert ready.labels is not None
         groups = max(self.groups, int(ready.labels.max(initial=0)) + 1)
         arrays: dict[Hashable, Twofold] = {}
@@ -109,6 +114,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return Counts(arrays, float(sizes.sum()))
 
     def tally_members(self, ready: Ready, memberships: np.ndarray) -> Counts:
+        """Counts under given memberships (rows x groups)."""
         if ready.weights is not None:
             memberships = memberships * ready.weights[:, None]
         memberships = np.ascontiguousarray(memberships)
@@ -119,6 +125,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return Counts(arrays, float(memberships.sum()))
 
     def in_order(self, counts: Counts, settled: Settled, groups: int) -> Counts:
+        """Counts made while levels and classes were still being discovered, reordered into their final order."""
         order = settled.label_remap if settled.label_remap is not None else np.arange(groups)
         arrays = {stack.name: stack.recoded(counts.arrays[stack.name], settled.remap) for stack in self.stacks}
         both = {ROOT: counts.arrays[ROOT], **arrays}
@@ -129,6 +136,10 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         for stack in self.stacks:
             arrays |= stack.split(counts.arrays[stack.name])
         return replace(counts, arrays=arrays)
+
+    def named(self, counts: Counts) -> Counts:
+        """Counts under the names of the nodes, as they are saved, merged and shown."""
+        return self.nodes.unstacked(self.gathered(counts))
 
     def compile(self, params: Params, contrast: bool = False) -> list[Any]:
         """The logarithms of the shares, then the parameters of every stack; with `contrast`, only what differs by
@@ -141,6 +152,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return [np.tile(log_shares, (TILE, 1)), *parts]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
+        """(rows x groups) log of share times density, without the part that is equal in all groups."""
         joint = _fill(compiled[0], rows, out)
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
             stack.score(rows_of(data, rows), part, joint)
@@ -149,6 +161,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
+        """The part of `score` that each leaf adds: (rows x groups) log-densities."""
         found: dict[Key, np.ndarray] = {}
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
             own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.groups)))
@@ -158,12 +171,16 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return {leaf.key: found[leaf.key] for leaf in self.leaves}
 
     def memberships(self, ready: Ready, compiled: list[Any], rows: slice | None = None) -> np.ndarray:
+        """(rows x groups) probability of every group given the row, whatever its label."""
         members = self.score(ready, compiled, slice(0, ready.n_rows) if rows is None else rows)
         self.kernels.normalise(members)
         return members
 
     def posterior(self, ready: Ready, compiled: list[Any], out: np.ndarray) -> np.ndarray | None:
-        """In one step, if the model is a single stack that supports it; only compiled kernels gain by it."""
+        """Write the memberships of a chunk to `out` and return their log evidence; None if only `score` can.
+
+        Only compiled kernels gain by it.
+        """
         if len(self.stacks) > 1 or not self.kernels.compiled:
             return None
         return self.stacks[0].posterior(ready.data[0], compiled[1], compiled[0][0], out)
@@ -220,9 +237,10 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
                     f"row {part.start + rows[0] + 1} is impossible under every class of the start (probability zero), "
                     "so EM cannot use it. Start from probabilities above zero."
                 )
-        return ClassModel.impossible(self, params, ready)
+        return Model.impossible(self, params, ready)
 
     def products(self, ready: Ready) -> ProductRows | None:
+        """The rows as one table of features, for scoring many sets of parameters; None if scores are not products."""
         width = 1 + sum(bundle.width * len(bundle.nodes) for stack in self.stacks for bundle in stack.bundles)
         if ready.n_rows * width > MOST_PRODUCTS or any(isinstance(stack, Bag) for stack in self.stacks):
             return None
@@ -246,6 +264,7 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
         return max(1, len(self.schema.used)) * self.groups
 
     def regrouped(self, params: Params, order: np.ndarray) -> Params:
+        """Some of the groups, in this order; their shares again add up to one."""
         bundles: dict[Hashable, Own] = {
             name: {part: value[order] for part, value in own.items()}
             for name, own in params.bundles.items()
@@ -257,19 +276,23 @@ class Star(ClassModel, Struct, frozen=True, eq=False, dict=True):
             params, bundles={ROOT: own | {"probability": shares / shares.sum(axis=-1, keepdims=True)}, **bundles}
         )
 
-    # -- what is seen from outside
+    # -- leaves
 
     def is_sparse(self, leaf: Node) -> bool:
+        """Whether a leaf is kept as the rows of a sparse matrix."""
         return isinstance(self.stacked[leaf.key][0], Bag)
 
     def column(self, leaf: Node, chunk: Chunk) -> Any:
+        """The values of one leaf in a chunk: codes, numbers, a block of numbers, or sparse counts."""
         stack, place = self.stacked[leaf.key]
         return stack.column(chunk, place)
 
     def public(self, params: Params) -> dict[Key, Own]:
+        """The parameters of every leaf in the user's units, groups first."""
         return {x.key: x.family.public(params[x.key], x.setting) for x in self.leaves}
 
     def params(self, shares: np.ndarray, leaves: Mapping[Key, Own]) -> Params:
+        """Parameters from the shares of the groups and those of every leaf."""
         own = {"probability": np.asarray(shares, dtype=float)[None], "unseen": np.zeros(1)}
         return self.nodes.params({ROOT: own, **leaves})
 

@@ -33,12 +33,10 @@ class Ready(Struct, frozen=True):
     tile: int = TILE
 
     def tiles(self) -> Iterator[slice]:
-        """Its rows, a tile at a time."""
         for a in range(0, self.n_rows, self.tile):
             yield slice(a, min(a + self.tile, self.n_rows))
 
     def cut(self, start: int, stop: int) -> Ready:
-        """Rows from one to another."""
         rows = slice(start, stop)
         own: dict[str, Any] = {
             name: value[rows] if isinstance(value, np.ndarray) else value
@@ -82,7 +80,6 @@ def size_of(data: Any) -> int:
 
 
 def joined(parts: Sequence[Ready]) -> Ready:
-    """Neighbouring chunks as one."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -104,7 +101,6 @@ def end_to_end(parts: list[Any]) -> Any:
 
 
 def rows_of(data: Any, rows: slice | np.ndarray) -> Any:
-    """Some rows of a stack's data."""
     if isinstance(data, tuple):
         return tuple(None if part is None else part[rows] for part in data)
     return data[rows]
@@ -142,7 +138,6 @@ class PathRows(Struct, frozen=True):
         return PathRows(self.rows.cut(0, rows), np.array([0, rows], np.int64), weights, self.first)
 
     def heavier(self, factor: float) -> PathRows:
-        """The same rows with their weights multiplied."""
         each = np.ones(len(self.borders) - 1) if self.weights is None else self.weights
         rows = np.ones(self.n_rows) if self.rows.weights is None else self.rows.weights
         return replace(self, weights=each * factor, rows=replace(self.rows, weights=rows * factor))

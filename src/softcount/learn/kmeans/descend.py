@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from importlib import import_module
+from operator import add
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from softcount.learn.kmeans.points import (
     LeastHashes,
     Points,
     distinct,
+    in_order,
     least_hashes,
     most_sampled,
     spans,
@@ -68,7 +70,7 @@ class Engine(Struct, frozen=True):
 
     @property
     def mass(self) -> float:
-        return self.points.mass
+        return float(len(self) if self.points.weights is None else self.points.weights.sum())
 
     @property
     def dtype(self) -> np.dtype:
@@ -84,34 +86,23 @@ class Engine(Struct, frozen=True):
     def over(self, points: Points) -> Engine:
         return replace(self, points=points)
 
-    def advance(self, state: State, goal: Goal) -> MovedCentres:
-        return self._total(lambda part, here: self.kernel.advance(part, here, goal), state)
-
-    def recount(self, state: State, centres: np.ndarray) -> MovedCentres:
-        return self._total(lambda part, here: self.kernel.recount(part, here, centres), state)
+    def total(self, work: Callable[..., MovedCentres], state: State, at: Goal | np.ndarray) -> MovedCentres:
+        """The sum of a kernel's results for all chunks, in their order."""
+        parts = self._each(lambda part, span: work(part, state.part(span.start, span.stop), at))
+        found: MovedCentres = reduce(add, parts)
+        return found
 
     def spread(self, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
         """Squared distance of every row from its own centre."""
-        tasks = zip(self.points.parts, spans(len(self.points)), strict=True)
-        work = self._map(lambda task: self.kernel.spread(task[0], labels[task[1]], centres), tasks)
-        return np.concatenate(list(work))
+        return np.concatenate(list(self._each(lambda part, span: self.kernel.spread(part, labels[span], centres))))
 
-    def cost(self, labels: np.ndarray, centres: np.ndarray) -> float:
-        apart = self.spread(labels, centres)
-        return float(apart.sum() if self.points.weights is None else self.points.weights @ apart)
-
-    def _map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterable[Any]:
+    def _each(self, work: Callable[[PointRows, slice], Any]) -> Any:
         """Results in order; a single chunk without threads: limiting BLAS took longer than 150 rows."""
-        return map(work, tasks) if len(self.points.parts) == 1 else self.threads.map(work, tasks)
-
-    def _total(self, work: Callable[[Any, State], MovedCentres], state: State) -> MovedCentres:
-        chunks = zip(self.points.parts, spans(len(self.points)), strict=True)
-        tasks = [(part, state.part(span.start, span.stop)) for part, span in chunks]
-        total: MovedCentres | None = None
-        for moved in self._map(lambda task: work(*task), tasks):
-            total = moved if total is None else MovedCentres(*(a + b for a, b in zip(total, moved, strict=True)))
-        assert total is not None
-        return total
+        parts = self.points.parts
+        borders = spans(len(self.points))
+        if len(parts) == 1:
+            return [work(parts[0], borders[0])]
+        return self.threads.map(lambda task: work(*task), zip(parts, borders, strict=True))
 
 
 class LloydSteps:
@@ -208,20 +199,19 @@ class Walk(LloydSteps):
         self.engine = engine
         self.state = fresh_state(len(engine.points), self.dtype, blocks, engine.points.weights)
         self.labels = self.state.labels
-        self._aim(goal_of(centres, self.dtype, np.zeros(len(centres)), np.zeros(blocks), False))
+        self.goal = goal_of(centres, self.dtype, np.zeros(len(centres)), np.zeros(blocks), False)
+        self.centres = self.goal.centres
         self.since, self.bounded, self.is_counted = 0, False, False
 
-    def _aim(self, goal: Goal) -> None:
-        self.goal, self.centres = goal, goal.centres
-
     def cost(self) -> float:
-        return self.engine.cost(self.labels, self.centres)
+        apart, weights = self.engine.spread(self.labels, self.centres), self.engine.points.weights
+        return float(apart.sum() if weights is None else weights @ apart)
 
     def sizes(self) -> np.ndarray:
         return np.bincount(self.labels, self.engine.points.weights, len(self.centres))
 
     def assign(self) -> tuple[float, int]:
-        moved = self.engine.advance(self.state, self.goal)
+        moved = self.engine.total(self.engine.kernel.advance, self.state, self.goal)
         self.sums, self.mass = self.sums + moved.sums, self.mass + moved.mass
         self.members = self.members + moved.members
         self.since += self.is_counted and moved.changed > 0
@@ -235,7 +225,7 @@ class Walk(LloydSteps):
         return super().update()
 
     def _recount(self) -> None:
-        moved = self.engine.recount(self.state, self.centres)
+        moved = self.engine.total(self.engine.kernel.recount, self.state, self.centres)
         self.sums, self.mass, self.members, self.since = moved.sums, moved.mass, moved.members, 0
 
     def confirm(self) -> tuple[float, int]:
@@ -255,7 +245,8 @@ class Walk(LloydSteps):
         padded.ravel()[: len(moved)] = moved[: padded.size]
         most = padded.max(axis=1, initial=0.0)
         drifts = self.goal.drift + moved, self.goal.block_drift + most
-        self._aim(goal_of(centres, self.dtype, *drifts, self.bounded))
+        self.goal = goal_of(centres, self.dtype, *drifts, self.bounded)
+        self.centres = self.goal.centres
         return np.asarray(squares)
 
     def far_rows(self) -> FarRows:
@@ -289,11 +280,6 @@ class Descent(Struct, frozen=True):
     def n_iter(self) -> int:
         return len(self.trace) // 2
 
-    @property
-    def labels_here(self) -> np.ndarray:
-        assert self.labels is not None
-        return self.labels
-
 
 def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
     """Assign and update in turn until no row changes or `stop` applies; the last step is an assignment."""
@@ -307,12 +293,10 @@ def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
         fell, shift = walk.update()
         falls.append(fell)
         if turn == 0:
-            mass = engine.mass
-            within = first - fell
-            mass = max(mass, 1e-300)
+            mass = max(engine.mass, 1e-300)
             middle = walk.sums.sum(axis=0) / mass
             between = float(walk.mass @ ((walk.centres - middle) ** 2).sum(axis=1))
-            limit = stop.tol * (max(within + between, 0.0) / mass / len(middle))
+            limit = stop.tol * (max(first - fell + between, 0.0) / mass / len(middle))
         fell, changed = walk.assign()
         falls.append(fell)
         if not changed:
@@ -397,35 +381,21 @@ def sample_rows(kernel: str, most: int, part: PlacedRows) -> LeastHashes:
     return least_hashes(import_module(kernel), part.rows, np.ones(part.n_rows), most)
 
 
-class CentreTotals(Struct, frozen=True):
-    """Sums, weights and numbers of the rows of every centre, and their cost."""
-
-    sums: np.ndarray
-    mass: np.ndarray
-    members: np.ndarray
-    cost: float
-
-    def __add__(self, other: CentreTotals) -> CentreTotals:
-        return CentreTotals(
-            self.sums + other.sums, self.mass + other.mass, self.members + other.members, self.cost + other.cost
-        )
-
-
-def assign_rows(kernel: str, centres: np.ndarray, part: PlacedRows) -> CentreTotals:
-    found, _ = _nearest(import_module(kernel), centres, part)
-    return CentreTotals(found.sums, found.mass, found.members, -found.fall)
-
-
 def find_far_rows(kernel: str, centres: np.ndarray, count: int, part: PlacedRows) -> FarRows:
     """The rows of a part that are farthest from their centres, the farthest first."""
-    module = import_module(kernel)
-    _, labels = _nearest(module, centres, part)
-    apart = module.spread(part.rows, labels, centres)
+    _, labels = assign_rows(kernel, centres, part)
+    apart = import_module(kernel).spread(part.rows, labels, centres)
     order = np.argsort(-apart, kind="stable")[:count]
     return FarRows(apart[order], labels[order], part.rows[order])
 
 
-def _nearest(kernel: Any, centres: np.ndarray, part: PlacedRows) -> tuple[MovedCentres, np.ndarray]:
+def total_rows(kernel: str, centres: np.ndarray, part: PlacedRows) -> MovedCentres:
+    """The sums of the rows of every centre; `fall` is minus their cost."""
+    return assign_rows(kernel, centres, part)[0]
+
+
+def assign_rows(kernel_name: str, centres: np.ndarray, part: PlacedRows) -> tuple[MovedCentres, np.ndarray]:
+    kernel: Any = import_module(kernel_name)
     blocks = blocks_of(len(centres), DTYPE) if kernel.BLOCKED else 0
     goal = goal_of(centres, DTYPE, np.zeros(len(centres)), np.zeros(blocks), False)
     state = fresh_state(part.n_rows, DTYPE, len(goal.packed), None)
@@ -454,7 +424,10 @@ class RowsElsewhere(Struct, frozen=True):
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
         found = self.rows.total(partial(sample_rows, self.kernel.__name__, most_sampled(clusters)))
-        return found.sorted_points if self.n_rows <= SAMPLE else found.points, found.whole
+        if self.n_rows > SAMPLE:
+            return found.points, found.whole
+        order, _ = in_order(found.rows)
+        return Points.of(found.rows[order], found.weights[order]), found.whole
 
     def over(self, points: Points) -> Engine:
         return Engine(points, self.kernel, self.runner, self.unit)
@@ -473,10 +446,10 @@ class RowWalk(LloydSteps):
         return self._cost
 
     def assign(self) -> tuple[float, int]:
-        found = self.engine.rows.total(partial(assign_rows, self.engine.kernel.__name__, self.centres))
+        found = self.engine.rows.total(partial(total_rows, self.engine.kernel.__name__, self.centres))
         changed = not (np.array_equal(found.members, self.members) and np.array_equal(found.sums, self.sums))
-        fell = self._cost - found.cost
-        self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, found.cost
+        fell = self._cost + found.fall
+        self.sums, self.mass, self.members, self._cost = found.sums, found.mass, found.members, -found.fall
         return fell, int(changed)
 
     def update(self) -> tuple[float, float]:

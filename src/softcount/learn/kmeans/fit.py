@@ -30,13 +30,13 @@ from softcount.learn.kmeans.descend import (
 )
 from softcount.learn.kmeans.points import (
     COMFORTABLE,
-    Draws,
     FewRows,
     Frame,
     Points,
     SmallEnd,
     StartStack,
     descend_together,
+    draw_centres,
     drawn,
     ended,
     frame_of,
@@ -365,7 +365,7 @@ def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int],
         ends = descend_together(few, starts, most)
     else:  # one by one if kernels are compiled or rows are too many
         alone = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
-        ends = [SmallEnd(end.centres, end.labels_here, end.cost, end.converged) for end in alone]
+        ends = [SmallEnd(end.centres, np.asarray(end.labels), end.cost, end.converged) for end in alone]
     for end in sorted(ends, key=lambda end: end.cost):
         is_new = not ended or end.cost > before * (1 + SAME)
         different += is_new
@@ -392,7 +392,7 @@ def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int],
 def draw_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
     """Initial centres of all runs, by differences if products lose too many digits."""
     rng = np.random.default_rng(wish.seed)
-    starts = Draws(few, rng).starts(wish.init, wish.clusters, wish.n_init)
+    starts = draw_centres(few, rng, wish.init, wish.clusters, wish.n_init)
     return (few, starts, rng) if few.is_clear(starts[0]) else draw_starts(replace(few, norms=None), wish)
 
 
@@ -416,22 +416,6 @@ def settled(
     if not end.converged:
         notes.append(f"Stopped after {end.n_iter} updates with rows still changing; raise max_iter.")
     return Centres(centres, frame, end.cost, list(end.trace), end.converged, agreed, notes, end.sizes), end.labels
-
-
-def lloyd(
-    points: np.ndarray, weights: np.ndarray | None, centres: np.ndarray, max_iter: int = 100
-) -> tuple[np.ndarray, np.ndarray]:
-    """Centres and labels after Lloyd's steps on a small dense array, until no row changes or `max_iter`.
-
-    >>> lloyd(np.array([[0.0], [1.0], [9.0]]), None, np.array([[0.0], [1.0]]))
-    (array([[0.5],
-           [9. ]]), array([0, 0, 1]))
-    """
-    rows = np.ascontiguousarray(points)
-    with one_blas_thread(), Threads(1) as threads:
-        engine = Engine(Points.of(rows, weights), import_module("softcount.kernels.nearest"), threads)
-        end = descend(engine, np.array(centres, dtype=np.float64), KMeansStop(max_iter, 0.0))
-    return end.centres, end.labels_here
 
 
 # k-means of rows on workers: the same frame, sample and initialisations; Lloyd's steps use totals of every pass.

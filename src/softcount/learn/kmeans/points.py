@@ -92,7 +92,7 @@ class Frame(Struct, frozen=True):
 
 def unit_rows(rows: PointRows) -> PointRows:
     """Rows divided by their lengths; a row of zeros stays zero."""
-    # Times powers of two of their own if the squares of some would overflow or vanish beside the others.
+    # Each times a power of two if the squares of some would overflow or vanish next to the others.
     largest = abs(rows).max(axis=1)
     largest = largest.toarray().ravel() if sparse.issparse(rows) else largest
     powers = np.frexp(largest)[1]
@@ -199,15 +199,6 @@ class Points(Struct, frozen=True):
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
-    @property
-    def cells(self) -> float:
-        """Cells, or stored cells, per row on average."""
-        return self.rows.nnz / max(len(self), 1) if sparse.issparse(self.rows) else float(self.rows.shape[1])
-
-    @property
-    def mass(self) -> float:
-        return float(len(self) if self.weights is None else self.weights.sum())
-
 
 # Many runs on a few rows in one pass: initialisations x centres are just more centres.
 
@@ -220,7 +211,7 @@ ROOM = 1 << 22
 FEW = 1 << 20
 """Products up to which all sums are counted afresh: finding the changed rows costs as much."""
 
-LACKING = 20.0
+BEHIND = 20.0
 """Times its last gain by which a run may be behind the best: gains shrink by a tenth or more each time."""
 
 EVEN = 1e6
@@ -403,7 +394,7 @@ class StartStack:
 
 
 def descend_together(few: FewRows, centres: np.ndarray, most: int) -> list[SmallEnd]:
-    """Where several starts (starts x clusters x columns) end: no row changes, or after so many updates.
+    """Where several starts (starts x clusters x columns) end: no row changes, or after `most` updates.
 
     One that cannot become the best any more is given up and left out.
     """
@@ -428,7 +419,7 @@ def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -
         done = np.flatnonzero(~on | (turn == most))
         ends += [stack.end(at, float(costs[at]), not on[at]) for at in done.tolist()]
         best = min(best, float(costs.min()))
-        on &= costs - best <= LACKING * (before - costs)
+        on &= costs - best <= BEHIND * (before - costs)
         if turn == alone:
             on &= np.arange(len(on)) == costs.argmin()
         on[done] = False
@@ -504,11 +495,6 @@ class LeastHashes(Struct, frozen=True):
     def points(self) -> Points:
         return Points.of(self.rows[: self.most], self.weights[: self.most])
 
-    @property
-    def sorted_points(self) -> Points:
-        order, _ = in_order(self.rows)
-        return Points.of(self.rows[order], self.weights[order])
-
 
 def least_hashes(
     kernel: ModuleType, rows: PointRows, weights: np.ndarray, most: int, last: Any = np.inf
@@ -545,47 +531,42 @@ def in_order(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, first
 
 
-class Draws:
-    """Centres drawn from some rows by weight and squared distance, for several starts at once."""
+def draw_centres(few: FewRows, rng: np.random.Generator, init: str, clusters: int, count: int) -> np.ndarray:
+    """(starts x clusters x columns) centres by name of the method."""
+    if init == "random":
+        return few.cells(np.array([draw_different(few, rng, clusters) for _ in range(count)]))
+    if init == "k-means++":
+        looks = 2 + int(np.log(clusters))
+        most = max(1, TILE // (looks * len(few)))
+        parts = [plus_plus(few, rng, clusters, min(most, count - at), looks) for at in range(0, count, most)]
+        return few.cells(np.concatenate(parts))
+    raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', or an array of centres.")
 
-    def __init__(self, few: FewRows, rng: np.random.Generator) -> None:
-        self.few, self.rng = few, rng
 
-    def starts(self, init: str, clusters: int, count: int) -> np.ndarray:
-        """(starts x clusters x columns) centres by name of the method."""
-        if init == "random":
-            return self.few.cells(np.array([self.different(clusters) for _ in range(count)]))
-        if init == "k-means++":
-            looks = 2 + int(np.log(clusters))
-            most = max(1, TILE // (looks * len(self.few)))
-            parts = [self.plus_plus(clusters, min(most, count - at), looks) for at in range(0, count, most)]
-            return self.few.cells(np.concatenate(parts))
-        raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', or an array of centres.")
+def draw_different(few: FewRows, rng: np.random.Generator, clusters: int) -> np.ndarray:
+    """Rows drawn by weight without repetition while there are others."""
+    some = min(clusters, len(few))
+    # Above zero: next to a weight of 1e300 others vanish, and numpy would find too few to draw.
+    share = np.maximum(few.weights / few.weights.sum(), 1e-300)
+    return np.resize(rng.choice(len(few), some, replace=False, p=share), clusters)
 
-    def different(self, clusters: int) -> np.ndarray:
-        """Rows drawn by weight without repetition while there are others."""
-        weights = self.few.weights
-        some = min(clusters, len(weights))
-        # Above zero: next to a weight of 1e300 others vanish, and numpy would find too few to draw.
-        share = np.maximum(weights / weights.sum(), 1e-300)
-        return np.resize(self.rng.choice(len(weights), some, replace=False, p=share), clusters)
 
-    def plus_plus(self, clusters: int, count: int, looks: int = 1) -> np.ndarray:
-        """(starts x clusters) rows by k-means++: the first by weight, each next by that times squared distance.
+def plus_plus(few: FewRows, rng: np.random.Generator, clusters: int, count: int, looks: int = 1) -> np.ndarray:
+    """(starts x clusters) rows by k-means++: the first by weight, each next by that times squared distance.
 
-        The distance is that to the nearest so far. Of several looks the row counts that leaves the least cost.
-        """
-        few, starts = self.few, np.arange(count)
-        chosen = np.empty((count, clusters), np.int64)
-        chosen[:, 0] = drawn(few.weights, self.rng.random(count))
-        nearest = few.squares(few.cells(chosen[:, 0]))
-        for at in range(1, clusters):
-            rows = np.array([drawn(few.weights * near, self.rng.random(looks)) for near in nearest])
-            after = few.squares(few.cells(rows.ravel())).reshape(count, looks, -1)
-            np.minimum(after, nearest[:, None], out=after)
-            best = (after @ few.weights).argmin(axis=1)
-            chosen[:, at], nearest = rows[starts, best], after[starts, best]
-        return chosen
+    The distance is that to the nearest so far. Of several looks the row counts that leaves the least cost.
+    """
+    starts = np.arange(count)
+    chosen = np.empty((count, clusters), np.int64)
+    chosen[:, 0] = drawn(few.weights, rng.random(count))
+    nearest = few.squares(few.cells(chosen[:, 0]))
+    for at in range(1, clusters):
+        rows = np.array([drawn(few.weights * near, rng.random(looks)) for near in nearest])
+        after = few.squares(few.cells(rows.ravel())).reshape(count, looks, -1)
+        np.minimum(after, nearest[:, None], out=after)
+        best = (after @ few.weights).argmin(axis=1)
+        chosen[:, at], nearest = rows[starts, best], after[starts, best]
+    return chosen
 
 
 def drawn(share: np.ndarray, at: np.ndarray) -> np.ndarray:
