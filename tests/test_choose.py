@@ -239,7 +239,7 @@ class Foretold(NumberSearch):
 
 
 def foretold(merits: dict[int, float]) -> Foretold:
-    rows: Any = SimpleNamespace(named=None, sketch=SimpleNamespace(weights=np.ones(50)))
+    rows: Any = SimpleNamespace(named=None, most_groups=50)
     nothing: Any = None
     found = Foretold(rows, nothing, nothing, nothing, "evidence")
     found.merits = merits
