@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 import softcount
 from softcount.core.counts import Counts
 from softcount.core.lazy import LazyModule
-from softcount.errors import SoftcountError
+from softcount.errors import DataError, SoftcountError
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, document, missing_words
 from softcount.estimators.repr import describe
@@ -40,10 +40,12 @@ KEPT_CELLS = 1_000_000
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator whose constructor names its parameters; `parameters.PARAMETERS` declares them.
 
-    `_varied` holds those that are something else in this estimator.
+    `_varied` holds those that mean something else in this estimator, `_removed` former parameters and their
+    replacements.
     """
 
     _varied: ClassVar[Mapping[str, Parameter]] = {}
+    _removed: ClassVar[Mapping[str, str]] = {}
     _declared: ClassVar[Mapping[str, Parameter]] = {}
     _learned: ClassVar[str] = "fitted_"  # the attribute that a fit sets
     _input_tags: ClassVar[Mapping[str, bool]] = {}  # scikit-learn's tags of X that differ from its defaults
@@ -56,6 +58,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             given = list(signature(cls.__init__).parameters.values())[1:]
             cls._declared = {own.name: varied.get(own.name) or PARAMETERS[own.name] for own in given}
             cls.__doc__ = document(cls.__doc__, cls._declared, {own.name: own.default for own in given})
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        for name in cls._removed.keys() & named.keys():
+            raise DataError(f"{cls.__name__} has no parameter {name!r} any more. Use {cls._removed[name]}.")
+        made: Self = super().__new__(cls)
+        return made
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep the arguments of the constructor, its `locals()`, as attributes: all that scikit-learn wants there."""

@@ -136,6 +136,7 @@ class AveragedStars(ClassEstimator):
     """
 
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
+    _removed: ClassVar = {"numbers": "AveragedStars(): numbers are discretised"}
     _varied: ClassVar = {
         "prior": Parameter(
             float,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Struct, field
@@ -479,6 +479,8 @@ class NaiveBayes(ClassEstimator):
     >>> mail.predict(["money, money!"])
     array(['spam'], dtype='<U4')
     """
+
+    _removed: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
 
     def __init__(  # noqa: PLR0913
         self,
