@@ -1,7 +1,8 @@
-"""Directed graphs of discrete nodes: their structure, exact answers, samples, and structures learned from codes.
+"""Bayesian networks of discrete nodes: structure, exact inference, sampling and structure learning.
 
-Plain arrays in, plain arrays out; what a column means, what a prior imagines and how a table is read is not known here.
-A node is a number from 0 on. Its table has an axis for each parent, in the order of the graph, and its own levels last,
-so that it is also (parent configurations x levels), the first parent changing slowest. A code is the number of a
-level, -1 where the cell was not seen.
+The package takes and returns plain arrays. It knows nothing about columns, priors or file formats.
+
+A node is an integer from 0. Its table has one axis per parent, in the order of the graph, and its own levels as the
+last axis. Flattened to (parent configurations x levels), the first parent changes slowest. A code is the number of a
+level; -1 marks a missing cell.
 """

@@ -18,27 +18,30 @@ from softcount.networks.network import check_codes
 Scope = tuple[int, ...]
 
 ROOM = 2**26
-"""Cells of all cliques of a tree: half a gigabyte for one row."""
+"""Maximum number of cells of all cliques of a tree: half a gigabyte for one row."""
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
 
 BEYOND = 2**12
-"""How many times the room a clique may have before the search for an order ends; up to there the cost is exact."""
+"""The search for an order stops at a clique of more than `BEYOND` times the allowed cells.
+
+Smaller costs are computed exactly.
+"""
 
 CHEAP = 2**12
-"""Cells for which the first order is good enough."""
+"""If the first order needs at most this number of cells, the second is not tried."""
 
 MOST_ADVISED = 2**33
-"""Cells (64 gigabytes) beyond which the error does not suggest more memory."""
+"""Number of cells (64 gigabytes) above which the error message does not suggest more memory."""
 
 SHOWN = 8
-"""Nodes that an error names."""
+"""Maximum number of nodes that an error message names."""
 
 
 class Elimination(Struct, frozen=True):
-    """Nodes in the order they are summed out, and for each the neighbours it has then.
+    """Elimination order of the nodes, with the neighbours that each node has when it is eliminated.
 
-    A node with its neighbours is a clique; those that lie within another are not worth a table.
+    A node and its neighbours form a clique. `cliques` merges the cliques that are subsets of another clique.
 
     >>> eliminate([2, 2, 3], [(0,), (0, 1), (1, 2)])
     Elimination(order=(0, 1, 2), neighbours=((1,), (2,), ()))
@@ -48,7 +51,10 @@ class Elimination(Struct, frozen=True):
     neighbours: tuple[Scope, ...]
 
     def cliques(self) -> tuple[list[list[int]], list[int], dict[int, int]]:
-        """Maximal cliques, each after its parent clique; the number of that one (-1: none); every node's clique."""
+        """Return the maximal cliques, the parent clique of each (-1 for a root), and the clique of each node.
+
+        A parent precedes its children.
+        """
         cliques: list[list[int]] = []
         above: list[int] = []
         clique_of: dict[int, int] = {}
@@ -73,13 +79,13 @@ class _Stopped(Exception):
 def eliminate(
     sizes: Sequence[int], scopes: Sequence[Scope], room: int = ROOM, names: Sequence[Hashable] = ()
 ) -> Elimination:
-    """The cheaper of two greedy orders: fewest new neighbours first, or smallest clique first.
+    """Return the cheaper of two greedy orders: fewest new neighbours first, or smallest clique first.
 
-    More than `room` cells are refused. Nodes in no scope are left out.
+    Raise ResourceError if the cliques need more than `room` cells. Nodes that are in no scope are left out.
     """
     best: Elimination | None = None
     least, refused = inf, []
-    near: dict[int, int] = {}  # every node's neighbours as the bits of a number
+    near: dict[int, int] = {}  # the neighbours of each node as a bit mask
     for scope in scopes:
         bits = sum(1 << node for node in set(scope))
         for node in scope:
@@ -127,7 +133,7 @@ def _weight_first(near: dict[int, int], logs: list[float], node: int) -> tuple[f
 
 
 def _greedy(near: dict[int, int], sizes: Sequence[int], score: Score, most_cells: int) -> Elimination:
-    """Always the node with the lowest score, of equals the first; `near` is used up."""
+    """Eliminate the node with the lowest score first; ties go to the lowest number. Consumes `near`."""
     logs, most = [log2(size) for size in sizes], log2(most_cells) + 1e-9
     rate = partial(score, near, logs)
     scores = {node: rate(node) for node in near}
@@ -154,7 +160,7 @@ def _greedy(near: dict[int, int], sizes: Sequence[int], score: Score, most_cells
 
 
 def _join(near: dict[int, int], node: int, mine: int) -> Iterator[int]:
-    """Make the neighbours of an eliminated node neighbours of each other; yield all whose score may have changed."""
+    """Connect the neighbours of an eliminated node with each other. Return all nodes whose score may have changed."""
     touched, own = mine, 1 << node
     for other in _bits(mine):
         before = near[other] ^ own
@@ -187,7 +193,9 @@ def _refusal(
 
 
 def cells_within(memory: Any) -> int:
-    """Cells of a tree that fit in this memory: bytes, or a text such as "2GB"; None is half a gigabyte.
+    """Return the number of tree cells that fit in `memory`, given in bytes or as a string such as "2GB".
+
+    None means half a gigabyte.
 
     >>> cells_within("2 GB"), cells_within(4096), cells_within(None) == ROOM
     (250000000, 512, True)
@@ -209,20 +217,21 @@ def _plain(cells: int) -> str:
     return f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
 
 
-# Plans over many rows: all tables of a network in one array, and numbers for lists that are alike.
+# Layout of many rows: all tables of a network in one array, and numbers for equal lists.
 
 
 class FlatTables(Struct, frozen=True):
-    """All tables of a network in one array: tables that all rows share first, then those with a part for every row.
+    """Layout of all tables of a network in one array.
 
-    `members` and `strides` are (scopes x widest), padded with a stride of 0.
+    Tables shared by all rows come first, then tables with one part per row. `members` and `strides` have shape (scopes
+    x widest scope) and are padded with a stride of 0.
     """
 
     members: np.ndarray
     strides: np.ndarray
     starts: np.ndarray
     by_row: np.ndarray
-    """Cells of one row's part; 0 if all rows share the table."""
+    """Number of cells of one row's part; 0 if all rows share the table."""
     shared: int
 
     @classmethod
@@ -249,7 +258,10 @@ class FlatTables(Struct, frozen=True):
         return int(self.starts[-1])
 
     def cells_at(self, codes: np.ndarray, rows: np.ndarray, scopes: np.ndarray) -> np.ndarray:
-        """The cell of each row's codes in each scope, row for row; missing codes (-1) count as level 0."""
+        """Return the cell that each row's codes select in the scope of the same position.
+
+        Missing codes (-1) count as level 0.
+        """
         found: np.ndarray = self.starts[scopes] + self.by_row[scopes] * rows
         for member in range(self.members.shape[1]):
             code = codes[rows, self.members[scopes, member]]
@@ -257,7 +269,7 @@ class FlatTables(Struct, frozen=True):
         return found
 
     def cells_in(self, columns: np.ndarray, rows: np.ndarray, scope: int) -> np.ndarray:
-        """The cells of one scope, from codes by node (nodes x rows)."""
+        """Return the cells of one scope; `columns` holds the codes as (nodes x rows)."""
         found: np.ndarray = self.starts[scope] + self.by_row[scope] * rows
         for node, stride in zip(self.members[scope], self.strides[scope], strict=True):
             if stride:
@@ -266,7 +278,7 @@ class FlatTables(Struct, frozen=True):
 
 
 def positions(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For runs that begin at `starts`: which run each place belongs to, and the place, run after run.
+    """Return the run of each position and the position itself, for runs that begin at `starts`.
 
     >>> [x.tolist() for x in positions(np.array([5, 0]), np.array([2, 3]))]
     [[0, 0, 1, 1, 1], [5, 6, 0, 1, 2]]
@@ -277,12 +289,14 @@ def positions(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def runs(lengths: np.ndarray) -> np.ndarray:
-    """Where each of several runs begins, and the end of the last."""
+    """Return the start of each run, followed by the end of the last run."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number lists of whole numbers so that equal ones (and their keys) share a number; and one list of each number.
+    """Number the lists so that equal lists with equal keys share a number.
+
+    Return also the index of one list per number.
 
     List i is `values[starts[i] : starts[i + 1]]`.
 
@@ -305,13 +319,13 @@ def number_alike(key: np.ndarray, starts: np.ndarray, values: np.ndarray) -> tup
     return number, first
 
 
-# Evidence row by row, as arrays along the axes of nodes with the rows (lanes) last.
+# Evidence row by row: arrays with one axis per node and the rows (lanes) as the last axis.
 
 Array = np.ndarray
 
 
 class LaneInput(NamedTuple):
-    """Factors over a scope for each row (lane): (levels of each node ..., lanes); one lane serves for all."""
+    """Factors over a scope with shape (levels of each node ..., lanes). A single lane applies to all rows."""
 
     scope: Scope
     values: Array
@@ -319,10 +333,11 @@ class LaneInput(NamedTuple):
 
 
 class Evidence(Struct, frozen=True, dict=True):
-    """Codes (rows x nodes, -1 if missing), and soft evidence.
+    """Codes (rows x nodes, -1 if missing) and soft evidence.
 
-    `likelihoods` of a node are (rows x levels): a set of levels is ones and zeros. `factors` are by scope, which must
-    lie within a clique: logarithms (rows x cells), the scope's first node changing slowest.
+    `likelihoods` maps a node to an array (rows x levels); a set of possible levels is an array of ones and zeros.
+    `factors` maps a scope, which must lie within a clique, to logarithms (rows x cells). The scope's first node changes
+    slowest.
     """
 
     codes: Array
@@ -339,12 +354,12 @@ class Evidence(Struct, frozen=True, dict=True):
 
     @cached_property
     def seen(self) -> Scope:
-        """Nodes known in some row."""
+        """Nodes that are observed in at least one row."""
         return tuple(np.flatnonzero((self.columns >= 0).any(axis=1)).tolist())
 
     @property
     def soft(self) -> tuple[Scope, ...]:
-        """Scopes of likelihoods and factors."""
+        """Scopes of the likelihoods and factors."""
         return (*((node,) for node in self.likelihoods), *self.factors)
 
     def take(self, rows: Array) -> Evidence:
@@ -370,7 +385,7 @@ class Evidence(Struct, frozen=True, dict=True):
             raise DataError(f"{what} are ({self.rows} rows x {cells} cells), not {given.shape}.")
 
     def inputs(self, sizes: Sequence[int], block: slice, nodes: Iterable[int]) -> Iterator[LaneInput]:
-        """The lanes of a block of rows: the levels of these nodes, and all likelihoods and factors."""
+        """Yield the lanes of a block of rows: indicators of the codes of `nodes`, then all likelihoods and factors."""
         for node in nodes:
             yield LaneInput((node,), _indicators(sizes[node]).take(self.columns[node, block], axis=1))
         for node, given in self.likelihoods.items():
@@ -384,12 +399,12 @@ class Evidence(Struct, frozen=True, dict=True):
 
 @cache
 def _indicators(levels: int) -> Array:
-    """A column for each code; the last, which is also that of -1, is all ones."""
+    """Return one indicator column per code. The last column, which -1 selects, is all ones."""
     return np.concatenate([np.eye(levels), np.ones((levels, 1))], axis=1)
 
 
 def unlogged(inputs: Sequence[LaneInput]) -> tuple[list[LaneInput], Array | float]:
-    """Inputs as plain numbers, scaled to a maximum of 1 per lane, and the logarithm of the scale."""
+    """Return the inputs as plain numbers with a maximum of 1 per lane, and the logarithm of the removed scale."""
     found: list[LaneInput] = []
     shift: Array | float = 0.0
     for each in inputs:

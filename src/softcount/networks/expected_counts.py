@@ -1,6 +1,6 @@
 """Expected counts of rows with missing values (E-step).
 
-Small components of missing nodes are enumerated; other rows go through a junction tree, or are sampled.
+Small connected sets of missing nodes are enumerated. Other rows go through a junction tree or are sampled.
 """
 
 from __future__ import annotations
@@ -23,38 +23,44 @@ from softcount.networks.network import Graph, check_codes
 from softcount.networks.scores import check_weights
 
 BLOCK = 2**18
-"""Parts of rows that are compared at once."""
+"""Number of row parts compared in one block."""
 
 LOOKUPS = 2**16
-"""Numbers looked up at once, or as many as there are cells: half a megabyte stays in the cache."""
+"""Minimum number of table lookups per block (half a megabyte, which stays in the cache).
+
+Larger networks use their number of cells.
+"""
 
 ROOM = 2**25
-"""Offsets of all shapes together: 128 megabytes."""
+"""Maximum number of offsets of all shapes together: 128 megabytes."""
 
 FEW = 2**19
-"""Lookups of all rows that take as long as a pass through a tree, whatever the number of rows: 5 milliseconds."""
+"""Number of lookups, over all rows, that takes as long as one pass through a tree: 5 milliseconds."""
 
 SMALL = 1e-300
-"""Far below what matters in plain numbers: sums that it would decide are computed again in logarithms."""
+"""Lower bound of positive factors in plain numbers. Sums that depend on it are recomputed in logarithms."""
 
 TINY = 1e-200
-"""Totals below it are computed again in logarithms. Factors are at most 1, so terms lost above it do not matter."""
+"""Totals below this are recomputed in logarithms.
+
+Factors are at most 1, so terms lost to underflow do not affect larger totals.
+"""
 
 Tables = Sequence[np.ndarray]
 
 
 class MissingPatterns(Struct, frozen=True):
-    """Patterns of missing nodes, each once, with the connected sets of nodes (shapes) it falls into."""
+    """Distinct patterns of missing nodes, with the connected sets of nodes (shapes) that each pattern consists of."""
 
     number: np.ndarray
     missing: np.ndarray
-    """Patterns x nodes."""
+    """Shape (patterns x nodes)."""
     pattern: np.ndarray
-    """The pattern of each set, pattern by pattern."""
+    """The pattern of each connected set, sorted by pattern."""
     shape: np.ndarray
     starts: np.ndarray
     nodes: np.ndarray
-    """Shape s has the nodes `nodes[starts[s] : starts[s + 1]]`."""
+    """Shape s consists of the nodes `nodes[starts[s] : starts[s + 1]]`."""
 
     @classmethod
     def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> MissingPatterns:
@@ -75,7 +81,7 @@ class MissingPatterns(Struct, frozen=True):
         return cls(number, missing, pattern[begins], shape, runs(lengths), node[positions(starts[one], lengths)[1]])
 
     def parts_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every part of these rows: its row and its shape."""
+        """Return the row and the shape of every part of these rows."""
         begin = np.searchsorted(self.pattern, np.arange(len(self.missing) + 1))
         own = self.number[rows]
         run, at = positions(begin[own], np.diff(begin)[own])
@@ -83,9 +89,9 @@ class MissingPatterns(Struct, frozen=True):
 
 
 def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
-    """A label for every missing node of every pattern, equal for nodes that a chain of scopes connects."""
+    """Label the missing nodes of every pattern. Nodes that are connected by a chain of scopes get equal labels."""
     nodes = missing.shape[1]
-    kind = np.int16 if nodes < 2**15 else np.int32  # there may be millions of patterns
+    kind = np.int16 if nodes < 2**15 else np.int32  # halves the memory: there may be millions of patterns
     labels = np.ascontiguousarray(np.where(missing, np.arange(nodes, dtype=kind), kind(nodes)).T)
     there = np.ascontiguousarray(missing.T)
     joined = [list(scope) for scope in scopes if len(scope) > 1]
@@ -100,10 +106,10 @@ def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
 
 
 class Shapes(Struct, frozen=True):
-    """Connected sets of missing nodes: the scopes that each touches, and where its configurations lie in their tables.
+    """Connected sets of missing nodes, the scopes that each touches, and the cells of its configurations.
 
     The scopes of shape s are `scopes[entries[s] : entries[s + 1]]`. `offsets[s]` (scopes x configurations) is added to
-    the first cell of a row in each of them; None if the shape has too many configurations to enumerate.
+    the first cell of a row in each scope. It is None if the shape has too many configurations to enumerate.
     """
 
     entries: np.ndarray
@@ -112,9 +118,9 @@ class Shapes(Struct, frozen=True):
 
     @classmethod
     def of(cls, patterns: MissingPatterns, flat: FlatTables, sizes: Sequence[int], most: int) -> Shapes:
-        """Enumerate shapes of at most `most` offsets, and those that all rows look up `FEW` times at most.
+        """Enumerate shapes with at most `most` offsets, and larger ones if all rows need at most `FEW` lookups.
 
-        The smallest come first, up to `ROOM` offsets in total.
+        Small shapes are enumerated first, up to `ROOM` offsets in total.
         """
         by_pattern = np.bincount(patterns.number, minlength=len(patterns.missing))
         times = np.bincount(patterns.shape, by_pattern[patterns.pattern], len(patterns.starts) - 1)
@@ -149,7 +155,9 @@ class Shapes(Struct, frozen=True):
 
 
 class RowParts(Struct, frozen=True):
-    """The shape of each part of a row, the first cells of its scopes `bases[starts[p] : starts[p + 1]]`, its weight."""
+    """Parts of rows: shape and weight of each part, and the first cells `bases[starts[p] : starts[p + 1]]` of its
+    scopes.
+    """
 
     shape: np.ndarray
     starts: np.ndarray
@@ -157,9 +165,9 @@ class RowParts(Struct, frozen=True):
     weights: np.ndarray
 
     def distinct(self) -> tuple[RowParts, np.ndarray]:
-        """Merge equal parts and add their weights; return also the number of each among the distinct ones."""
+        """Merge equal parts and add their weights. Return also the index of each part among the distinct ones."""
         number, one = number_alike(self.shape, self.starts, self.bases)
-        # Shape by shape, each in the order of rows: what belongs to one row is then read and written in order.
+        # Sort by shape, then by row, so that the memory of each row is read and written in order.
         order = np.lexsort((one, self.shape[one]))
         one, number = one[order], np.argsort(order)[number]
         lengths = np.diff(self.starts)[one]
@@ -169,9 +177,10 @@ class RowParts(Struct, frozen=True):
 
 
 class AlikeParts(Struct, frozen=True):
-    """Parts with about as many configurations, padded: bases (scopes x parts x 1), offsets (scopes x shapes x cells).
+    """Parts with similar numbers of configurations, padded to arrays of equal size.
 
-    `there` (shapes x cells) is 1 for a configuration and 0 for padding; `weights` are those of the bases.
+    `bases` has shape (scopes x parts x 1) and `offsets` (scopes x shapes x cells). `there` (shapes x cells) is 1 for a
+    configuration and 0 for padding. `weights` has the shape of `bases`.
     """
 
     parts: np.ndarray
@@ -183,9 +192,10 @@ class AlikeParts(Struct, frozen=True):
 
 
 class EnumeratedParts(Struct, frozen=True, dict=True):
-    """Distinct parts, and in `expect` the sums over their configurations.
+    """Distinct parts whose configurations are enumerated; `expect` sums over these configurations.
 
-    Of the `size` cells of all tables the first `shared` are counted by the parts' weights, the others as they are.
+    The first `shared` of the `size` cells of all tables are counted with the weights of the parts, the others with
+    weight 1.
     """
 
     parts: RowParts
@@ -195,7 +205,10 @@ class EnumeratedParts(Struct, frozen=True, dict=True):
 
     @cached_property
     def groups(self) -> list[AlikeParts]:
-        """Parts by the power of two that their number of configurations needs: a few array operations serve many."""
+        """Parts grouped by their number of configurations, rounded up to a power of two.
+
+        Few array operations handle many parts.
+        """
         own, found = self.parts, []
         used, number = np.unique(own.shape, return_inverse=True)
         offsets = [each for each in (self.shapes.offsets[shape] for shape in used) if each is not None]
@@ -208,7 +221,7 @@ class EnumeratedParts(Struct, frozen=True, dict=True):
                 places = offsets[shape]
                 laid[: len(places), number_here, : places.shape[1]] = places
                 there[number_here, : places.shape[1]] = 1.0
-            bases = np.full((scopes, len(parts), 1), self.size)  # the cell after the last is 1
+            bases = np.full((scopes, len(parts), 1), self.size)  # padding selects the cell after the last, which is 1
             run, at = positions(own.starts[parts], np.diff(own.starts)[parts])
             bases[at - own.starts[parts][run], run, 0] = own.bases[at]
             weights = np.where(bases < self.shared, own.weights[parts][:, None], 1.0)
@@ -216,7 +229,10 @@ class EnumeratedParts(Struct, frozen=True, dict=True):
         return found
 
     def expect(self, table: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Expected counts of all cells, and the log total of every part; from all cells and their logarithms."""
+        """Return the expected counts of all cells and the log total of every part.
+
+        `logs` are the logarithms of `table`.
+        """
         table, logs = np.append(table, 1.0), np.append(logs, 0.0)
         counts, found = np.zeros(self.size + 1), np.zeros(len(self.parts.shape))
         for own in self.groups:
@@ -248,14 +264,15 @@ class Expected(Struct, frozen=True):
     counts: list[np.ndarray]
     log_likelihood: float
     posteriors: list[np.ndarray]
-    """For every extra scope, rows x its cells."""
+    """For every extra scope, an array (rows x cells of the scope)."""
     sampled: int
-    """Rows estimated by sampling, because the exact sums cost too much."""
+    """Number of rows estimated by sampling, because exact sums would cost too much."""
 
 
 class FlatCells(NamedTuple):
-    """All cells of tables and factors in one array, and their logarithms; `tops` is the maximum subtracted from each
-    row's factors, which are given by distinct scope.
+    """All cells of tables and factors in one array, and their logarithms.
+
+    `factors` has one array per distinct scope. `tops` is the sum of the maxima subtracted from each row's factors.
     """
 
     table: np.ndarray
@@ -265,9 +282,9 @@ class FlatCells(NamedTuple):
 
 
 class IncompleteRows(Struct, frozen=True, dict=True):
-    """Codes of rows (-1: missing), and what stays the same from one E-step to the next, computed when first needed.
+    """Codes of rows (-1: missing), and values that all E-steps share, computed when first needed.
 
-    An extra scope is a tuple of nodes with log-likelihoods row by row in every E-step, such as those of numeric
+    An extra scope is a tuple of nodes that has log-likelihoods for each row in every E-step, such as those of numeric
     children.
 
     >>> rain = Graph.of([("Rain", "Wet")])
@@ -300,10 +317,10 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         return cls(graph, tuple(map(int, sizes)), codes, weights, tuple(tuple(map(int, each)) for each in extras))
 
     def expect(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> Expected:
-        """Counts, log-likelihood, and posteriors of the extra scopes, under tables of probabilities.
+        """Return counts, log-likelihood and posteriors of the extra scopes, given tables of probabilities.
 
-        `factors` has an array (rows x cells) for every extra scope. An impossible row makes the log-likelihood -inf and
-        adds no counts.
+        `factors` has an array (rows x cells) of log-likelihoods for every extra scope. An impossible row makes the
+        log-likelihood -inf and adds no counts.
         """
         cells = self._cells(tables, factors)
         expected, part_logs = self.parts[0].expect(cells.table, cells.logs)
@@ -343,7 +360,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         return self.large.expect(tables, [factor[self.is_large] for factor in cells.factors])
 
     def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
-        """The log-likelihood of each row, -inf if it is impossible."""
+        """Return the log-likelihood of each row, -inf if the row is impossible."""
         cells = self._cells(tables, factors)
         parts, rows, numbers = self.parts
         found = np.bincount(rows, parts.expect(cells.table, cells.logs)[1][numbers], len(self.codes)) + cells.tops
@@ -384,18 +401,19 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         highest = [factor.max(axis=1, keepdims=True) for factor in by_scope.values()]
         tops = [np.where(np.isfinite(top), top, 0.0) for top in highest]
         off = [np.ravel(factor - top) for factor, top in zip(by_scope.values(), tops, strict=True)]
-        # Only the exponential of -inf is 0; smaller ones are `SMALL`, so that sums they decide are seen to be small.
+        # Only the exponential of -inf is 0. Other values are at least `SMALL`, so that totals that depend on them are
+        # below `TINY`.
         plain = [np.where(logs > -np.inf, np.maximum(np.exp(logs), SMALL), 0.0) for logs in off]
         with np.errstate(divide="ignore"):
             logs = np.concatenate([np.log(shared), *off])
         total = np.zeros(len(self.codes)) + sum(top[:, 0] for top in tops)
         return FlatCells(np.concatenate([shared, *plain]), logs, total, list(by_scope.values()))
 
-    # -- what no E-step changes
+    # -- values that all E-steps share
 
     @cached_property
     def own_extras(self) -> list[Scope]:
-        """The extra scopes, each once."""
+        """The distinct extra scopes."""
         return list(dict.fromkeys(self.extras))
 
     @cached_property
@@ -412,7 +430,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def tree(self) -> JunctionTree | None:
-        """The junction tree of the network; None if it would be too large."""
+        """The junction tree of the network, or None if it would be too large."""
         try:
             return JunctionTree.build(self.sizes, list(filter(None, self.scopes)), TREE_CELLS)
         except ResourceError:
@@ -420,13 +438,13 @@ class IncompleteRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def shapes(self) -> Shapes:
-        """A shape is enumerated if that needs fewer numbers than a row has in the tree."""
+        """Shapes of the missing nodes. Those that need fewer numbers than a row has in the tree are enumerated."""
         tree = self.tree if len(self.patterns.nodes) else None
         return Shapes.of(self.patterns, self.flat, self.sizes, ROOM if tree is None else tree.cells)
 
     @cached_property
     def is_large(self) -> np.ndarray:
-        """Rows with a part of a shape that is not enumerated."""
+        """Mask of the rows with a part whose shape is not enumerated."""
         patterns = self.patterns
         large = np.array([each is None for each in self.shapes.offsets], bool)
         with_large = np.bincount(patterns.pattern[large[patterns.shape]], minlength=len(patterns.missing)) > 0
@@ -439,9 +457,9 @@ class IncompleteRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def parts(self) -> tuple[EnumeratedParts, np.ndarray, np.ndarray]:
-        """The distinct parts of the rows that are not large; the row of every part, and its number among them.
+        """The distinct parts of rows that are not large; the row of every part; its index among the distinct parts.
 
-        Parts are compared in blocks: memory grows with the distinct ones.
+        Parts are compared in blocks, so that memory grows with the number of distinct parts.
         """
         row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
         entries, blocks, numbers = self.shapes.entries, list[RowParts](), list[np.ndarray]()
@@ -463,19 +481,19 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         return EnumeratedParts(parts, self.shapes, self.flat.shared, self.flat.size), row, number
 
     def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows, without large ones, in which all nodes of a scope are known; and their cells."""
+        """Return the rows, without large ones, in which all nodes of a scope are observed, and their cells."""
         holes = self.patterns.missing[:, list(self.scopes[number])].any(axis=1)
         rows = np.flatnonzero(~np.asarray(holes)[self.patterns.number] & ~self.is_large)
         return rows, self.flat.cells_in(self._columns, rows, number)
 
     @cached_property
     def _columns(self) -> np.ndarray:
-        """Codes node by node: a column of 200,000 rows is read ten times as fast."""
+        """Codes as (nodes x rows). A column of 200,000 rows is read ten times as fast as from rows x nodes."""
         return np.ascontiguousarray(self.codes.T)
 
     @cached_property
     def seen_counts(self) -> np.ndarray:
-        """Counts of families whose nodes are all known."""
+        """Counts of the families whose nodes are all observed."""
         found = np.zeros(self.flat.shared)
         for node in range(len(self.sizes)):
             rows, cells = self.shown(node)
@@ -488,7 +506,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
 
 
 def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
-    """The sum of weighted logarithms, where 0 times -inf is 0.
+    """Return the sum of weighted logarithms; 0 times -inf is 0.
 
     >>> weighted(np.array([2.0, 0.0]), np.array([-1.0, -np.inf]))
     -2.0

@@ -19,7 +19,7 @@ Index = tuple[slice | None, ...]
 
 
 class Side(Enum):
-    """Whether a scope lies among the nodes that only its clique has, among the others, or on both sides."""
+    """Where a scope lies: among the nodes that only its clique has (OWN), among the other nodes (REST), or in both."""
 
     OWN = 0
     REST = 1
@@ -27,7 +27,7 @@ class Side(Enum):
 
 
 class Place(NamedTuple):
-    """Where a scope lies: its clique and side, the order of its axes there (lanes last), the index along the side."""
+    """Position of a scope: its clique and side, the order of its axes there (lanes last), the index along the side."""
 
     clique: int
     side: Side
@@ -36,10 +36,12 @@ class Place(NamedTuple):
 
 
 class JunctionTree(Struct, frozen=True, dict=True):
-    """Cliques, each after its parent; the cliques of a node are connected. There may be several trees.
+    """Cliques in an order with parents first.
 
-    The axes of a clique are the nodes that no other clique has, then others that are not in the parent clique, then
-    those that it shares with the parent, in the parent's order.
+    The cliques that contain a node are connected. There may be several trees.
+
+    The axes of a clique are, in this order: the nodes that no other clique has; nodes of other cliques but not of the
+    parent; the nodes shared with the parent, in the parent's order.
 
     >>> tree = JunctionTree.build([2, 2, 3], [(0,), (0, 1), (1, 2)])
     >>> tree.cliques, tree.above, tree.own, tree.shared, tree.cells
@@ -64,9 +66,11 @@ class JunctionTree(Struct, frozen=True, dict=True):
         names: Sequence[Hashable] = (),
         root: Scope = (),
     ) -> JunctionTree:
-        """Every scope lies within a clique; that of `root` is on top, so that asking it needs one pass.
+        """Build a tree in which every scope lies within a clique.
 
-        More than `room` cells are refused with a ResourceError that names the nodes, before anything is allocated.
+        The clique of `root` becomes the root of its tree, so that a query of these nodes needs the upward pass only.
+        Raise a ResourceError that names the nodes if the tree needs more than `room` cells, before anything is
+        allocated.
         """
         sizes, scopes = tuple(map(int, sizes)), tuple(scopes)
         found = eliminate(sizes, [*scopes, root] if root else scopes, room, names)
@@ -90,7 +94,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def cells(self) -> int:
-        """Numbers that one row needs."""
+        """Number of cells that one row needs."""
         return sum(map(prod, self.shapes))
 
     @cached_property
@@ -99,17 +103,17 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def rests(self) -> tuple[tuple[int, ...], ...]:
-        """Of each clique, the levels of the nodes that other cliques have too."""
+        """Numbers of levels of the nodes of each clique that are also in other cliques."""
         return tuple(shape[own:] for shape, own in zip(self.shapes, self.own, strict=True))
 
     @cached_property
     def borders(self) -> tuple[tuple[int, ...], ...]:
-        """Of each clique, the levels of the nodes shared with its parent."""
+        """Numbers of levels of the nodes that each clique shares with its parent."""
         return tuple(shape[len(shape) - common :] for shape, common in zip(self.shapes, self.shared, strict=True))
 
     @cached_property
     def tops(self) -> Mapping[int, int]:
-        """Of each node, the clique nearest to the root."""
+        """The clique of each node that is nearest to the root."""
         return {
             node: number
             for number, (clique, common) in enumerate(zip(self.cliques, self.shared, strict=True))
@@ -126,7 +130,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def upward(self) -> tuple[Index, ...]:
-        """The index that aligns the message of each clique with the rest of its parent."""
+        """For each clique, the index that aligns its message with the rest of its parent."""
         return tuple(
             _along(clique[len(clique) - common :], self.cliques[over][self.own[over] :]) if over >= 0 else ()
             for clique, common, over in zip(self.cliques, self.shared, self.above, strict=True)
@@ -134,7 +138,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
 
     @cached_property
     def summed(self) -> tuple[tuple[int, ...], ...]:
-        """Of each clique, the axes of its parent's rest that it does not share."""
+        """For each clique, the axes of its parent's rest that it does not share."""
         return tuple(tuple(axis for axis, kept in enumerate(index) if kept is None) for index in self.upward)
 
     @cached_property
@@ -163,7 +167,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
         return dict(zip(self.scopes, self.homes, strict=True))
 
     def path(self, cliques: Sequence[int]) -> list[int]:
-        """These cliques and their ancestors, in order."""
+        """Return these cliques and their ancestors, in order."""
         found: set[int] = set()
         for number in cliques:
             while number >= 0 and number not in found:
@@ -177,7 +181,7 @@ def _along(scope: Scope, nodes: Scope) -> Index:
 
 
 def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
-    """The same trees with `root` on top: old numbers in their new order, and the new number of each one's parent."""
+    """Re-root the tree of clique `root`. Return the old numbers in the new order, and the new number of each parent."""
     near: list[list[int]] = [[] for _ in above]
     for number, over in enumerate(above):
         if over >= 0:
@@ -197,7 +201,7 @@ def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
     return order, upper
 
 
-# Arithmetic of messages: sums of products, in plain numbers or in logarithms, and largest products.
+# Arithmetic of messages: sum-product in plain numbers or logarithms, and max-product.
 
 
 class Arithmetic(Struct, frozen=True):
@@ -220,18 +224,18 @@ class Arithmetic(Struct, frozen=True):
         return np.asarray(self.over(values, np.maximum(divisor, self.least)))
 
     def product(self, parts: Sequence[Array]) -> Array:
-        """Multiplied from small to large: the largest array is traversed last."""
+        """Multiply from small to large, so that the largest array is traversed once."""
         return reduce(self.times, sorted(parts, key=lambda part: part.size)) if len(parts) > 1 else parts[0]
 
     def mix(self, table: Array, own: Array | None, low: float) -> Array:
-        """The total of a table (own, rest, lanes) times `own` over its own nodes: (rest, lanes).
+        """Multiply a table (own, rest, lanes) by `own` and sum over its own nodes; the result is (rest, lanes).
 
-        `low` is at most the least positive number in the table.
+        `low` is at most the smallest positive number in the table.
         """
         if own is None:
             return self.total(table)
         if self is PLAIN and table.shape[-1] == 1:
-            # NumPy does not report an underflow inside a matrix product: provoke it beforehand.
+            # NumPy does not report an underflow inside a matrix product, so this product provokes it first.
             np.multiply(own, low)
             return np.asarray(table[:, :, 0].T @ own)
         return self.total(self.times(table, own[:, None]))
@@ -253,17 +257,19 @@ PLAIN = Arithmetic(np.multiply, np.divide, np.add.reduce, 0.0, 1.0, float(np.fin
 LOGS = Arithmetic(np.add, np.subtract, _log_total, -np.inf, 0.0, LEAST_LOG)
 MAXIMA = Arithmetic(np.add, np.subtract, np.maximum.reduce, -np.inf, 0.0, LEAST_LOG)
 
-# Messages in a junction tree: up to the root, and down again to the cliques of a query.
+# Messages in a junction tree: up to the root, and down to the cliques of a query.
 
 LOST = -500.0
-"""Logarithm above which 10^-308 in some cells is negligible: less than 10^-90 of the whole."""
+"""If the log of the scale is above this, an underflow of 10^-308 in some cells is less than 10^-90 of the total."""
 
 
 class CliqueState(NamedTuple):
-    """A clique after the upward pass; `own` and `rest` axes flattened, except in `others` and `product`; lanes last.
+    """A clique after the upward pass. Lanes are the last axis.
 
-    The table is (own, rest, lanes); `seen` is the evidence on its own nodes, `others` the evidence on the rest with the
-    messages from below; `product` is all of it by the rest, `message` by the border (a root's is its total).
+    The table is (own, rest, lanes). `seen` is the evidence on the clique's own nodes. `others` is the evidence on the
+    rest times the messages from below. `product` is all of it summed over the own nodes. `message` is `product` summed
+    to the nodes shared with the parent; the message of a root is its total. The axes of own and rest nodes are
+    flattened, except in `others` and `product`.
     """
 
     table: Array
@@ -274,7 +280,7 @@ class CliqueState(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """The result of the upward pass; `scales` are what each clique's message was divided by."""
+    """The result of the upward pass. The message of each clique was divided by its entry of `scales`."""
 
     arithmetic: Arithmetic
     states: list[CliqueState]
@@ -291,12 +297,12 @@ class Belief(Struct, frozen=True, dict=True):
 
     @cached_property
     def rest(self) -> Array:
-        """Over the axes of the rest, lanes last, in its own arithmetic."""
+        """The posterior over the axes of the rest, lanes last, in the arithmetic of the pass (plain or logarithms)."""
         return np.asarray(self.arithmetic.times(self.state.product, self.factor))
 
     @cached_property
     def own(self) -> Array:
-        """(own, lanes)."""
+        """The posterior of the own nodes, (own, lanes)."""
         table, seen = self.state.table, self.state.seen
         if self.arithmetic is PLAIN and table.shape[-1] == 1:
             found = table[:, :, 0] @ self._around
@@ -306,12 +312,12 @@ class Belief(Struct, frozen=True, dict=True):
 
     @cached_property
     def whole(self) -> Array:
-        """(own, rest, lanes)."""
+        """The posterior of all nodes, (own, rest, lanes)."""
         found, seen = self.arithmetic.times(self.state.table, self._around), self.state.seen
         return self.plain(found if seen is None else np.asarray(self.arithmetic.times(found, seen[:, None])))
 
     def weighted(self, weights: Array) -> Array:
-        """The weighted sum over lanes, (own, rest)."""
+        """Return the weighted sum over lanes, (own, rest)."""
         table, seen = self.state.table, self.state.seen
         if self.arithmetic is not PLAIN or table.shape[-1] > 1:
             return _over_lanes(self.whole, weights)
@@ -322,7 +328,7 @@ class Belief(Struct, frozen=True, dict=True):
         if around.shape[-1] == 1:
             seen = seen.sum(axis=1, keepdims=True)
         found = table[:, :, 0] * (seen @ around.T)
-        # What comes from around is as large as the table is small; with the weights it may be too large.
+        # The messages are as large as the table is small; times the weights they may overflow.
         return np.asarray(found) if np.isfinite(found).all() else _over_lanes(self.whole, weights)
 
     @cached_property
@@ -341,10 +347,10 @@ def _over_lanes(values: Array, weights: Array) -> Array:
 
 
 class Potentials(NamedTuple):
-    """Tables multiplied into each clique, (own, rest, one lane), and the logarithm of those without nodes.
+    """Tables multiplied into each clique, (own, rest, one lane), and the logarithm of the tables without nodes.
 
-    `lows` are the least positive number of each clique, at most 1; `highs` bound its sums over the own nodes, at least
-    1.
+    `lows` holds the smallest positive number of each clique, at most 1. `highs` bounds its sums over the own nodes and
+    is at least 1.
     """
 
     cliques: list[Array]
@@ -361,14 +367,14 @@ class _Incoming(Struct):
 
 
 class Propagation(Struct, frozen=True, dict=True):
-    """Belief propagation in a tree of tables."""
+    """Belief propagation in a junction tree."""
 
     tree: JunctionTree
     tables: Sequence[Array]
 
     @cached_property
     def plain(self) -> Potentials | None:
-        """None if the tables of one clique underflow or overflow together."""
+        """Potentials in plain numbers, or None if the product of the tables of a clique underflows or overflows."""
         try:
             with np.errstate(under="raise", over="raise", divide="ignore"):
                 return self._potentials(PLAIN, self.tables)
@@ -396,14 +402,14 @@ class Propagation(Struct, frozen=True, dict=True):
         return Potentials(found, lows, highs, constant)
 
     def _laid(self, place: Place, values: Array) -> Array:
-        """Values of a scope along the axes of its clique, or the last of them."""
+        """Lay out values of a scope along the axes of its clique, or along the axes of its rest."""
         laid = values.transpose(place.turn)[place.along]
         if place.side is Side.OWN:
             return laid.reshape(*laid.shape[:-1], *(1 for _ in self.tree.rests[place.clique]), -1)
         return laid
 
     def collect(self, inputs: Sequence[LaneInput], most: bool = False) -> Collected:
-        """The upward pass: sum-product, or with `most` max-product."""
+        """Run the upward pass: sum-product, or max-product if `most` is True."""
         plain = None if most else self.plain
         for under in () if plain is None else ("raise", "ignore"):
             assert plain is not None
@@ -414,7 +420,7 @@ class Propagation(Struct, frozen=True, dict=True):
                 continue
             if under == "raise" or self._lost_nothing(found, plain.highs):
                 return found
-        # Plain numbers have too small a range.
+        # Plain numbers underflow or overflow: repeat the pass in logarithms.
         with np.errstate(divide="ignore", under="ignore"):
             logs = [each if each.logs else LaneInput(each.scope, np.log(each.values), True) for each in inputs]
             return self._up(MAXIMA if most else LOGS, self.logs, logs, 0.0)
@@ -444,10 +450,10 @@ class Propagation(Struct, frozen=True, dict=True):
         return Collected(arithmetic, states[::-1], scales[::-1], log_evidence)
 
     def _lost_nothing(self, collected: Collected, highs: list[float]) -> bool:
-        """Whether everything that underflowed is negligible, in every lane.
+        """Return whether everything that underflowed is negligible in every lane.
 
-        A clique loses at most the least normal number in each cell. Further up that is multiplied by numbers of at most
-        1 and tables of at most `highs`: it can grow only where messages are divided.
+        A clique loses at most the smallest normal number in each cell. Further up, this loss is multiplied by numbers
+        of at most 1 and by tables of at most `highs`. It can grow only in the division of messages by their scale.
         """
         paths: list[Array] = []
         for above, scale, high in zip(self.tree.above, collected.scales, highs, strict=True):
@@ -484,7 +490,7 @@ class Propagation(Struct, frozen=True, dict=True):
         return CliqueState(incoming.table, seen, others, product, message)
 
     def distribute(self, collected: Collected, cliques: Sequence[int]) -> Iterator[tuple[int, Belief]]:
-        """The downward pass: the posteriors of these cliques."""
+        """Run the downward pass and yield the posteriors of these cliques."""
         tree, (arithmetic, states, _, log_evidence) = self.tree, collected
         possible = np.where(log_evidence > -np.inf, arithmetic.one, arithmetic.zero)
         wanted, needed = set(cliques), tree.path(cliques)
@@ -503,7 +509,7 @@ class Propagation(Struct, frozen=True, dict=True):
                 yield number, belief
 
     def trace(self, collected: Collected, codes: Array) -> None:
-        """Write the most probable levels, after an upward pass with `most`, into codes (nodes x lanes)."""
+        """Write the most probable levels into `codes` (nodes x lanes), after an upward pass with `most=True`."""
         tree, lanes = self.tree, np.arange(codes.shape[1])
         for clique, shape, own, common, state in zip(
             tree.cliques, tree.shapes, tree.own, tree.shared, collected.states, strict=True
@@ -523,7 +529,7 @@ def _lane(values: Array, lanes: Array) -> Array:
 
 
 def _flat(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """The cell of a table that the codes of its nodes select, in each lane."""
+    """Return the cell of a flattened table that the codes of its nodes select in each lane."""
     cell = np.zeros(codes.shape[1], dtype=np.intp)
     for node, levels in zip(nodes, shape, strict=True):
         cell = cell * levels + codes[node]
@@ -531,6 +537,6 @@ def _flat(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...]) -> Array
 
 
 def _write(codes: Array, nodes: tuple[int, ...], shape: tuple[int, ...], cell: Array) -> None:
-    """Write the levels of a cell into the codes of its nodes, in each lane."""
+    """Write the levels of a cell of a flattened table into the codes of its nodes, in each lane."""
     for node, levels in zip(reversed(nodes), reversed(shape), strict=True):
         cell, codes[node] = np.divmod(cell, levels)

@@ -1,4 +1,4 @@
-"""Rows through junction trees, and sampling where these would be too large."""
+"""Rows that are too expensive to enumerate: junction trees, and sampling if the trees would be too large."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph, distinct_rows
 from softcount.networks.queries import Known, Layout, PrunedTree
 
-# Many samples of a network side by side, a lane for each: drawn from parents to children, or node by node (Gibbs).
+# Samples of a network in parallel, one per lane: drawn from parents to children, or node by node (Gibbs).
 
 Factors = Mapping[Scope, np.ndarray]
 
 
 class SampledLanes(Struct, frozen=True, dict=True):
-    """Samples of a network side by side, a lane for each: codes (lanes x nodes, -1 if to be sampled) and factors.
+    """Samples of a network in parallel, one per lane: codes (lanes x nodes, -1 for nodes to sample) and factors.
 
-    `likelihoods` are of single nodes and the same for all lanes; `by_lane` are logarithms (lanes x cells) by scope.
+    `likelihoods` maps a node to a likelihood that applies to all lanes. `by_lane` maps a scope to logarithms (lanes x
+    cells).
     """
 
     graph: Graph
@@ -62,7 +63,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
 
     @cached_property
     def completed(self) -> list[list[int]]:
-        """The scopes in which each node comes last, parents before children."""
+        """For each node, the scopes in which it comes last in topological order."""
         place = {node: at for at, node in enumerate(self.graph.order)}
         return [
             [number for number in self.touching[node] if max(self.scopes[number], key=place.__getitem__) == node]
@@ -70,7 +71,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
         ]
 
     def scores(self, states: np.ndarray, lanes: np.ndarray, node: int, scopes: list[int]) -> np.ndarray:
-        """(lanes x levels) sums of the logarithms of some scopes for all levels of a node."""
+        """Return (lanes x levels): sums of the log factors of some scopes for every level of a node."""
         found = np.zeros((len(lanes), self.sizes[node]))
         for number in scopes:
             stride = self.flat.strides[number, self.scopes[number].index(node)]
@@ -80,9 +81,9 @@ class SampledLanes(Struct, frozen=True, dict=True):
         return found
 
     def forward(self, rng: np.random.Generator, nodes: set[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """States drawn from parents to children, known nodes held fixed; and the log-weight of each lane.
+        """Draw states from parents to children with observed nodes fixed. Return them and the log weight of each lane.
 
-        A node with a likelihood is drawn by it as well, so that only its normalisation is left to weigh.
+        A node with a likelihood is drawn in proportion to it. Only its normalising constant enters the weight.
         """
         states, weights = self.codes.copy(), np.zeros(len(self.codes))
         lanes = np.arange(len(states))
@@ -98,66 +99,75 @@ class SampledLanes(Struct, frozen=True, dict=True):
         return states, weights
 
     def sweep(self, states: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw every missing node once more, given all others, in place."""
+        """Redraw every missing node once given all others, in place (one Gibbs sweep)."""
         for node in self.graph.order:
             lanes = np.flatnonzero(self.codes[:, node] < 0)
             if len(lanes) and self.sizes[node] > 1:
                 states[lanes, node] = draw_levels(self.scores(states, lanes, node, self.touching[node]), rng)[0]
 
     def start(self, rng: np.random.Generator, tries: int) -> tuple[np.ndarray, np.ndarray]:
-        """A state for each lane out of several drawn forward, by their weights; and the log of the mean weight."""
+        """Draw `tries` states forward for each lane and keep one in proportion to its weight.
+
+        Return also the log mean weight.
+        """
         states, weights = self.forward(rng)
         for _ in range(tries - 1):
             others, more = self.forward(rng)
             weights = np.logaddexp(weights, more)
-            with np.errstate(invalid="ignore"):  # -inf - -inf: no state could be so far, and none is taken
+            with np.errstate(invalid="ignore"):  # -inf - -inf: no possible state so far, nothing is taken
                 taken = np.log(rng.random(len(states))) < more - weights
             states[taken] = others[taken]
         return states, weights - np.log(tries)
 
 
 def draw_levels(scores: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A level for every lane by the exponentials of its scores; and the logarithm of their sum.
+    """Draw a level for every lane in proportion to the exponentials of its scores. Return also the log of their sum.
 
-    A level of -inf is never drawn, unless all are.
+    A level with a score of -inf is drawn only if all levels have it.
     """
     top = scores.max(axis=1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     totals = np.exp(scores - top).cumsum(axis=1)
-    # Against the total itself, so that rounding cannot lead beyond the last level that can be.
+    # Compare with the total itself, so that rounding cannot select a level after the last possible one.
     drawn = (totals[:, :-1] <= rng.random((len(scores), 1)) * totals[:, -1:]).sum(axis=1)
     with np.errstate(divide="ignore"):
         return drawn, np.log(totals[:, -1]) + top[:, 0]
 
 
-# Rows that are not enumerated: by a tree of the network, by trees without their known nodes, or sampled.
+# Rows that are not enumerated: a tree of the network, trees without the observed nodes, or sampling.
 
 TREE_CELLS = 2**24
-"""The largest junction tree: 128 megabytes for a row, a few times over, and a second or so."""
+"""Maximum cells of a junction tree: 128 megabytes per row, a few times over, and about a second."""
 
 PATTERN_TREE_CELLS = 2**20
-"""Cells of the tree of a pattern of known nodes: some milliseconds per pass; Gibbs chains take as long for a row."""
+"""Maximum cells of the tree of one pattern of observed nodes.
+
+A pass takes some milliseconds, as long as Gibbs chains for one row.
+"""
 
 WORTH_A_TREE = 2**14
-"""Cells of the network's tree per node from which patterns get trees of their own: one takes some milliseconds."""
+"""Cells of the network's tree, per node, above which each pattern gets a separate tree.
+
+Building one takes some milliseconds.
+"""
 
 CHAINS = 8
-"""Gibbs chains per sampled row."""
+"""Number of Gibbs chains per sampled row."""
 
 TRIES = 16
-"""States drawn as possible starts of each chain."""
+"""Number of states drawn to initialise each chain."""
 
 BURN_IN, SWEEPS = 10, 40
 
 BLOCK = 2**20
-"""Codes of samples held at once."""
+"""Maximum number of sampled codes in memory."""
 
 SEED = 20
-"""Seed of every E-step, so that two of them differ by their tables only."""
+"""Seed of every E-step, so that two E-steps differ only by their tables."""
 
 
 class LargeShare(Struct, frozen=True):
-    """Expected counts of families, and row by row log-likelihoods and posteriors of the extra scopes."""
+    """Expected counts of families, and for each row the log-likelihood and the posteriors of the extra scopes."""
 
     counts: list[np.ndarray]
     logs: np.ndarray
@@ -165,7 +175,7 @@ class LargeShare(Struct, frozen=True):
 
 
 class LargeRows(Struct, frozen=True, dict=True):
-    """Rows whose missing values are not enumerated; `tree` is that of the network, None if it would be too large."""
+    """Rows whose missing values are not enumerated. `tree` is the network's tree, None if it would be too large."""
 
     graph: Graph
     sizes: tuple[int, ...]
@@ -176,7 +186,7 @@ class LargeRows(Struct, frozen=True, dict=True):
     tree: JunctionTree | None
 
     def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> LargeShare:
-        """As `IncompleteRows.expect`, for these rows alone. Tables may be of any shape."""
+        """Return expected counts, log-likelihoods and posteriors of these rows. Tables may have any shape."""
         shaped = [
             np.reshape(table, [self.sizes[node] for node in scope])
             for table, scope in zip(tables, self.graph.families, strict=True)
@@ -199,9 +209,10 @@ class LargeRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def groups(self) -> list[tuple[np.ndarray, Layout | None]]:
-        """Rows with the layout of their tree (None: they are sampled).
+        """Groups of rows with the layout of their tree; None means that the rows are sampled.
 
-        All rows have one tree if it is light; else every pattern of known nodes has its own, if that is small enough.
+        All rows share one tree if it is small. Otherwise each pattern of observed nodes has its own tree, if that is
+        small enough.
         """
         soft, every = tuple(filter(None, self.extras)), range(len(self.sizes))
         whole = None
@@ -233,7 +244,10 @@ class LargeRows(Struct, frozen=True, dict=True):
         )
 
     def _exact(self, layout: Layout, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        """Equal rows are summed once; with factors all differ."""
+        """Compute expected counts with a tree.
+
+        Without factors, equal rows are summed once; with factors, all rows differ.
+        """
         one = again = np.arange(len(self.codes))
         if not factors:
             one, again = distinct_rows(self.codes)
@@ -243,7 +257,10 @@ class LargeRows(Struct, frozen=True, dict=True):
         return LargeShare(found.counts, found.log_evidence[again], found.posteriors)
 
     def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
-        """By Gibbs sampling; the log-likelihood by the mean weight of the states that chains may begin from."""
+        """Estimate expected counts by Gibbs sampling.
+
+        The log-likelihood is the log mean weight of the states drawn to initialise the chains.
+        """
         rng, shares = np.random.default_rng(SEED), []
         step = max(1, BLOCK // (CHAINS * len(self.sizes)))
         for start in range(0, len(self.codes), step):
@@ -269,7 +286,7 @@ class LargeRows(Struct, frozen=True, dict=True):
                 f"row {row + 1}: none of {CHAINS * TRIES} samples agrees with what it shows, and an exact answer costs "
                 "too much. Make the network sparser, or give every level some probability (a prior)."
             )
-        # A chain that found no state that can be goes on from that of another chain of its row.
+        # A chain without a possible state continues from the state of another chain of its row.
         begin = np.where(logs > -np.inf, np.arange(CHAINS), logs.argmax(axis=1)[:, None])
         states = np.take_along_axis(states, begin[:, :, None], axis=1).reshape(logs.size, -1)
         families, row = len(self.sizes), np.arange(len(states)) // CHAINS
@@ -290,7 +307,7 @@ class LargeRows(Struct, frozen=True, dict=True):
         return LargeShare(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
 
 
-# Answers by sampling, with how far off they may be: for questions whose exact answer costs too much.
+# Answers by sampling with standard errors, for queries whose exact answer costs too much.
 
 DRAWN_ROWS = 8192
 
@@ -299,11 +316,11 @@ QUERY_CHAINS = 128
 QUERY_TRIES = 32
 
 Likelihoods = Mapping[int, np.ndarray]
-"""For each node with evidence, the likelihood of each of its levels; ones and zeros for a set."""
+"""For each node with evidence, the likelihood of each of its levels; ones and zeros for a set of levels."""
 
 
 class Estimate(Struct, frozen=True):
-    """Probabilities (an axis for each node), their standard errors, and the effective number of independent samples."""
+    """Probabilities (one axis per node), their standard errors, and the effective number of independent samples."""
 
     probabilities: np.ndarray
     errors: np.ndarray
@@ -313,9 +330,9 @@ class Estimate(Struct, frozen=True):
 def weigh_samples(
     graph: Graph, tables: Sequence[np.ndarray], of: Sequence[int], given: Likelihoods, samples: int, seed: int
 ) -> Estimate:
-    """The joint posterior of some nodes by likelihood weighting.
+    """Estimate the joint posterior of some nodes by likelihood weighting.
 
-    Good while the evidence is likely enough, or lies above what is asked for.
+    Accurate if the evidence is not too rare, or if it lies above the queried nodes.
     """
     _check(graph, tables, of, given)
     rng, nodes = np.random.default_rng(seed), graph.ancestors([*of, *given])
@@ -341,10 +358,10 @@ def weigh_samples(
 def gibbs(
     graph: Graph, tables: Sequence[np.ndarray], of: Sequence[int], given: Likelihoods, samples: int, seed: int
 ) -> Estimate:
-    """The joint posterior of some nodes by Gibbs sampling.
+    """Estimate the joint posterior of some nodes by Gibbs sampling.
 
-    Good if the evidence is rare; not if probabilities of 0 or 1 keep nodes from changing one at a time. The error is
-    the difference between chains, so that a chain that is stuck shows.
+    Suitable for rare evidence, but not if probabilities of 0 or 1 keep nodes from changing one at a time. The standard
+    error is computed from the differences between chains, so that it reveals a chain that is stuck.
     """
     _check(graph, tables, of, given)
     rng = np.random.default_rng(seed)
@@ -370,7 +387,7 @@ def gibbs(
 
 
 def _estimate(probabilities: np.ndarray, variances: np.ndarray, effective: float, shape: list[int]) -> Estimate:
-    # A level that no sample had may still have a probability of about one sample.
+    # A level that was never sampled may still have a probability of about one sample.
     errors = np.sqrt(np.maximum(variances, 0.0) + effective**-2.0)
     return Estimate(probabilities.reshape(shape), errors.reshape(shape), float(effective))
 

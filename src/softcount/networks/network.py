@@ -1,4 +1,4 @@
-"""Directed graphs and discrete networks."""
+"""Directed acyclic graphs and discrete Bayesian networks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Edge = tuple[Name, Name]
 
 
 class Graph(Struct, frozen=True, dict=True):
-    """A directed graph without cycles; `parents[i]` are numbers of nodes, in the order of the axes of its table.
+    """A directed acyclic graph. `parents[i]` are the parents of node i, in the order of the axes of its table.
 
     >>> rain = Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet")])
     >>> rain.names, rain.parents
@@ -33,11 +33,11 @@ class Graph(Struct, frozen=True, dict=True):
     parents: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        self.order  # noqa: B018 - a graph with a cycle has none
+        self.order  # noqa: B018 - raises DataError if the graph has a cycle
 
     @classmethod
     def of(cls, edges: Iterable[Sequence[Name]], names: Iterable[Name] = ()) -> Graph:
-        """From pairs (parent, child), and nodes that may have neither."""
+        """Build a graph from pairs (parent, child). `names` may add nodes without edges."""
         found: dict[Name, list[Name]] = {name: [] for name in names}
         for edge in edges:
             parent, child = pair_of(edge)
@@ -61,7 +61,7 @@ class Graph(Struct, frozen=True, dict=True):
 
     @property
     def edges(self) -> list[Edge]:
-        """Pairs (parent, child), child by child."""
+        """Pairs (parent, child), sorted by child."""
         return [(self.names[p], self.names[c]) for c, own in enumerate(self.parents) for p in own]
 
     @cached_property
@@ -74,12 +74,12 @@ class Graph(Struct, frozen=True, dict=True):
 
     @cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
-        """The axes of every node's table: its parents, then itself."""
+        """The axes of every node's table: its parents, then the node itself."""
         return tuple((*own, node) for node, own in enumerate(self.parents))
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """All nodes, parents before children; of several that may come next, the one given first."""
+        """All nodes in topological order, parents before children. Raise DataError if the graph has a cycle."""
         left = [len(own) for own in self.parents]
         children = self.children
         ready, found = [node for node, count in enumerate(left) if not count], []
@@ -99,7 +99,7 @@ class Graph(Struct, frozen=True, dict=True):
         return tuple(found)
 
     def ancestors(self, nodes: Iterable[int]) -> set[int]:
-        """These nodes and their ancestors."""
+        """Return these nodes and all their ancestors."""
         found, ahead = set(), list(nodes)
         while ahead:
             node = ahead.pop()
@@ -109,9 +109,10 @@ class Graph(Struct, frozen=True, dict=True):
         return found
 
     def separated(self, a: Name | Iterable[Name], b: Name | Iterable[Name], given: Iterable[Name] = ()) -> bool:
-        """Whether the graph alone makes a and b independent once `given` is known (d-separation).
+        """Return whether the graph implies that a and b are independent given `given` (d-separation).
 
-        In the ancestors of all of them, with parents of a child joined and arrows dropped, no path avoids `given`.
+        The test moralises the graph of the ancestors of all these nodes. It then looks for a path from a to b that
+        avoids `given`.
         """
         one, other, known = (
             {self.place(name) for name in each}
@@ -136,12 +137,12 @@ class Graph(Struct, frozen=True, dict=True):
 
     @property
     def skeleton(self) -> set[frozenset[Name]]:
-        """Pairs of neighbours, without direction."""
+        """Pairs of adjacent nodes, without direction."""
         return {frozenset(edge) for edge in self.edges}
 
     @property
     def meetings(self) -> set[tuple[frozenset[Name], Name]]:
-        """V-structures: two parents that are no neighbours, with their child."""
+        """V-structures: two parents that are not adjacent, and their child."""
         joined = self.skeleton
         return {
             (frozenset(pair), self.names[child])
@@ -151,7 +152,7 @@ class Graph(Struct, frozen=True, dict=True):
         }
 
     def is_equivalent(self, other: Graph) -> bool:
-        """Whether both imply the same independences."""
+        """Return whether both graphs imply the same independences (Markov equivalence)."""
         return self.skeleton == other.skeleton and self.meetings == other.meetings
 
 
@@ -166,22 +167,23 @@ def pair_of(edge: Sequence[Name]) -> Edge:
     return parent, child
 
 
-# A network whose nodes are all discrete: a graph, the levels of its nodes, and a table of probabilities for each.
+# A network of discrete nodes: a graph, the levels of its nodes, and a table of probabilities for each node.
 
 CLOSE_TO_ONE = 1e-6
-"""How far from one the probabilities of a configuration may sum."""
+"""Maximum difference from 1 of the sum of a row of probabilities."""
 
 ROUNDED = 1e-12
-"""Sums nearer to one are left as they are, so that a table written and read again is bit-for-bit identical."""
+"""Sums within this distance of 1 are not normalised, so that a table written and read again is bit-for-bit identical.
+"""
 
 MOST_AXES = 64
-"""Axes of an array: a node and 63 parents."""
+"""Maximum number of axes of an array: a node and 63 parents."""
 
 
 class Network(Struct, frozen=True, eq=False, dict=True):
-    """A graph, the levels of each node as text, and for each node the probabilities of its levels given its parents.
+    """A graph, the levels of each node as strings, and the probabilities of each node's levels given its parents.
 
-    Rows that sum to one but for rounding are divided by their sums. Tables cannot be written to.
+    Rows that sum to 1 up to rounding are divided by their sums. Tables are read-only.
 
     >>> wet = Network(Graph.of([("Rain", "Wet")]), [("no", "yes"), ("no", "yes")], [[0.8, 0.2], [[1, 0], [0.1, 0.9]]])
     >>> wet.sizes, wet.n_parameters
@@ -233,11 +235,11 @@ class Network(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def n_parameters(self) -> int:
-        """Free probabilities: one less than the levels, for every configuration of the parents."""
+        """Number of free probabilities: the number of levels minus one, for every parent configuration."""
         return sum(table.size // size * (size - 1) for table, size in zip(self.tables, self.sizes, strict=True))
 
     def text_names(self) -> tuple[str, ...]:
-        """The nodes' names as text, which must be distinct."""
+        """Return the names of the nodes as strings. Raise DataError if two of them are equal."""
         names = tuple(map(str, self.graph.names))
         if len(set(names)) < len(names):
             raise DataError("two nodes have names that are the same as text. Give them different ones.")
@@ -245,7 +247,10 @@ class Network(Struct, frozen=True, eq=False, dict=True):
 
 
 def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None = None) -> np.ndarray:
-    """Codes (rows x nodes) as an array, each from -1 (missing) on, below the number of levels of its node."""
+    """Return codes (rows x nodes) as an array.
+
+    Each is -1 (missing) or at least 0 and below the number of levels of its node.
+    """
     found = np.asarray(codes)
     if found.ndim != 2 or found.shape[1] != len(sizes) or found.dtype.kind not in "iu":
         raise DataError(
@@ -263,9 +268,10 @@ def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None =
 
 
 def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the distinct rows, in an order that depends on their values alone; and which of them each row is.
+    """Return the index of each distinct row and, for every row, its number among the distinct rows.
 
-    Rows are compared by hashes, by their values only if different rows have the same hash.
+    The order of the distinct rows depends only on their values. Rows are compared by hash, and by value only after a
+    collision of hashes.
     """
     _, first, again = np.unique(_hash_rows(matrix), return_index=True, return_inverse=True)
     if not np.array_equal(matrix[first[again]], matrix):
@@ -282,7 +288,7 @@ def _hash_rows(matrix: np.ndarray) -> np.ndarray:
 
 
 def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configuration: int) -> str:
-    """A configuration of a node's parents, to follow the node's name in a message.
+    """Describe a configuration of a node's parents; the text follows the node's name in an error message.
 
     >>> in_words(["Rain", "Wind"], [("no", "yes"), ("none", "some", "much")], 4)
     " where Rain = 'yes', Wind = 'some'"
@@ -295,7 +301,7 @@ def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configurati
 
 
 def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
-    """The first configuration that holds no probabilities or does not sum to nearly one, and what is wrong with it."""
+    """Return the first row that is not a probability distribution and a description of the problem, or None."""
     wrong = ~(rows >= 0).all(axis=1) | (rows > 1 + tolerance).any(axis=1)
     sums = np.where(wrong, np.nan, 1.0)
     sums[~wrong] = rows[~wrong].sum(axis=1)
@@ -310,6 +316,6 @@ def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
 
 
 def normalised(rows: np.ndarray) -> np.ndarray:
-    """The rows divided by their sums, unless these are one up to rounding."""
+    """Divide rows by their sums, unless these are 1 up to rounding."""
     sums = rows.sum(axis=1, keepdims=True)
     return np.where(np.abs(sums - 1) > ROUNDED, rows / sums, rows)

@@ -16,20 +16,23 @@ from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, 
 from softcount.networks.network import Graph, distinct_rows
 
 BLOCK = 2**21
-"""Cells of cliques held at once: 16 megabytes, and some arrays of that size next to them."""
+"""Target number of clique cells per block of rows: 16 megabytes, plus some temporary arrays of that size."""
 
 FEWEST = 64
-"""Rows in a block though their cliques exceed it, up to `MOST` cells: with fewer, calls cost more than numbers."""
+"""Minimum rows per block, as long as their cliques have at most `MOST` cells.
+
+With fewer rows, Python calls dominate the arithmetic.
+"""
 
 MOST = 2**24
-"""Cells of cliques held at once, unless one row has more."""
+"""Maximum number of clique cells per block, unless one row needs more."""
 
 Batches = Iterator[tuple[slice, list[LaneInput]]]
-"""Blocks of rows, and their evidence."""
+"""Blocks of rows and their evidence."""
 
 
 class Expectation(NamedTuple):
-    """For every scope the weighted sum of its posteriors; for rows the log evidence, and posteriors of some scopes."""
+    """Expected counts of every scope, log evidence of each row, and posteriors (rows x cells) of some scopes."""
 
     counts: list[Array]
     log_evidence: Array
@@ -37,9 +40,9 @@ class Expectation(NamedTuple):
 
 
 class LoadedTree(Propagation, frozen=True, dict=True):
-    """A junction tree and tables, one for each of its first scopes, shaped by the levels of the scope's nodes.
+    """A junction tree with one table for each of its first scopes; a table has one axis per node of its scope.
 
-    Answers are about the product of the tables, which need not sum to one. An impossible row has log evidence minus
+    Answers refer to the product of the tables, which need not sum to 1. An impossible row has log evidence of minus
     infinity, and posteriors and counts of zero.
 
     >>> tree = JunctionTree.build([2, 2], [(0,), (0, 1)])
@@ -57,17 +60,17 @@ class LoadedTree(Propagation, frozen=True, dict=True):
         return self.answer((), evidence.rows, self._batches(evidence)).log_evidence
 
     def posteriors(self, of: Sequence[Scope], evidence: Evidence) -> list[Array]:
-        """(rows x cells) of each of these tuples of nodes, which must lie within a clique."""
+        """Return the posterior (rows x cells) of each scope in `of`. Every scope must lie within a clique."""
         return self.answer(of, evidence.rows, self._batches(evidence)).posteriors
 
     def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope] = ()) -> Expectation:
         return self.answer(of, evidence.rows, self._batches(evidence), weights)
 
     def answer(self, of: Sequence[Scope], rows: int, batches: Batches, weights: Array | None = None) -> Expectation:
-        """Posteriors (rows x cells) and log evidence of given lanes.
+        """Return posteriors (rows x cells) and log evidence of the given batches.
 
-        With weights of the rows also expected counts: for every scope of the tree the sum of weight times posterior, in
-        the scope's shape.
+        If row weights are given, also return expected counts: for every scope of the tree, the sum of weight times
+        posterior in the scope's shape.
         """
         tree, asked, log_evidence = self.tree, _Asked.of(self.tree, of, rows), np.zeros(rows)
         cliques = [] if weights is None else [np.zeros(shape) for shape in tree.shapes]
@@ -91,10 +94,10 @@ class LoadedTree(Propagation, frozen=True, dict=True):
         return Expectation(counts, log_evidence, asked.found)
 
     def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
-        """The most probable levels of all nodes together, as codes, and the logarithm of their product.
+        """Return the most probable joint configuration of all nodes as codes, and the logarithm of its product.
 
-        Nodes that the tree does not have stay as they are. In an impossible row every code is -1. `batches` are given
-        lanes.
+        Nodes that are not in the tree keep their codes. In an impossible row every code is -1. `batches` replaces the
+        batches made from `evidence`.
         """
         codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
         with np.errstate(under="ignore"):
@@ -125,7 +128,7 @@ def check_tables(tables: Sequence[Array], scopes: Sequence[Scope], sizes: Sequen
 
 
 def blocks(rows: int, cells: int) -> Iterator[slice]:
-    """Blocks of rows whose cliques, of so many cells, take a bounded memory."""
+    """Yield blocks of rows with bounded memory; `cells` is the number of clique cells per row."""
     _keep_freed_memory()
     cells = max(cells, 1)
     step = max(1, BLOCK // cells, min(FEWEST, MOST // cells))
@@ -134,15 +137,15 @@ def blocks(rows: int, cells: int) -> Iterator[slice]:
 
 @cache
 def _keep_freed_memory() -> None:
-    """Make the C library keep up to 48 MB of freed memory: it returns twice the largest piece freed so far.
+    """Make the C library keep up to 48 MB of freed memory: its limit is twice the largest block freed so far.
 
-    Otherwise each block would get its pages from the system anew, which took as long as all the arithmetic.
+    Without this call, each block of rows would get new pages from the system, which took as long as all the arithmetic.
     """
     np.empty(3 * 2**20)
 
 
 def _margin(values: Array, nodes: Scope, scope: Scope) -> Array:
-    """The sum over nodes outside the scope, in the scope's order; axes after those of the nodes stay."""
+    """Sum over the nodes outside the scope, and order axes as in the scope. Axes after those of the nodes are kept."""
     kept = [node for node in nodes if node in scope]
     rest = tuple(axis for axis, node in enumerate(nodes) if node not in scope)
     turn = [kept.index(node) for node in scope]
@@ -176,35 +179,35 @@ class _Asked(NamedTuple):
             found[block] = values.reshape(found.shape[1], -1).T
 
 
-# Queries to a network of discrete nodes, each answered on the part of the network that matters.
+# Queries to a network of discrete nodes, each answered on the relevant part of the network.
 
 ROWS_WORTH_A_TREE = 512
-"""Rows with the same known nodes, on average, from which they get a tree of their own without those nodes.
+"""Average number of rows with the same observed nodes above which they get a separate tree without those nodes.
 
-To make one takes 2 ms for a network of 37 nodes, and saves a few microseconds for each row.
+Building one takes 2 ms for a network of 37 nodes and saves a few microseconds per row.
 """
 
 SUM_ERROR = 1e-6
-"""How far from one the rows of a table may sum."""
+"""Maximum difference from 1 of the sum of a row of a table."""
 
 CELLS_WORTH_A_TREE = 2**12
-"""Cells of a tree for all rows, for each of its tables, from which rows get trees without their known nodes.
+"""Cells of a tree for all rows, per table, above which rows get trees without their observed nodes.
 
-To make a tree takes 40 microseconds per table, which is what 4,000 cells take.
+Building a tree takes 40 microseconds per table, as long as computing with 4,000 cells.
 """
 
 KEPT = 1024
 
 KEPT_CELLS = 2**23
-"""Cells that kept trees may have together, unless one has more: 64 megabytes."""
+"""Maximum total number of cells of cached trees (64 megabytes), unless one tree has more."""
 
 
 EVERYTHING: tuple[Scope, ...] = ((-1,),)
-"""The query for the levels of all nodes together."""
+"""The query for the joint configuration of all nodes."""
 
 
 class Known(NamedTuple):
-    """Nodes whose levels are cut out of the tables, nodes whose levels are marked in the tree, scopes with factors."""
+    """Observed nodes sliced out of the tables, observed nodes with indicators in the tree, scopes with factors."""
 
     cut: Scope
     marked: Scope
@@ -212,14 +215,14 @@ class Known(NamedTuple):
 
 
 class CutTable(NamedTuple):
-    """A table by (levels of its free nodes ..., configurations of its known ones)."""
+    """A table reshaped to (levels of its free nodes ..., configurations of its observed nodes)."""
 
     scope: Scope
     values: Array
     seen: Scope
     sizes: tuple[int, ...]
     turn: tuple[int, ...]
-    """The axes of the table in this order."""
+    """The axes of the original table in this order."""
 
     @classmethod
     def of(cls, table: Array, family: Scope, cut: set[int]) -> CutTable:
@@ -230,7 +233,7 @@ class CutTable(NamedTuple):
         return cls(scope, values, known, tuple(table.shape[axis] for axis in seen), (*free, *seen))
 
     def configurations(self, columns: Array) -> Array:
-        """The configuration of its known nodes in each row, from codes (nodes x rows)."""
+        """Return the configuration of the observed nodes in each row, given codes (nodes x rows)."""
         place = columns[self.seen[0]]
         for node, size in zip(self.seen[1:], self.sizes[1:], strict=True):
             place = place * size + columns[node]
@@ -240,7 +243,7 @@ class CutTable(NamedTuple):
         return LaneInput(self.scope, self.values.take(self.configurations(columns), axis=-1))
 
     def counts(self, columns: Array, shares: Array) -> Array:
-        """The sum of shares (rows x levels of the free nodes) by configuration, in the shape of the whole table."""
+        """Sum `shares` (rows x cells of the free nodes) by configuration, in the shape of the original table."""
         found = np.zeros((self.values.shape[-1], shares.shape[1]))
         np.add.at(found, self.configurations(columns), shares)
         by_axis = found.T.reshape(*self.values.shape[:-1], *self.sizes)
@@ -248,7 +251,11 @@ class CutTable(NamedTuple):
 
 
 class PrunedTree(NamedTuple):
-    """The tree for a query or for rows: its whole tables, the tables that differ by row, and the marked nodes."""
+    """The tree of a query or of a group of rows.
+
+    `whole` are the nodes whose tables all rows share, `cuts` the tables sliced by row, `marked` the nodes with
+    indicators.
+    """
 
     loaded: LoadedTree
     whole: list[int]
@@ -270,7 +277,7 @@ class PrunedTree(NamedTuple):
             yield block, [*cuts, *evidence.inputs(tree.sizes, block, self.marked)]
 
     def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope]) -> Expectation:
-        """Expected counts of all tables, in their order; log evidence and posteriors of some scopes by row."""
+        """Return expected counts of all tables in order, log evidence of rows, and posteriors of scopes `of`."""
         asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
         found = self.loaded.answer([*of, *asked.values()], evidence.rows, self.batches(evidence), weights)
         posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))
@@ -283,7 +290,10 @@ class PrunedTree(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A tree for some tables without the nodes that are cut out of them: the nodes of whole tables, and of cut ones."""
+    """A tree for some tables without their sliced-out nodes.
+
+    `whole` and `cut` are the nodes of unchanged and of sliced tables.
+    """
 
     tree: JunctionTree
     whole: list[int]
@@ -302,7 +312,7 @@ class Layout(NamedTuple):
 
 
 class Questions(Struct, frozen=True, dict=True):
-    """A graph and its tables, each (levels of the parents ..., own levels), whose rows add up to one.
+    """Exact queries to a graph and its tables, each (levels of the parents ..., own levels) with rows that sum to 1.
 
     >>> tables = [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])]
     >>> rain = Questions(Graph.of([("Rain", "Wet")]), (2, 2), tables)
@@ -322,13 +332,16 @@ class Questions(Struct, frozen=True, dict=True):
                 raise DataError(f"the table of node {name!r} has a row that does not add up to one.")
 
     def posterior(self, of: Sequence[int], evidence: Evidence) -> Array:
-        """(rows, levels of each ...) joint posterior of these nodes; zeros if the evidence is impossible."""
+        """Return the joint posterior (rows, levels of each node ...); zeros if the evidence is impossible."""
         scope = self._asked(of)
         [found] = self._answer(evidence, (scope,))
         return found.reshape(evidence.rows, *(self.sizes[node] for node in scope))
 
     def each(self, of: Sequence[int], evidence: Evidence) -> list[Array]:
-        """(rows x levels) posterior of each of these nodes; in one tree for all of them, unless that is too large."""
+        """Return the posterior (rows x levels) of each of these nodes.
+
+        One tree serves all nodes. If it would be too large, each node has its own.
+        """
         scopes = tuple((node,) for node in self._asked(of))
         try:
             return self._answer(evidence, scopes)
@@ -340,7 +353,7 @@ class Questions(Struct, frozen=True, dict=True):
         return found[:, 0]
 
     def most_probable(self, evidence: Evidence) -> tuple[Array, Array]:
-        """The most probable levels of all nodes together, as codes, and their log-probability.
+        """Return the most probable joint configuration of all nodes as codes, and its log probability.
 
         In an impossible row every code is -1.
         """
@@ -359,7 +372,7 @@ class Questions(Struct, frozen=True, dict=True):
         return scope
 
     def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Equal rows are answered once."""
+        """Answer a query; equal rows are computed once."""
         evidence.check(self.sizes)
         if evidence.soft or evidence.rows < 2:
             return self._answer_different(evidence, of)
@@ -369,7 +382,11 @@ class Questions(Struct, frozen=True, dict=True):
         return [found[again] for found in self._answer_different(evidence.take(first), of)]
 
     def _answer_different(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Rows with the same known nodes go together if they are many or the tree of all rows is large or refused."""
+        """Answer a query for distinct rows.
+
+        Rows are grouped by their observed nodes if the groups are large on average, or if a tree for all rows would be
+        too large.
+        """
         if evidence.rows == 1:
             return self._run(evidence, of, cutting=True)
         first, again = distinct_rows(evidence.codes >= 0)
@@ -383,7 +400,7 @@ class Questions(Struct, frozen=True, dict=True):
         return found
 
     def _is_light(self, of: tuple[Scope, ...], evidence: Evidence) -> bool:
-        """Whether one tree for all rows, with their levels marked, costs less than a tree for every pattern of them."""
+        """Return whether one tree for all rows, with indicators for codes, is cheaper than a tree for every pattern."""
         try:
             tree = self._pruned(of, Known((), evidence.seen, evidence.soft)).loaded.tree
         except ResourceError:
@@ -391,7 +408,10 @@ class Questions(Struct, frozen=True, dict=True):
         return tree.cells <= CELLS_WORTH_A_TREE * len(tree.scopes)
 
     def _run(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> list[Array]:
-        """Posteriors, or the log evidence if `of` is empty; `cutting` needs rows with the same known nodes."""
+        """Return posteriors, or the log evidence if `of` is empty.
+
+        With `cutting`, all rows must have the same observed nodes.
+        """
         pruned = self._pruned(of, self._known(evidence, of, cutting))
         found = pruned.loaded.answer(of, evidence.rows, pruned.batches(evidence))
         return found.posteriors if of else [found.log_evidence[:, None]]
@@ -403,7 +423,7 @@ class Questions(Struct, frozen=True, dict=True):
         return Known(cut, tuple(node for node in seen if node in whole), soft)
 
     def _pruned(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
-        """The tree of a question, from those kept if it was asked before."""
+        """Return the tree of a query, from the cache if possible."""
         kept, found = self._kept, self._kept.get((of, known))
         if found is None:
             found = self._prune(of, known)
@@ -422,7 +442,7 @@ class Questions(Struct, frozen=True, dict=True):
         return [bool((table > 0).all()) for table in self.tables]
 
     def _prune(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
-        """Only the ancestors of the query and the evidence; of these, without parts that cannot change the answer."""
+        """Build a tree of the ancestors of the query and the evidence, without parts that cannot change the answer."""
         nodes: Sequence[int] = range(len(self.sizes))
         if of != EVERYTHING:
             asked = {node for scope in of for node in scope}
@@ -442,7 +462,7 @@ class Questions(Struct, frozen=True, dict=True):
 
 
 def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:
-    """Connected sets of free nodes, with their tables; a table without free nodes is a part by itself."""
+    """Return the connected sets of free nodes with their tables. A table without free nodes is a separate part."""
     near: dict[int, list[tuple[Scope, int]]] = {}
     parts: list[tuple[set[int], list[int]]] = []
     for table, scope in [*free.items(), *((-1, scope) for scope in soft)]:

@@ -18,21 +18,21 @@ from softcount.errors import DataError, ResourceError
 from softcount.networks.network import Graph, check_codes, distinct_rows
 
 ROOM = 1 << 27
-"""Cells of the largest table that is counted."""
+"""Maximum number of cells of a counted table."""
 KEPT = 1 << 22
-"""Cells of tables that are kept for later."""
+"""Maximum number of cells of cached tables."""
 BLOCK = 1 << 24
-"""Indicators, or cells of tables side by side, that are made at once."""
+"""Maximum number of indicators, or of cells of tables side by side, per block."""
 SMALL = 1 << 17
-"""Cells times rows that are multiplied densely: sparse matrices must be loaded, and gain nothing there."""
+"""Product of cells and rows below which matrices are dense: importing sparse matrices would take longer."""
 SIDE_BY_SIDE = 32
-"""Levels per node, on average, beyond which indicators cost more than counting one node after the other."""
+"""Average number of levels per node above which indicators cost more than counting one node after the other."""
 
 
 class CodeCounts:
-    """Counts over rows of codes, each with a weight; a row with a hole in the axes is left out of that count.
+    """Weighted counts over rows of codes. A row with a missing value in the counted axes is left out of that count.
 
-    Rows that are the same are put together once so much is asked that it pays.
+    Equal rows are merged once the number of counted tables makes it worthwhile.
 
     >>> rows = CodeCounts(np.array([[0, 1], [0, 1], [1, 0], [1, -1]]), sizes=(2, 2))
     >>> rows.counts((0, 1)).tolist(), rows.counts([0]).tolist(), float(rows.counts([]))
@@ -61,27 +61,27 @@ class CodeCounts:
 
     @cached_property
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct rows, in an order that depends on their values alone, and their weights."""
+        """Distinct rows, in an order that depends only on their values, and their weights."""
         first, again = distinct_rows(self._columns.T)
         self._take(self._columns.T[first], np.bincount(again, self._weights, len(first)))
         return self._columns.T, self._weights
 
     def reweighted(self, weights: np.ndarray) -> CodeCounts:
-        """The rows of `distinct` with other weights; rows of weight 0 are left out."""
+        """Return counts of the rows of `distinct` with other weights. Rows of weight 0 are left out."""
         found = CodeCounts(self.distinct[0], self.sizes, weights)
         found.distinct = found._columns.T, found._weights
         return found
 
     def counts(self, axes: Sequence[int]) -> np.ndarray:
-        """The weight of rows by their levels of some nodes, an axis each; without nodes, the weight of all rows.
+        """Return the weight of rows by the levels of some nodes, one axis each. Without nodes, return the total weight.
 
-        The array is read-only, because it is kept.
+        The array is read-only, because it is cached.
         """
         key = tuple(sorted(axes))
         if key not in self._kept:
             self._tables += 1
             if self._tables > len(self.sizes):
-                self.distinct  # noqa: B018 - from here on, rows that are the same are counted once
+                self.distinct  # noqa: B018 - merges equal rows from here on
             shape = tuple(self.sizes[axis] for axis in key)
             cells = prod(shape)
             if cells > ROOM:
@@ -97,7 +97,7 @@ class CodeCounts:
         return self._kept[key].transpose([key.index(axis) for axis in axes])
 
     def _cells(self, axes: Sequence[int], rows: slice) -> np.ndarray:
-        """The cell of the axes that each row falls into; one more than the last if a value is missing."""
+        """Return the cell of the axes that each row falls into, or the number of cells if a value is missing."""
         cell = np.zeros(self._weights[rows].size, dtype=np.intp)
         for axis in axes:
             cell *= self.sizes[axis]
@@ -108,14 +108,15 @@ class CodeCounts:
         return cell
 
     def with_each(self, axes: Sequence[int], others: Sequence[int]) -> np.ndarray:
-        """Counts of the axes with one other node at a time: (cells of the axes x levels of all others).
+        """Count the axes with one other node at a time: (cells of the axes x levels of all others).
 
-        In one pass, if it is small enough: indicators of the axes' cells times indicators of the levels of all nodes.
+        If the table is small enough, one pass multiplies indicators of the axes' cells by indicators of the levels of
+        all nodes.
         """
         cells, levels = prod(self.sizes[axis] for axis in axes), int(self._starts[-1])
         if levels > SIDE_BY_SIDE * len(self.sizes) or cells * levels > BLOCK:
             return np.concatenate([self.counts((*axes, other)).reshape(cells, -1) for other in others], axis=1)
-        self.distinct  # noqa: B018 - rows that are the same are counted once
+        self.distinct  # noqa: B018 - merges equal rows
         places = np.concatenate([self._levels[node] for node in others])
         if len(axes) == 1 and levels * levels <= BLOCK:
             start = self._starts[axes[0]]
@@ -129,14 +130,14 @@ class CodeCounts:
 
     @cached_property
     def _pairs(self) -> np.ndarray:
-        """The counts of all pairs of nodes, each by its levels."""
+        """Counts of all pairs of nodes, (levels of all nodes x levels of all nodes)."""
         found = np.zeros((self._starts[-1], self._starts[-1]))
         for rows, shown in self._indicators():
             found += shown.T @ (shown * self._weights[rows, None].astype(shown.dtype))
         return found
 
     def _indicators(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """(rows x levels of all nodes) indicators, in portions; the first is kept."""
+        """Yield indicators (rows x levels of all nodes) in blocks; the first block is cached."""
         step = max(1, BLOCK // int(self._starts[-1]))
         for start in range(0, self._weights.size, step):
             rows = slice(start, start + step)
@@ -147,7 +148,7 @@ class CodeCounts:
                 yield rows, self._first
 
     def _shown(self, rows: slice) -> np.ndarray:
-        # Single floats hold whole numbers up to 2^24, and are twice as quick.
+        # float32 is exact for integers up to 2^24 and twice as fast.
         whole = self._weights.sum() < 2**24 and bool((self._weights == np.floor(self._weights)).all())
         codes = self._columns[:, rows].T
         shown = np.zeros((len(codes), int(self._starts[-1])), dtype=np.float32 if whole else np.float64)
@@ -157,7 +158,7 @@ class CodeCounts:
 
 
 def _members(cell: np.ndarray, weights: np.ndarray, cells: int) -> Any:
-    """(cells x rows): the weight of each row in its cell; few rows need no sparse matrix."""
+    """Return (cells x rows): the weight of each row in its cell. The matrix is dense if it is small."""
     if cells * cell.size > SMALL:
         return sparse.csc_array((weights, cell, np.arange(cell.size + 1)), (cells, cell.size))
     found = np.zeros((cells, cell.size), dtype=weights.dtype)
@@ -177,7 +178,7 @@ def check_weights(weights: np.ndarray | None, rows: int) -> np.ndarray:
     return found
 
 
-# How much two nodes say of each other once others are known, and whether it could be chance.
+# Conditional mutual information of two nodes, and its test.
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -185,8 +186,8 @@ Node = TypeVar("Node", bound=Hashable)
 class Dependence(Struct, Generic[Node], frozen=True):
     """I(a; b | given) in nats, and the G2 test that it is zero.
 
-    Levels that a stratum never shows add no degrees of freedom. `weight` is that of the rows in which all are known;
-    `copy`: in those rows one of the two follows from the other.
+    Levels that do not occur in a stratum add no degrees of freedom. `weight` is the weight of the rows in which all
+    nodes are observed. `copy` is True if one of the two nodes is a function of the other in those rows.
     """
 
     a: Node
@@ -199,7 +200,7 @@ class Dependence(Struct, Generic[Node], frozen=True):
 
     @property
     def g2(self) -> float:
-        """Twice the weight times the information: chi-squared if a and b are independent."""
+        """Twice the weight times the information: chi-squared distributed if a and b are independent."""
         return 2 * self.weight * self.information
 
     @property
@@ -222,7 +223,7 @@ def dependence(counting: CodeCounts, a: int, b: int, given: Sequence[int] = ()) 
 
 
 def dependent_pairs(counting: CodeCounts, target: int) -> list[Dependence[int]]:
-    """All pairs of other nodes given the target, most dependent first."""
+    """Return all pairs of other nodes given the target, most dependent first."""
     nodes = [node for node in range(len(counting.sizes)) if node != target]
     found: list[Dependence[int]] = []
     for at, node in enumerate(nodes[:-1]):
@@ -231,7 +232,7 @@ def dependent_pairs(counting: CodeCounts, target: int) -> list[Dependence[int]]:
 
 
 def _with_each(counting: CodeCounts, a: int, others: list[int], given: tuple[int, ...]) -> list[Dependence[int]]:
-    """Of a node with several others, each by itself."""
+    """Return the dependence of a node on each of several others, one pair at a time."""
     sizes = [counting.sizes[other] for other in others]
     table = counting.with_each((*given, a), others).reshape(-1, counting.sizes[a], sum(sizes))
     information, weight = informations(table, sizes)
@@ -247,9 +248,9 @@ def _with_each(counting: CodeCounts, a: int, others: list[int], given: tuple[int
 
 
 def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """I(a; b | stratum) in nats for several b side by side, and the weight of the rows of each.
+    """Return I(a; b | stratum) in nats for several b side by side, and the weight of the rows of each.
 
-    `table` is (strata x levels of a x levels of all b), and `sizes` are the levels of each b.
+    `table` is (strata x levels of a x levels of all b). `sizes` holds the number of levels of each b.
     """
     starts = _starts(sizes)
     with_b = table.sum(axis=1, keepdims=True)
@@ -264,7 +265,7 @@ def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, n
 
 
 def _copies(seen: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Whether one of two nodes that vary follows from the other."""
+    """Return whether one of two nodes is a function of the other and both vary."""
     starts = _starts(sizes)
     of_b = np.add.reduceat(seen, starts, axis=1, dtype=int)
     of_a = np.maximum.reduceat(seen.sum(axis=0), starts)
@@ -277,23 +278,23 @@ def _starts(sizes: Sequence[int]) -> np.ndarray:
     return np.cumsum([0, *sizes[:-1]])
 
 
-# How well a node is explained by its parents: BIC, BDeu, the likelihood alone; a network's score is their sum.
+# Scores of a node and its parents: BIC, BDeu or log-likelihood. The score of a network is their sum.
 
 
 class Score(Protocol):
-    """The score of a node and its parents, the higher the better."""
+    """The score of a node and its parents; higher is better."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-        """A score for every last parent of several, whose levels lie side by side on the last axis.
+        """Return the scores of several candidates as the last parent; their levels lie side by side on the last axis.
 
-        `table` is (configurations of the other parents x levels of the node x levels of all last parents), and `sizes`
-        are the levels of each.
+        `table` is (configurations of the other parents x levels of the node x levels of all candidates). `sizes` holds
+        the number of levels of each candidate.
         """
         ...
 
 
 class LogLikelihood(Struct, frozen=True):
-    """The log-likelihood at the maximum likelihood tables."""
+    """The log-likelihood at the maximum likelihood estimates."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         rows = table.sum(axis=1, keepdims=True)
@@ -301,7 +302,7 @@ class LogLikelihood(Struct, frozen=True):
 
 
 class Bic(Struct, frozen=True):
-    """The log-likelihood less half the logarithm of the weight of rows for every free parameter."""
+    """The log-likelihood minus log(weight of rows) / 2 for every free parameter."""
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         free = table.shape[0] * (table.shape[1] - 1) * np.array(sizes)
@@ -326,7 +327,7 @@ class Bdeu(Struct, frozen=True):
 
 
 def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The log marginal likelihood of the counts in every column."""
+    """Return the sum of log rising factorials of the counts in every column."""
     row, column = np.nonzero(counts)
     return np.bincount(column, log_rising(prior[column], counts[row, column]), counts.shape[1])
 
@@ -341,13 +342,13 @@ def family_score(counting: CodeCounts, score: Score, node: int, parents: Sequenc
 
 
 def network_score(counting: CodeCounts, score: Score, graph: Graph) -> float:
-    """The score of a graph; BIC and BDeu are equal for equivalent graphs."""
+    """Return the score of a graph. Markov equivalent graphs have equal BIC and BDeu scores."""
     weight_of_rows(counting)
     return sum(family_score(counting, score, node, own) for node, own in enumerate(graph.parents))
 
 
 def weight_of_rows(counting: CodeCounts) -> float:
-    """The weight of all rows; counts in which some node has missing values are refused.
+    """Return the weight of all rows. Raise DataError if a node has missing values.
 
     Families with different missing values are counted over different rows, and a table of fewer rows always fits
     better.
@@ -361,19 +362,19 @@ def weight_of_rows(counting: CodeCounts) -> float:
     return max(totals, default=0.0)
 
 
-# What a search may do with edges, and the scores of families that it meets, each counted once.
+# Constraints on edges, and cached scores of families.
 
 Pair = tuple[int, int]
 Parents = tuple[tuple[int, ...], ...]
 
 AT_ONCE = 1 << 22
-"""Cells of candidates' tables counted in one pass."""
+"""Maximum number of cells of the candidates' tables per pass."""
 
 
 class EdgeRules(Struct, frozen=True):
-    """Constraints on a graph: pairs (parent, child), parents of a node, cells of its table.
+    """Constraints on a graph: required and forbidden edges (parent, child), number of parents, cells of a table.
 
-    Required edges are not forbidden, and no node has more of them than `max_parents`.
+    Required edges must not be forbidden, and no node may have more of them than `max_parents`.
     """
 
     required: frozenset[Pair] = frozenset()
@@ -382,7 +383,10 @@ class EdgeRules(Struct, frozen=True):
     max_cells: int = 1 << 20
 
     def required_graph(self, sizes: Sequence[int]) -> Graph:
-        """The graph of the required edges, if it keeps to all rules; names of nodes are their numbers."""
+        """Return the graph of the required edges.
+
+        Raise DataError if it breaks a rule. Names of nodes are their numbers.
+        """
         count = len(sizes)
         for parent, child in sorted(self.required | self.forbidden):
             if not (0 <= parent < count and 0 <= child < count and parent != child):
@@ -396,11 +400,11 @@ class EdgeRules(Struct, frozen=True):
 
 
 class FamilyScores:
-    """Scores of nodes with their parents, each counted once in a search."""
+    """Scores of nodes with their parents, each computed once per search."""
 
     def __init__(self, counting: CodeCounts, score: Score, rules: EdgeRules) -> None:
         self.counting, self.score, self.rules = counting, score, rules
-        # Gains below this are rounding: equal graphs must not chase each other.
+        # Smaller gains are rounding errors. Without this limit, a search could alternate between equal graphs forever.
         self.tie = 1e-11 * (1 + weight_of_rows(counting))
         self._sizes = np.array(counting.sizes)
         self._allowed = ~np.eye(len(counting.sizes), dtype=bool)
@@ -410,10 +414,10 @@ class FamilyScores:
         self._adding: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
 
     def of(self, node: int, parents: tuple[int, ...]) -> float:
-        """The score of a node with these parents, in rising order."""
+        """Return the score of a node with these parents, in ascending order."""
         key = node, parents
         if key not in self._own:
-            # One of these parents may have been a candidate to be added to the others.
+            # The set may have been scored already as a smaller set plus one candidate.
             fewer = ((parent, (node, parents[:at] + parents[at + 1 :])) for at, parent in enumerate(parents))
             known = (float(self._adding[rest][parent]) for parent, rest in fewer if rest in self._adding)
             found = next(known, None)
@@ -421,7 +425,7 @@ class FamilyScores:
         return self._own[key]
 
     def adding(self, node: int, parents: tuple[int, ...]) -> np.ndarray:
-        """For every node, the score with it as one more parent; -inf if that is not allowed."""
+        """Return, for every node, the score with it as an additional parent; -inf if that is not allowed."""
         key = node, parents
         if key not in self._adding:
             found = np.full(len(self.counting.sizes), -np.inf)

@@ -1,4 +1,4 @@
-"""Search for network structures: trees, hill climbing and exact search, and the strength of edges."""
+"""Structure learning: trees, hill climbing, exact search, edge probabilities and structural EM."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from softcount.networks.scores import (
 
 ADD, DROP, TURN = 0, 1, 2
 REGION, TURNS = 12, 5
-"""Nodes whose edges a restart removes at most, and how many arrows it turns."""
+"""Maximum number of nodes among which a restart removes the edges, and the number of edges that it reverses."""
 
 
 class Effort(Struct, frozen=True):
-    """Moves tried beyond the last gain, moves for which a pair is tabu, and restarts.
+    """Number of moves without a gain before the search stops, moves for which a pair is tabu, and restarts.
 
-    Up to `exact` nodes every graph is scored instead, unless tables are large.
+    Up to `exact` nodes, exact search replaces hill climbing, unless tables are large.
     """
 
     patience: int = 5
@@ -45,23 +45,23 @@ class Effort(Struct, frozen=True):
 
 
 def hill_climb(families: FamilyScores, start: Parents, effort: Effort) -> Parents:
-    """The best graph that moves of one edge lead to; deterministic given scores and effort."""
+    """Return the best graph found by moves of one edge with restarts; deterministic given scores and effort."""
     best, score = _climb(GraphClimb(families, start), effort)
     rng = np.random.default_rng(effort.seed)
     for _ in range(effort.restarts):
         again = GraphClimb(families, best)
         again.forget(rng)
         parents, total = _climb(again, effort)
-        # An equally good graph is taken too: moving among equals leads to where something can be gained.
+        # Accept an equally good graph too: moving between equal graphs can lead to one from which the score improves.
         if total > score - families.tie:
             best, score = parents, total
     return best
 
 
 class GraphClimb:
-    """A graph during the search: the gain of every move, and which nodes lead to which.
+    """A graph during the search, with the gain of every move and the reachability of nodes.
 
-    Matrices are (parent x child); a move changes only the columns of the children it touches.
+    Matrices are (parent x child). A move changes only the columns of the affected children.
     """
 
     def __init__(self, families: FamilyScores, parents: Parents) -> None:
@@ -95,19 +95,21 @@ class GraphClimb:
                 self.dropping[parent, child] = self.families.of(child, fewer) - self.own[child]
 
     def gains(self) -> np.ndarray:
-        """The gain of every move, (add, drop, turn) x parent x child; -inf if there is no such move.
+        """Return the gain of every move, (add, drop, turn) x parent x child; -inf if the move is impossible.
 
-        A turn may still close a cycle: see `is_legal`.
+        Reversing an edge may still close a cycle: see `is_legal`.
         """
         adds = np.where(self.leads.T, -np.inf, self.adding)
         return np.stack([adds, self.dropping, self.dropping + self.adding.T])
 
     def is_legal(self, kind: int, parent: int, child: int) -> bool:
-        """Whether a move leaves no cycle: another path from parent to child forbids a turn."""
+        """Return whether a move leaves no cycle.
+
+        An edge cannot be reversed if another path leads from parent to child.
+        """
         return kind != TURN or not self.leads[self.edges[parent], child].any()
 
     def move(self, kind: int, parent: int, child: int) -> None:
-        """Add, drop or turn an edge."""
         if kind != ADD:
             self.edges[parent, child] = False
             above = np.flatnonzero(self.leads[:, parent]).tolist()
@@ -128,10 +130,10 @@ class GraphClimb:
         self.leads |= above[:, None] & below
 
     def forget(self, rng: np.random.Generator) -> None:
-        """Drop the edges among some neighbours, and turn some that it costs nothing to turn.
+        """Drop the edges within a random connected region, and reverse some edges at no cost in score.
 
-        Arrows that were set wrongly early on hold each other in place. On 20,000 rows of alarm 30 such regions came to
-        a BIC of -211,602 to -211,672 in most runs; 40 times eleven random moves came to -212,810.
+        Wrong directions chosen early keep each other in place. On 20,000 rows of the alarm network, 30 such regions
+        reached a BIC of -211,602 to -211,672 in most runs; 40 times eleven random moves reached -212,810.
         """
         near = self.edges | self.edges.T
         region = {int(rng.integers(len(near)))}
@@ -146,19 +148,22 @@ class GraphClimb:
                 self.move(DROP, parent, child)
         for _ in range(TURNS):
             turns = np.argwhere(np.isfinite(self.gains()[TURN])).tolist()
-            # An arrow can be turned at no cost if both nodes have the same other parents.
+            # Reversing an edge leaves the score unchanged if both nodes have the same other parents.
             pairs = [(a, b) for a, b in turns if int((self.edges[:, a] ^ self.edges[:, b]).sum()) == 1]
             if pairs:
                 self.move(TURN, *pairs[rng.integers(len(pairs))])
 
 
 def _climb(climb: GraphClimb, effort: Effort) -> tuple[Parents, float]:
-    """The best graph met and its score: the best move is made, also downhill, until patience ends."""
+    """Make the best move, even if it lowers the score, until `patience` runs out.
+
+    Return the best graph and its score.
+    """
     tie = climb.families.tie
     best, score, since, recent = climb.parents, climb.total, 0, list[Pair]()
     while since <= effort.patience:
         gains = climb.gains()
-        if recent:  # these pairs are moved again only for a new best
+        if recent:  # tabu pairs are moved again only for a new best
             a, b = np.array(recent).T
             pairs = slice(None), np.concatenate([a, b]), np.concatenate([b, a])
             gains[pairs] = np.where(gains[pairs] > score - climb.total + tie, gains[pairs], -np.inf)
@@ -174,7 +179,7 @@ def _climb(climb: GraphClimb, effort: Effort) -> tuple[Parents, float]:
 
 
 def best_move(climb: GraphClimb, gains: np.ndarray, tie: float) -> tuple[int, int, int] | None:
-    """The legal move of the largest gain; of those that gain the same, the first."""
+    """Return the legal move with the largest gain; the first one if several gain the same."""
     while (top := gains.max(initial=-np.inf)) > -np.inf:
         kind, parent, child = map(int, np.unravel_index(int(np.argmax(gains >= top - tie)), gains.shape))
         if climb.is_legal(kind, parent, child):
@@ -183,14 +188,14 @@ def best_move(climb: GraphClimb, gains: np.ndarray, tie: float) -> tuple[int, in
     return None
 
 
-# The graph of the best score of all, for a few nodes: dynamic programming over orders (Silander and Myllymaki).
+# Exact search for few nodes: dynamic programming over orders (Silander and Myllymaki).
 
 CELLS = 1 << 24
-"""Cells of all tables together up to which they are all counted: about a second."""
+"""Maximum number of cells of all tables for exact search: about a second."""
 
 
 def is_affordable(families: FamilyScores, nodes: int) -> bool:
-    """Whether there are at most so many nodes, and their tables are small enough to count every one."""
+    """Return whether the network has at most `nodes` nodes and all possible tables are small enough to count."""
     sizes = families.counting.sizes
     if len(sizes) > nodes:
         return False
@@ -199,9 +204,9 @@ def is_affordable(families: FamilyScores, nodes: int) -> bool:
 
 
 def exact_search(families: FamilyScores) -> Parents:
-    """The best graph that the rules allow; of equal ones, always the same.
+    """Return the best graph that the rules allow; ties are resolved deterministically.
 
-    Sets of nodes are numbers, a bit for each node.
+    Sets of nodes are bit masks.
     """
     count = len(families.counting.sizes)
     best = [_best_within(families, node) for node in range(count)]
@@ -224,7 +229,7 @@ def exact_search(families: FamilyScores) -> Parents:
 
 
 def _best_within(families: FamilyScores, node: int) -> tuple[np.ndarray, np.ndarray]:
-    """For every set of nodes, the score of the best parents in it, and which they are."""
+    """Return, for every set of nodes, the best score of parents within it and the mask of these parents."""
     count = len(families.counting.sizes)
     scores, chosen = np.full(1 << count, -np.inf), np.arange(1 << count)
     for parents in families.allowed_sets(node):
@@ -242,11 +247,11 @@ def _members(nodes: int) -> tuple[int, ...]:
     return tuple(node for node in range(nodes.bit_length()) if nodes >> node & 1)
 
 
-# The graph that explains the rows best: the best of all for a few nodes, the best that a climb finds for more.
+# Search with either method: exact for few nodes, hill climbing for more.
 
 
 class FoundGraph(Struct, frozen=True):
-    """The best graph found, its score, and whether no other can be better."""
+    """The best graph found, its score, and whether it is proved optimal."""
 
     graph: Graph
     score: float
@@ -259,9 +264,9 @@ def search_graph(
     rules: EdgeRules | None = None,
     effort: Effort | None = None,
 ) -> FoundGraph:
-    """The best graph found, from the required edges on; names of nodes are their numbers.
+    """Search for the best graph that contains the required edges. Names of nodes are their numbers.
 
-    Counts must be of the same rows for every node. The same counts, rules and effort give the same graph.
+    Every node must be observed in the same rows. The same counts, rules and effort give the same graph.
 
     >>> import numpy as np
     >>> from softcount.networks.scores import Bic, CodeCounts
@@ -278,22 +283,22 @@ def search_graph(
     return FoundGraph(Graph(first.names, parents), total, exact)
 
 
-# Trees from the information that pairs of nodes share: Chow and Liu's, and the one that augments naive Bayes.
+# Trees by mutual information: Chow-Liu trees and tree-augmented naive Bayes.
 
 NOTHING = 1e-12
-"""Nats that rounding leaves if two nodes are independent."""
+"""Mutual information in nats that rounding may leave between independent nodes."""
 
 
 def chow_liu(counting: CodeCounts) -> Graph:
-    """The tree of the highest likelihood; independent nodes are not joined.
+    """Return the tree with the highest likelihood. Independent nodes are not connected.
 
-    A tree hangs from its first node. Of equal trees, the one whose pairs come first.
+    The first node of each tree is its root. Ties go to the pairs that come first.
     """
     return _information_tree(counting, ())
 
 
 def tree_augmented(counting: CodeCounts, target: int) -> Graph:
-    """Tree-augmented naive Bayes: each attribute has one more parent, by information given the target."""
+    """Return tree-augmented naive Bayes: each attribute has one more parent, by information given the target."""
     count = len(counting.sizes)
     if target not in range(count):
         raise DataError(f"the target is a node from 0 to {count - 1}, not {target}.")
@@ -301,7 +306,10 @@ def tree_augmented(counting: CodeCounts, target: int) -> Graph:
 
 
 def _information_tree(counting: CodeCounts, given: tuple[int, ...]) -> Graph:
-    """The tree of the highest I(a; b | given) in total, directed away from its first node; all depend on `given`."""
+    """Return the tree with the highest total I(a; b | given), directed away from its first node.
+
+    All nodes have `given` as parents.
+    """
     nodes = [node for node in range(len(counting.sizes)) if node not in given]
     weights = np.zeros((len(nodes), len(nodes)))
     for at, node in enumerate(nodes[:-1]):
@@ -327,9 +335,9 @@ def _information_tree(counting: CodeCounts, given: tuple[int, ...]) -> Graph:
 
 
 def heaviest_tree(weights: np.ndarray) -> list[tuple[int, int]]:
-    """The pairs of a maximum spanning tree (or forest, without weights of zero or less).
+    """Return the pairs of a maximum spanning tree, or of a forest if some weights are zero or less.
 
-    Weights that differ by rounding alone count as equal, and the pair given first is taken.
+    Weights that differ only by rounding count as equal, and the first pair is taken.
 
     >>> heaviest_tree(np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]]))
     [(0, 2), (1, 2)]
@@ -348,14 +356,14 @@ def heaviest_tree(weights: np.ndarray) -> list[tuple[int, int]]:
     return found
 
 
-# How sure an edge is: over resampled rows, over graphs weighed by their evidence, and over all trees at once.
+# Confidence in edges: by bootstrap, by marginal likelihood over graphs, and over all spanning trees.
 
 
 class EdgeShares(Struct, frozen=True):
-    """Shares of graphs, each a matrix (parent x child).
+    """Shares of graphs that contain an edge, each a matrix (parent x child).
 
-    `joined` have the edge in either direction, `directed` in this one; in `compelled` it has this direction in all
-    equivalent graphs: the only direction that data can show.
+    `joined` counts the edge in either direction, `directed` in this direction. `compelled` counts graphs all of whose
+    equivalent graphs have this direction; only such directions can be learned from data.
     """
 
     joined: np.ndarray
@@ -364,7 +372,7 @@ class EdgeShares(Struct, frozen=True):
 
     @classmethod
     def of(cls, graphs: Sequence[Graph], weights: np.ndarray) -> EdgeShares:
-        """From graphs over the same nodes and their weights, which sum to one."""
+        """Compute shares from graphs over the same nodes and their weights, which sum to 1."""
         count = len(graphs[0].parents)
         directed, compelled = np.zeros((count, count)), np.zeros((count, count))
         for graph, weight in zip(graphs, weights.tolist(), strict=True):
@@ -376,7 +384,7 @@ class EdgeShares(Struct, frozen=True):
 def bootstrap_edges(
     counting: CodeCounts, learn: Callable[[CodeCounts], Graph], replicates: int = 100, seed: int = 0
 ) -> EdgeShares:
-    """How often each edge is learned again from rows drawn with replacement; only their weights are drawn."""
+    """Return how often each edge is learned from resampled rows. Only the weights of the rows are drawn."""
     if replicates < 1:
         raise DataError(f"an edge's share needs at least one replicate, not {replicates}.")
     rng = np.random.default_rng(seed)
@@ -385,7 +393,7 @@ def bootstrap_edges(
 
 
 def resampled(counting: CodeCounts, rng: np.random.Generator) -> CodeCounts:
-    """As many rows drawn with replacement as there are; weights that are no whole numbers keep their total."""
+    """Draw as many rows as there are, with replacement. Weights that are not integers keep their total."""
     _, weights = counting.distinct
     total = weights.sum()
     if total <= 0:
@@ -395,7 +403,7 @@ def resampled(counting: CodeCounts, rng: np.random.Generator) -> CodeCounts:
 
 
 def evidence_weights(log_evidence: Sequence[float]) -> np.ndarray:
-    """Posterior weights of graphs, or of any models, from their log marginal likelihoods.
+    """Return posterior weights of graphs, or of any models, from their log marginal likelihoods.
 
     >>> evidence_weights([-1000.0, -1000.0 + np.log(3)]).round(3).tolist()
     [0.25, 0.75]
@@ -414,9 +422,10 @@ def edge_matrix(graph: Graph) -> np.ndarray:
 
 
 def compelled_edges(graph: Graph) -> np.ndarray:
-    """Edges with the same direction in every equivalent graph, (parent x child).
+    """Return the edges with the same direction in every equivalent graph, (parent x child).
 
-    Those of v-structures, and what follows from them without a new v-structure or a cycle (Meek's rules).
+    These are the edges of v-structures, and all edges that follow from them without a new v-structure or a cycle
+    (Meek's rules).
     """
     edges = edge_matrix(graph)
     near = edges | edges.T
@@ -441,7 +450,7 @@ def compelled_edges(graph: Graph) -> np.ndarray:
 
 
 def tree_edges(counting: CodeCounts, imagined: float = 1.0) -> np.ndarray:
-    """The probability that two nodes are joined, over all spanning trees, all equally probable (Meila and Jaakkola).
+    """Return the posterior probability of each edge over all spanning trees, with a uniform prior (Meila and Jaakkola).
 
     Tables have prior rows as in BDeu, so that the marginal likelihood of a tree is a product over its edges.
     """
@@ -458,18 +467,20 @@ def tree_edges(counting: CodeCounts, imagined: float = 1.0) -> np.ndarray:
 
 
 def spanning_tree_edges(log_weights: np.ndarray) -> np.ndarray:
-    """The probability of each edge in a random spanning tree whose weight is the product of its edges' weights.
+    """Return the probability of each edge in a random spanning tree whose weight is the product of its edges' weights.
 
-    An edge's probability is its weight over the conductance between its ends (the weighted matrix-tree theorem). Nodes
-    are eliminated from the Laplacian by sums of positive terms alone, all in logarithms: weights from exp(-100,000) to
-    exp(100,000) neither overflow nor cancel. Every pair of nodes lies in two of four parts, so that half of the nodes
-    are eliminated at a time for all pairs of the others, and then again half of those.
+    An edge's probability is its weight over the conductance between its ends (weighted matrix-tree theorem). Nodes are
+    eliminated from the Laplacian by sums of positive terms only, all in logarithms. Weights from exp(-100,000) to
+    exp(100,000) therefore neither overflow nor cancel.
+
+    The nodes are split into four parts, and every pair of nodes lies in two of them. For each pair of parts the other
+    half of the nodes is eliminated, and the split is repeated on the remaining half.
 
     >>> spanning_tree_edges(np.zeros((3, 3))).round(4).tolist()
     [[0.0, 0.6667, 0.6667], [0.6667, 0.0, 0.6667], [0.6667, 0.6667, 0.0]]
     """
     count = len(log_weights)
-    room = max(2, 1 << (count - 1).bit_length())  # nodes that are not there have no edges
+    room = max(2, 1 << (count - 1).bit_length())  # padding nodes have no edges
     weights = np.full((room, room), -np.inf)
     weights[:count, :count] = np.where(np.eye(count, dtype=bool), -np.inf, log_weights)
     reduced, nodes = weights[None], np.arange(room)[None]
@@ -486,7 +497,7 @@ def spanning_tree_edges(log_weights: np.ndarray) -> np.ndarray:
 
 
 def _eliminated(reduced: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """Log-conductances among the nodes kept, when the others are only passed through; several networks at once."""
+    """Return the log conductances between the kept nodes after eliminating the others; the first axis is a batch."""
     order = np.concatenate([np.setdiff1d(np.arange(reduced.shape[1]), keep), keep])
     left: np.ndarray = reduced[:, order[:, None], order]
     for _ in range(len(order) - len(keep)):
@@ -497,12 +508,12 @@ def _eliminated(reduced: np.ndarray, keep: np.ndarray) -> np.ndarray:
     return left
 
 
-# Structural EM: missing values are drawn from the network so far, a better structure is learned, and so on.
+# Structural EM: alternate between sampling missing values from the current network and learning a structure.
 
 MOST_TURNS = 8
 EM_STEPS = 20
 DRAWN_ROWS = 4000
-"""Completed rows in all: few rows are completed several times, to reduce chance."""
+"""Target number of completed rows. Few rows are completed several times to reduce sampling noise."""
 MOST_DRAWS = 5
 
 Learn = Callable[[CodeCounts], Graph]
@@ -511,7 +522,10 @@ Learn = Callable[[CodeCounts], Graph]
 def structural_em(
     codes: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray, learn: Learn, seed: int = 0
 ) -> tuple[Graph, int]:
-    """The structure that `learn` finds again in rows completed by its own network, and the number of turns."""
+    """Return a structure that `learn` finds again in rows completed by its network, and the number of iterations.
+
+    Stops after `MOST_TURNS` iterations.
+    """
     rng = np.random.default_rng(seed)
     graph = chow_liu(CodeCounts(codes, sizes, weights))
     draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
@@ -526,7 +540,7 @@ def structural_em(
 
 
 def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
-    """Tables by some steps of EM, with one prior row in every configuration."""
+    """Estimate tables by at most `EM_STEPS` EM steps, with one prior row in every configuration."""
     rows = IncompleteRows.of(graph, sizes, codes, weights)
     tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
     before = -np.inf
@@ -544,7 +558,7 @@ def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights
 def filled_rows(
     graph: Graph, sizes: Sequence[int], tables: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Complete rows by drawing missing values node after node, each given the row and the values drawn before."""
+    """Fill missing values node by node, each drawn given the observed values and the values drawn before."""
     found = np.array(codes, dtype=np.int64)
     questions = Questions(graph, sizes, tables)
     for node in graph.order:
