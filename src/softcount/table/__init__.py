@@ -1,4 +1,4 @@
-"""Tables: opened from anywhere, their columns understood, their rows handed on as chunks."""
+"""Tables: rows from any source, with the kinds of their columns, encoded in chunks."""
 
 from softcount.sources import wording
 from softcount.table.chunk import UNKNOWN, Chunk, Chunks, Settled

@@ -1,6 +1,6 @@
 """Forms of the numbers in a column: currencies, units, dates and durations, each detected, read and written.
 
-The schema holds the form. Columns without one hold plain numbers, which Arrow reads by itself.
+The schema holds the form. A column without a form holds plain numbers, which Arrow parses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from softcount.sources.frames import filled, text_of
 from softcount.sources.source import ORDERS, Key
 
 Read = tuple[np.ndarray, np.ndarray]
-"""Cells as float64, NaN if missing or unreadable; and which of them are unreadable."""
+"""Cells as float64, NaN if missing or unreadable; and a mask of the unreadable cells."""
 
 BLANK = "[ \u00a0\u202f]"
 """Blanks that may separate thousands, or a number from its unit."""
@@ -32,10 +32,10 @@ _READING = attrgetter("prefix", "suffix", "decimal", "thousands", "parentheses",
 
 
 class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number"):
-    """Numbers with a unit before or after them, marks between thousands, or a decimal comma.
+    """Numbers with a unit before or after them, thousands separators, or a decimal comma.
 
-    Negative ones may be in `parentheses`. Values are rounded to `digits` decimals. `decimals` is the number of decimals
-    that every cell of text is spelt with ("1.0" has one, though it is whole); 0 if it differs from cell to cell.
+    Negative numbers may be in `parentheses`. Values are rounded to `digits` decimals. `decimals` is the number of
+    decimals that every text cell is written with ("1.0" has one, although it is whole); 0 if it differs between cells.
 
     >>> form = NumberForm(prefix="$", thousands=",", digits=2, parentheses=True)
     >>> form.read(["$1,200", "($3.50)", "-$2", "x"])[0].tolist(), form.write(-1234.5)
@@ -52,7 +52,7 @@ class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number")
     decimals: int = 0
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same cells are read alike: `decimals` does not count."""
+        """Whether both forms read cells alike; `decimals` is not compared."""
         if type(other) is not type(self):
             return NotImplemented
         return _READING(self) == _READING(other)
@@ -70,7 +70,7 @@ class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number")
 
     @property
     def is_text(self) -> bool:
-        """Whether cells are text that Arrow cannot read as numbers."""
+        """Whether Arrow cannot parse the cells as numbers."""
         return bool(self.unit or self.thousands or self.decimal != "." or self.parentheses)
 
     @property
@@ -87,7 +87,7 @@ class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number")
 
     def read(self, cells: Sequence[str | None]) -> Read:
         values = text_of([None if cell is None else cell.strip() for cell in cells])
-        signs = pc.match_substring_regex(values, "[+-].*[+-]")  # before the unit or after it, not both
+        signs = pc.match_substring_regex(values, "[+-].*[+-]")  # a sign before the unit or after it, not both
         good = pc.and_not(pc.match_substring_regex(values, self.pattern), signs)
         kept = pc.if_else(good, values, pa.nulls(len(values), values.type))
         plain = pc.replace_substring_regex(kept, self.pattern, r"\2\3\4")
@@ -148,11 +148,11 @@ _TOKENS = {
 }
 _token = re.compile("(%[a-zA-Z])")
 ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
-"""Unambiguous ways to write a date, read in a column of any other form of dates."""
+"""Unambiguous ways to write a date, accepted in a column of any other date form."""
 
 
 def _zone_seconds(zone: str) -> float:
-    """Seconds that a time zone is ahead of UTC."""
+    """Return how many seconds a time zone is ahead of UTC."""
     if zone == "Z":
         return 0.0
     seconds = 3600.0 * int(zone[1:3]) + 60.0 * int(zone[-2:])
@@ -165,14 +165,15 @@ _PARSERS: dict[str, Callable[[str], float]] = {
     "z": _zone_seconds,
     "p": lambda half: 12.0 * (half[0] in "Pp"),
 }
-"""Parts of a time that are not digits; the others are cast to numbers."""
+"""Parsers of the parts of a time that are not digits; other parts are cast to numbers."""
 
 
 class TimeForm(Struct, frozen=True, tag_field="form", tag="time"):
-    """Dates, times of day and durations, as seconds since 1970, since midnight, or in all.
+    """Dates, times of day and durations, in seconds since 1970, since midnight, or of length.
 
-    `pattern` is one of `strftime`, with %D for whole days; `padded`: days and months below ten have a zero; `digits`
-    decimals of a second are written. `typed` is the Arrow type of a column that is not text.
+    `pattern` is a `strftime` pattern, with %D for whole days. `padded`: days and months below ten are written with a
+    zero. `digits` is the number of decimals of written seconds. `typed` is the Arrow type of the column; empty if cells
+    are text.
 
     >>> form = TimeForm("%d/%m/%Y")
     >>> form.read(["31/01/2024", "30/02/2024"]), form.write(1706659200.0)
@@ -206,14 +207,14 @@ class TimeForm(Struct, frozen=True, tag_field="form", tag="time"):
 
     @property
     def finest(self) -> float:
-        """Seconds of the smallest part that is written."""
+        """The smallest unit that is written, in seconds."""
         if "%S" in self.pattern:
             return float(10.0**-self.digits)
         return 60.0 if "%M" in self.pattern else DAY
 
     def read(self, cells: Sequence[str | None]) -> Read:
         found, bad = self._read_as(self.pattern, cells)
-        for pattern in ISO if self.is_date and bad.any() else ():  # a time of midnight is often left out, or added
+        for pattern in ISO if self.is_date and bad.any() else ():  # midnight is often omitted, or added
             again, wrong = self._read_as(pattern, [cell if odd else None for cell, odd in zip(cells, bad, strict=True)])
             found, bad = np.where(bad, again, found), bad & wrong
         return found, bad
@@ -234,7 +235,7 @@ class TimeForm(Struct, frozen=True, tag_field="form", tag="time"):
                 parts[name] = np.array([np.nan if text is None else parse(text) for text in column.to_pylist()])
         zero = np.zeros(len(cells))
         hours = parts.get("H", zero)
-        if "p" in parts:  # 12 am is midnight, and 12 pm noon
+        if "p" in parts:  # 12 am is midnight, 12 pm is noon
             hours = np.where((hours < 1) | (hours > 12), np.nan, hours % 12 + parts["p"])
         ahead = parts.get("z", zero)
         clock = hours * 3600 - ahead + parts.get("M", zero) * 60 + parts.get("S", zero) + parts.get("D", zero) * DAY
@@ -279,7 +280,7 @@ class TimeForm(Struct, frozen=True, tag_field="form", tag="time"):
 
 
 def _write_seconds(value: float) -> str:
-    """Seconds in the largest unit of which they are two or more."""
+    """Write seconds in the largest unit that gives 2 or more."""
     for unit, seconds in (("days", DAY), ("hours", 3600.0), ("minutes", 60.0)):
         if abs(value) >= 2 * seconds:
             return f"{value / seconds:.3g} {unit}"
@@ -287,7 +288,7 @@ def _write_seconds(value: float) -> str:
 
 
 def _days_since_1970(parts: dict[str, np.ndarray], count: int) -> Read:
-    """Days since 1970, and which dates exist."""
+    """Return days since 1970, and a mask of the dates that exist."""
     short = parts.get("y")
     years = parts["Y"] if short is None else np.where(short < 69, 2000 + short, 1900 + short)
     quarters = 3.0 * parts.get("q", np.ones(count)) - 2.0
@@ -305,12 +306,10 @@ _TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def is_time_type(name: str) -> bool:
-    """Whether this is the name of an Arrow type of dates, times or durations."""
     return _TYPES.fullmatch(name) is not None
 
 
 def form_of_type(kind: Any) -> TimeForm:
-    """The form of a column with an Arrow type of dates, times or durations."""
     digits = {"s": 0, "ms": 3}.get(getattr(kind, "unit", "s"), 6)
     if pa.types.is_date32(kind):
         return TimeForm(typed=str(kind))
@@ -322,7 +321,7 @@ def form_of_type(kind: Any) -> TimeForm:
 
 
 def seconds_of(column: Any) -> np.ndarray:
-    """Seconds since 1970 (dates, timestamps), since midnight (times) or of length (durations) of an Arrow column."""
+    """Return an Arrow time column as seconds: since 1970 (dates), since midnight (times) or of length (durations)."""
     days = pa.types.is_date32(column.type)
     unit = "ms" if pa.types.is_date64(column.type) else getattr(column.type, "unit", "s")
     ticks = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
@@ -331,7 +330,7 @@ def seconds_of(column: Any) -> np.ndarray:
 
 
 def _as_time_type(values: np.ndarray, typed: str) -> Any:
-    """Seconds as an Arrow array of a time type, null where they are NaN."""
+    """Return seconds as an Arrow array of the type named `typed`, null for NaN."""
     found = _TYPES.fullmatch(typed)
     assert found is not None
     name, unit, zone = found.groups()
@@ -352,9 +351,9 @@ _duration = re.compile(
 
 
 class DurationForm(Struct, frozen=True, tag_field="form", tag="duration"):
-    """Durations of ISO 8601, such as PT1H30M, as seconds; years and months, which differ in length, are not read.
+    """ISO 8601 durations such as PT1H30M, in seconds. Years and months, which differ in length, are not read.
 
-    The smallest part that is written is `unit`, and of seconds `digits` decimals.
+    `unit` is the smallest unit that is written, and `digits` the number of decimals of written seconds.
 
     >>> form = DurationForm()
     >>> form.read(["PT1H30M", "P2D", "P1Y"])[0].tolist(), form.write(5400.0)
@@ -400,15 +399,15 @@ CellForm = NumberForm | TimeForm | DurationForm
 # -- numbers as cells, and cells as numbers
 
 WHOLE = NumberForm()
-"""Whole numbers, written plainly."""
+"""Whole numbers in plain notation."""
 MOST_DECIMALS = 6
-"""Decimals of numbers that a person rounded; more come from a computation."""
+"""Most decimals of numbers that a person rounded; more decimals come from a computation."""
 ENOUGH_NUMBERS = 1_024
 """Numbers that decide how many decimals a column has."""
 
 
 def detect_rounding(values: np.ndarray) -> NumberForm | None:
-    """The form of plain numbers that all have a few decimals at most; None if some have more.
+    """Return the form of plain numbers that have at most `MOST_DECIMALS` decimals; None if some have more.
 
     >>> detect_rounding(np.array([1.25, 3.0, 7.1])).digits, detect_rounding(np.array([1 / 3]))
     (2, None)
@@ -421,22 +420,21 @@ def detect_rounding(values: np.ndarray) -> NumberForm | None:
 
 
 def is_plain(form: CellForm | None) -> bool:
-    """Whether cells are plain numbers."""
     return form is None or (isinstance(form, NumberForm) and not form.is_text)
 
 
 def fixed_decimals(form: CellForm | None) -> int:
-    """Decimals that every cell of a column of plain numbers is spelt with; 0 if that differs or is not known."""
+    """Return the decimals that every cell of plain numbers is written with; 0 if they differ or are unknown."""
     return form.decimals if isinstance(form, NumberForm) and not form.is_text else 0
 
 
 def write_cell(form: CellForm | None, value: Any) -> Any:
-    """A number in the form of its column; unchanged if cells are plain numbers or it is not a float."""
+    """Write a number in the form of its column; plain numbers and values that are not floats stay unchanged."""
     return value if form is None or is_plain(form) or not isinstance(value, float) else form.write(value)
 
 
 def parse_cell(form: CellForm | None, text: str) -> float:
-    """The number that a person writes for a cell of the column: in its form, or plainly; NaN if it is neither."""
+    """Parse what a user typed for a cell, in the column's form or as a plain number; NaN if it is neither."""
     if form is not None and not is_plain(form):
         found = form.read([text])[0][0]
         if not np.isnan(found):
@@ -448,7 +446,7 @@ def parse_cell(form: CellForm | None, text: str) -> float:
 
 
 def restore_cells(form: CellForm | None, values: np.ndarray) -> Any:
-    """Numbers as the cells of a column: rounded, as dates, or as text; unchanged if it has no form.
+    """Return numbers as cells of their column: rounded, as dates, or as text; unchanged if the column has no form.
 
     >>> restore_cells(WHOLE, np.array([2.6])).tolist(), restore_cells(TimeForm(), np.array([86_400.0])).tolist()
     ([3], ['1970-01-02'])
@@ -469,11 +467,11 @@ def restore_cells(form: CellForm | None, values: np.ndarray) -> Any:
 # -- which form the cells of a column have
 
 LOOKED_AT = 1_000
-"""Different cells that suggest a form; in the end all cells must have it."""
+"""Distinct cells that suggest a form; in the end all cells must have it."""
 
 
 class CellHabits(NamedTuple):
-    """The decimal mark, the order of dates and the delimiter of a table, as far as they are known."""
+    """The decimal mark, the order of dates and the delimiter of a table; None if unknown."""
 
     decimal: str | None = None
     dates: str | None = None
@@ -485,7 +483,7 @@ _digit = re.compile("[0-9]")
 
 
 def detect_form(key: Key, texts: Sequence[str | None], habits: CellHabits) -> CellForm | None:
-    """The form of all cells that have a digit in them; None if they have none in common."""
+    """Return the form shared by all cells that contain a digit; None if they share no form."""
     cells = [text.strip() for text in texts if text is not None and _digit.search(text)]
     if not cells:
         return None
@@ -493,7 +491,7 @@ def detect_form(key: Key, texts: Sequence[str | None], habits: CellHabits) -> Ce
     form = _number_form(key, some, habits)
     others = [] if form is None else [cell for cell, bad in zip(cells, form.read(cells)[1], strict=True) if bad]
     if form is None and all(map(re.compile(_number_pattern("", ".")).fullmatch, some)):
-        others = list(cells[LOOKED_AT:])  # plain so far
+        others = list(cells[LOOKED_AT:])  # plain numbers so far
     return (
         (_number_form(key, [*others[:LOOKED_AT], *some], habits) if others else form)
         or _time_form(key, cells, habits)
@@ -511,7 +509,7 @@ _cell = re.compile(
     rf"(?P<suffix>(?:{BLANK}*(?:{_UNIT}))?)(?P<close>\)?)"
 )
 _MARKS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), ("'", "."), ("'", ","))
-"""Marks of thousands and of decimals, the simplest first."""
+"""Pairs of thousands separator and decimal mark, the simplest first."""
 
 
 def _number_form(key: Key, cells: Sequence[str], habits: CellHabits) -> NumberForm | None:
@@ -538,7 +536,7 @@ def _marks(key: Key, numbers: Sequence[str], habits: CellHabits) -> tuple[str, s
     if habits.decimal is not None:
         return next((pair for pair in fits if pair[1] == habits.decimal), None)
     if (",", ".") in fits and ("", ",") in fits and ("", ".") not in fits:
-        if habits.delimiter in (",", None):  # commas between cells are not decimal commas
+        if habits.delimiter in (",", None):  # a comma that separates cells is not a decimal comma
             return ",", "."
         odd = next(number for number in numbers if "," in number)
         marks = " or ".join(remedies.setting("decimal", mark) for mark in ",.")
@@ -553,7 +551,7 @@ _comma_decimals = re.compile(r"(?:[0-9.\u00a0\u202f ']*[0-9]),(?:[0-9]{1,2}|[0-9
 
 
 def detect_decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
-    """A comma if some column of numbers can be read only with decimal commas, which then hold for all columns."""
+    """Return a comma if some column of numbers can be read only with decimal commas; then all columns use it."""
     for cells in columns:
         found = [_cell.fullmatch(cell.strip()) for cell in cells[:LOOKED_AT] if _digit.search(cell)]
         numbers = [match["number"].strip() for match in found if match is not None]
@@ -581,11 +579,11 @@ _DATES = tuple(
         (rf"{_MONTH}(?P<sep>[- ])[0-9]{{1,2}}(?P<then>, | |-)[0-9]{{4}}", "{month}{sep}%d{then}%Y"),
     )
 )
-"""How a date may look, and the patterns that read it: two if days or months may come first."""
+"""Regular expressions of dates, with the patterns that read them: two if day or month may come first."""
 
 
 def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm | None:
-    """The form of dates, times or durations; ambiguous dates raise an error unless `habits` give their order."""
+    """Detect the form of dates, times or durations; ambiguous dates raise an error unless `habits` give their order."""
     patterns = _time_patterns(cells[0])
     zones = {match["zone"] for cell in cells if (match := _moment.fullmatch(cell)) and match["clock"]}
     if len(zones) > 1 and "" not in zones:
@@ -596,7 +594,7 @@ def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm |
     forms = [TimeForm(pattern, padded, min(digits, 6)) for pattern in patterns]
     wrong = [form.read(cells)[1] for form in forms]
     fits = [form for form, bad in zip(forms, wrong, strict=True) if not bad.any()]
-    if len(fits) == 2 and "." not in fits[0].pattern:  # with dots, days come first
+    if len(fits) == 2 and "." not in fits[0].pattern:  # dates with dots have the day first
         if habits.dates in ("day-first", "month-first"):
             return fits[habits.dates == "month-first"]
         ways = " or ".join(remedies.setting("dates", way) for way in list(ORDERS)[:2])
@@ -614,7 +612,7 @@ def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm |
 
 
 def _time_patterns(cell: str) -> list[str]:
-    """The patterns under which a cell may be a time; of a date that begins with its day or month, both."""
+    """Return the patterns that may read a cell as a time: two if its day or its month may come first."""
     match = _time.fullmatch(cell) or _moment.fullmatch(cell)
     if match is None:
         return []

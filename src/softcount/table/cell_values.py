@@ -1,6 +1,6 @@
 """Raw cells of a column to numbers or distinct values, missing words, and values back to cells of the same type.
 
-Words without a digit in a few cells of a column of numbers mean missing, and a note lists them. Cells with a digit,
+In a column of numbers, a few cells with words without a digit mean missing, and a note lists them. Cells with a digit,
 such as 80+ or <5, may carry information: they raise an error with a remedy, unless they are rare (`MOST_STRAY`).
 """
 
@@ -37,19 +37,19 @@ from softcount.table.cell_forms import CellForm, Read, is_plain, seconds_of
 from softcount.table.schema import DASHES, MISSING, Key, asked_words
 
 FEW_ROWS = 10
-"""Rows below which odd cells get no note."""
+"""Cells below which odd cells are not judged."""
 
 MOST_ODD = 0.2
 """Share of odd cells up to which they may mean missing."""
 
 MOST_STRAY = 0.01
-"""Share of odd cells, however spelt, up to which a column stays numeric."""
+"""Share of odd cells, whatever their spelling, up to which a column stays numeric."""
 
 FEW_WORDS = 5
-"""Different words that may mean missing in one column."""
+"""Most distinct words that may mean missing in one column."""
 
 SHORT = 8
-"""Length of a dash with the blanks around it, at most."""
+"""Most characters of a dash together with the blanks around it."""
 
 TAKEN = ": taken as missing"
 
@@ -60,7 +60,7 @@ _infinite = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
 class OddCells(NamedTuple):
-    """Distinct cells that are not numbers, the commonest first, their counts, and how many cells are numbers."""
+    """Distinct cells that are not numbers, most frequent first, with their counts, and the number of numeric cells."""
 
     words: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
@@ -68,7 +68,7 @@ class OddCells(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[Any], places: np.ndarray, bad: np.ndarray) -> OddCells:
-        """Collect the `bad` ones of a column's distinct values; `places` has the value of every row."""
+        """Collect the distinct values that are `bad`; `places` has the index of the value of every row."""
         counts = np.bincount(places + 1, minlength=len(texts) + 1)[1:]
         spelt: dict[str, int] = {}
         for place in np.flatnonzero(bad).tolist():
@@ -79,7 +79,7 @@ class OddCells(NamedTuple):
         return cls(tuple(words), tuple(spelt[word] for word in words), int(counts[known & ~bad].sum()))
 
     def describe(self) -> str:
-        """`55 of 60 cells are numbers; the others are 'n/a' (5)`."""
+        """Return, for example, `55 of 60 cells are numbers; the others are 'n/a' (5)`."""
         shown = [f"{wording.cell(word)} ({n:,})" for word, n in zip(self.words, self.counts, strict=True)][:FEW_WORDS]
         more = len(self.words) - len(shown)
         others = ", ".join(shown) + (f" and {more:,} more" if more else "")
@@ -94,9 +94,9 @@ class OddCells(NamedTuple):
         return f"{missing}{number}if they are categories: {remedies.kind(key, 'categorical')}"
 
     def judge(self, key: Key, few_levels: bool) -> tuple[bool, str]:
-        """Whether the cells mean missing, with a note; if not, the column is text, its numbers included.
+        """Return whether the cells mean missing, and a note; if they do not, all cells of the column are text.
 
-        If nearly all cells are numbers and others hold digits, that is an error.
+        It is an error if nearly all cells are numbers and others contain digits.
         """
         odd, name = sum(self.counts), wording.column(key)
         cells = self.numbers + odd
@@ -116,7 +116,7 @@ class OddCells(NamedTuple):
 
 
 def find_dashes(texts: Sequence[Any]) -> tuple[str, ...]:
-    """The dashes of a column, which mean missing; none if + is a cell too, since - is a sign then."""
+    """Return the dashes of a column, which mean missing; empty if + is a cell too, because - is then a sign."""
     short = {text.strip() for text in texts if text is not None and len(text) <= SHORT}
     found = tuple(dash for dash in DASHES if dash in short)
     if not found or "+" in short or all(text is None or text.strip() in DASHES for text in texts):
@@ -129,7 +129,7 @@ def missing_notes(notes: Sequence[str]) -> list[str]:
 
 
 def note_of_marks(key: Key, values: np.ndarray) -> str:
-    """A note on numbers such as -999 or 9999 that lie farther from the rest than the rest is wide; or an empty one."""
+    """Return a note on numbers such as -999 that lie farther from the rest than the rest is wide; empty without any."""
     if len(values) < FEW_ROWS:
         return ""
     ends = {float(values.min()), float(values.max())}
@@ -149,14 +149,14 @@ def note_of_marks(key: Key, values: np.ndarray) -> str:
     return f"{wording.column(key)} holds {found}, {rest_is}. If that means missing: {options}"
 
 
-# -- one Arrow column: its numbers, or its distinct values and the places of each
+# -- one Arrow column: its numbers, or its distinct values and the place of each row's value
 
 
 class MissingWords(Struct, frozen=True):
-    """Which cells count as missing, and whether blanks around a cell of text belong to it (not so in text files).
+    """Which cells count as missing; `trim`: blanks around text are not part of the cell, as in text files.
 
-    `usual`: the user did not replace the usual words, so that cells in other forms, or odd ones, are looked for.
-    `dashes`: a dash is one of the usual words, as in text files.
+    `usual`: the user did not replace the default words, so that other number forms and odd cells are detected.
+    `dashes`: a dash may mean missing, as in text files.
     """
 
     missing: frozenset[str] = frozenset(MISSING)
@@ -167,7 +167,10 @@ class MissingWords(Struct, frozen=True):
 
     @classmethod
     def of(cls, missing: tuple[str, ...], trim: bool = False, nulls: bool = False) -> MissingWords:
-        """The words of a text file (`trim`) or another table; only those that the user named if it has real `nulls`."""
+        """Return the words of a text file (`trim`) or another table.
+
+        With real `nulls`, only words named by the user.
+        """
         named = asked_words(missing)
         if nulls and named != missing:
             words = tuple(word.strip() for word in named)
@@ -180,12 +183,12 @@ class MissingWords(Struct, frozen=True):
 
     @property
     def among_numbers(self) -> MissingWords:
-        """For a column of numbers: an empty cell and a dash can only mean missing."""
+        """The words for a column of numbers, where an empty cell and a dash can only mean missing."""
         return self.among(("", *DASHES) if self.dashes else ("",)) if self.usual else self
 
 
 def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
-    """The distinct values of a column, missing ones as None, and for each row the place of its value (-1: null)."""
+    """Return the distinct values of a column, None if missing, and the place of each row's value (-1 for null)."""
     column = flat(column)
     if cell_type(column.type) is CellType.EMPTY:
         return [], np.full(len(column), -1, dtype=np.int32)
@@ -202,15 +205,15 @@ def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
 
 
 NAMED_WORDS, NAMED_COLUMNS = 5, 3
-"""Words for missing that a note lists, and columns that it names for each."""
+"""Most words for missing that a note lists, and most columns that it names for each."""
 
 
 def mask_words(
     columns: Mapping[Key, Any], words: MissingWords, spelt: Collection[Key], n_rows: int | None
 ) -> tuple[dict[Key, Any], tuple[str, ...]]:
-    """The first cells of columns, null for the words for missing; and a note that lists the usual words among them.
+    """Replace words for missing by null in the first cells of columns, and return a note that lists the usual words.
 
-    Words with a blank before or after them are found too; the empty cell is not a word. In the columns `spelt` a dash
+    Words with a blank before or after them are found too. The empty cell is not a word. In the columns `spelt` a dash
     is a category; in others the note counts it.
     """
     if not words.dashes:
@@ -250,7 +253,7 @@ def mask_words(
 
 
 def _lookup(words: MissingWords, kind: Any, more: Sequence[str] = DASHES) -> Any:
-    """Options of Arrow's `is_in` for the words and dashes, with or without a blank before or after them."""
+    """Return options of Arrow's `is_in` for the words and dashes, with or without one blank before or after them."""
     wanted = dict.fromkeys((*filter(None, words.missing), *more))
     spelt = [f"{before}{word}{after}" for word in wanted for before in ("", " ") for after in ("", " ")]
     return arrow_compute.SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
@@ -275,7 +278,7 @@ def _levels(values: Any, words: MissingWords) -> list[Any]:
 def numbers(
     column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False, form: CellForm | None = None
 ) -> np.ndarray:
-    """A column as float64, NaN where missing; text is parsed in its `form`, dates become seconds since 1970.
+    """Return a column as float64, NaN if missing; text is parsed in its `form`, dates become seconds since 1970.
 
     Infinite values and words raise an error that names column and row. `padded` allows leading zeros.
     """
@@ -300,7 +303,7 @@ def numbers(
 
 
 def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
-    """The numbers with NaN in place of the marks of a missing cell; the same array if there are none."""
+    """Replace the numbers `marks`, which mean missing, by NaN; the same array is returned if none occurs."""
     for mark in marks:
         hit = found == mark
         if hit.any():
@@ -340,7 +343,7 @@ def _read_text(
 
 
 def too_large(key: Key, row: int, shown: object) -> DataError:
-    """The error of an infinite number; rows count from 0 here."""
+    """Return the error for an infinite number in a row counted from 0."""
     return DataError(
         f"{wording.column(key)}, row {row + 1}: {wording.cell(shown)} is infinite or too large for a number. "
         f"Correct it, or make it missing, or leave the column out: {remedies.kind(key, 'ignore')}"
@@ -365,7 +368,7 @@ _NAMED = re.compile(
 
 
 def type_name(kind: Any) -> str:
-    """The name of an Arrow type that values can be cast to; empty for any other (decimal, time zones)."""
+    """Return the name of an Arrow type that values can be cast to; empty for other types (decimal, time zones)."""
     if pa.types.is_dictionary(kind):
         name = type_name(kind.value_type)
         return name and CATEGORY + name
@@ -375,14 +378,13 @@ def type_name(kind: Any) -> str:
 
 
 def is_type_name(name: str) -> bool:
-    """Whether `type_name` can return this name."""
     return _NAMED.fullmatch(name) is not None
 
 
 def cast_to_type(values: Any, name: str, decimals: int = 0, levels: Sequence[object] = ()) -> Any:
-    """Values as an Arrow array of a named type; unchanged if that type cannot hold them.
+    """Return values as an Arrow array of a named type; unchanged if that type cannot hold them.
 
-    Numbers in a column of text are spelt with `decimals`. `levels` are the categories of a dictionary column.
+    Numbers in a column of text are written with `decimals`. `levels` are the categories of a dictionary column.
 
     >>> cast_to_type([1, 2], "string", 1).to_pylist(), cast_to_type([1, 2], "double").to_pylist()
     (['1.0', '2.0'], [1.0, 2.0])
@@ -413,7 +415,7 @@ def format_cells(values: Any, decimals: int = 0) -> list[str | None]:
 
 
 def format_cell(value: Any, decimals: int = 0) -> str:
-    """A value as text; a number with `decimals`, or with as few as it needs.
+    """Return a value as text; a number has `decimals` decimals, or as few as it needs if that is 0.
 
     >>> format_cell(2, 1), format_cell(2.0), format_cell(2.25), format_cell(True)
     ('2.0', '2', '2.25', 'True')
@@ -426,7 +428,7 @@ def format_cell(value: Any, decimals: int = 0) -> str:
 
 
 def count_decimals(cells: Sequence[str | None]) -> int:
-    """Decimals that all cells which are numbers are spelt with; 0 if it differs from cell to cell.
+    """Return the decimals that all numeric cells are written with; 0 if they differ between cells.
 
     >>> count_decimals(["1.0", None, "2.0", "?"]), count_decimals(["1.0", "2"]), count_decimals(["7", "8"])
     (1, 0, 0)

@@ -1,4 +1,4 @@
-"""Chunks of encoded rows."""
+"""Chunks of encoded rows, and their folds."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from softcount.sources import wording
 from softcount.table.schema import FARTHEST, Becomes, Contradiction, Key, Kind, Schema
 
 UNKNOWN = -1
-"""The label code of a row whose class is not known."""
+"""The label code of a row whose class is unknown."""
 MOST_REPEATS = 1 << 24
-"""Repetitions of rows that are assigned to folds one by one."""
+"""Most repetitions of rows that are assigned to folds one by one."""
 
 
 class Chunk(Struct, frozen=True):
     """Rows `start` .. `start + n_rows`, column by column in the arrays that `Schema.places` names.
 
-    `reals` holds unchanged numbers, NaN where missing; its memory layout is free (rows first is fastest).
-    `codes` (one byte) and `wide` (four bytes) hold levels: 0 is missing, 1..m the levels of the field in order, m + 1
-    an unseen level. `bags` are sparse blocks of counts: the one of a CSR table, or one for every text column, whose
-    first column is 1 for a document and 0 if it is missing, followed by its words. `labels` are class codes, `UNKNOWN`
-    where not known; `weights` are row weights, None for all ones. `borders` are the rows, counted within the chunk, at
-    which a new sequence starts; None if rows are not sequences.
+    `reals` holds unchanged numbers, NaN if missing; any memory layout is allowed (C order is fastest). `codes` (one
+    byte) and `wide` (four bytes) hold categories: 0 is missing, 1..m are the categories of the field in order, m + 1 is
+    an unseen category. `bags` are sparse blocks of counts: one for a CSR table, or one for every text column. The first
+    column of a text bag is 1 for a document and 0 if it is missing; the word counts follow. `labels` are class codes,
+    `UNKNOWN` if not known. `weights` are row weights, None for all ones. `borders` are the rows, counted within the
+    chunk, at which a new sequence starts; None if rows are not sequences.
     """
 
     start: int
@@ -41,14 +41,14 @@ class Chunk(Struct, frozen=True):
     bags: tuple[sparse.csr_matrix, ...] = ()
     labels: np.ndarray | None = None  # (rows,) int32
     weights: np.ndarray | None = None  # (rows,) float64
-    borders: np.ndarray | None = None  # rising rows of this chunk
+    borders: np.ndarray | None = None  # (sequences,) increasing rows of this chunk
 
     @property
     def total_weight(self) -> float:
         return float(self.n_rows) if self.weights is None else float(self.weights.sum())
 
     def take(self, rows: np.ndarray | slice) -> Chunk:
-        """Some of its rows, numbered from its start; rows of sequences only as a slice."""
+        """Return some of its rows; rows of sequences only as a slice. The result keeps the `start` of the chunk."""
         borders = self.borders
         if borders is not None:
             first, stop, step = rows.indices(self.n_rows) if isinstance(rows, slice) else (0, 0, 0)
@@ -93,10 +93,10 @@ PAIRS: tuple[tuple[object, object], ...] = (
 
 
 class Settled(Struct, frozen=True):
-    """The result of a full pass: the schema with its levels in order, and the new code of every code.
+    """The result of a full pass: the schema with sorted categories, and the new code of every code.
 
-    `remap[key][old]` is the new code of a level; `classes` are the labels in order, and `label_remap[old]` their new
-    codes (None: they were coded in order).
+    `remap[key][old]` is the new code of a category. `classes` are the sorted labels, and `label_remap[old]` are their
+    new codes (None: they were coded in order).
     """
 
     schema: Schema
@@ -106,7 +106,7 @@ class Settled(Struct, frozen=True):
     notes: list[str] = field(default_factory=list)
 
     def moves_alike(self, other: Settled) -> bool:
-        """Whether both give codes and labels the same order."""
+        """Whether both map codes and labels alike."""
         return (
             self.remap.keys() == other.remap.keys()
             and all(np.array_equal(move, other.remap[key]) for key, move in self.remap.items())
@@ -129,7 +129,7 @@ class Settled(Struct, frozen=True):
         return replace(chunk, labels=labels, **stores)
 
     def with_opposites(self, keys: Iterable[Key]) -> Settled:
-        """With both levels of yes-or-no columns of which only one occurs."""
+        """Return the result with both categories of yes-or-no columns of which only one occurs."""
         schema, remap = self.schema, dict(self.remap)
         for key in keys:
             spec = schema[key]
@@ -155,9 +155,9 @@ class WeightedRows(RowRange, Protocol):
 
 
 class Repeats(Struct, frozen=True):
-    """Whole weights as repetitions: a row of weight n is n rows, the first of a chunk having number `first[start]`.
+    """Integer weights as repetitions: a row of weight n is n rows, the first of a chunk having number `first[start]`.
 
-    No row is repeated more than `most` times; the repetitions of a heavier one weigh more.
+    No row is repeated more than `most` times; the repetitions of a heavier row weigh more.
     """
 
     first: Mapping[int, int]
@@ -167,10 +167,10 @@ class Repeats(Struct, frozen=True):
     def of(
         cls, weights: Callable[[], Iterable[tuple[int, np.ndarray | None]]], most: int = MOST_REPEATS
     ) -> Repeats | None:
-        """From the start and the weights of every chunk; None if weights are all one, or some are not integers.
+        """Number the repetitions of all chunks; None if all weights are 1, or some are not integers.
 
-        Rows are repeated at most `most` times in all; with more, the weights are read a second time and limited. Only
-        those of one chunk are in memory.
+        `weights` yields the start and the weights of every chunk. Rows are repeated at most `most` times in all; with
+        more, the weights are read a second time and limited. Only the weights of one chunk are in memory.
         """
         found, ones, rows = {}, True, 0
         for start, part in weights():
@@ -193,14 +193,14 @@ class Repeats(Struct, frozen=True):
 
 
 class RowUnits(Struct, frozen=True, eq=False):
-    """The unit of every row by its number: identical rows that are copies have one. `whole`: weights count copies."""
+    """The unit of every row by row number: copies of a row share one unit. `whole`: weights are counts of copies."""
 
     numbers: np.ndarray
     whole: bool
 
 
 class Folded(Struct, frozen=True):
-    """Rows of a chunk in the folds they are in: `rows[i]` of the chunk is row i here, which is in `folds[i]`."""
+    """Rows of a chunk with their folds: row i here is row `rows[i]` of the chunk, in fold `folds[i]`."""
 
     chunk: Chunk
     rows: np.ndarray
@@ -212,7 +212,7 @@ class Split(Struct, frozen=True):
 
     If weights are `repeats`, each repetition of a row has a number and a fold: the folds are those of the table with
     its rows written out. If identical rows are copies, their fold is that of their unit (`units`), or of the row if
-    there are too many rows to compare. A split `inside` another has only the rows that train there.
+    there are too many rows to compare. A split `inside` another has only the training rows of that split.
     """
 
     folds: int
@@ -234,13 +234,16 @@ class Split(Struct, frozen=True):
         return self.of_numbers(self._numbers(rows))
 
     def _numbers(self, rows: RowRange) -> np.ndarray:
-        """The numbers that decide the folds of rows: their own, or those of their units."""
+        """Return the numbers that decide the folds of rows: row numbers, or those of their units."""
         if self.units is not None:
             return self.units.numbers[rows.start : rows.start + rows.n_rows]
         return np.arange(rows.start, rows.start + rows.n_rows)
 
     def folded(self, chunk: Chunk) -> Folded:
-        """A chunk's rows by fold; a row with repetitions in several folds is in each, with their part of its weight."""
+        """Assign a chunk's rows to folds.
+
+        A row with repetitions in several folds is in each of them, with its share of the weight.
+        """
         if self.repeats is None and self.inside is None:
             return Folded(chunk, np.arange(chunk.n_rows), self.of(chunk))
         shares = self._shares(chunk, chunk.labels)
@@ -253,7 +256,7 @@ class Split(Struct, frozen=True):
         return np.where(self.of(rows) == fold, 1.0 if rows.weights is None else rows.weights, 0.0)
 
     def _shares(self, chunk: WeightedRows, labels: np.ndarray | None) -> np.ndarray:
-        """(rows x folds) the weight that each row has in each fold."""
+        """Return the (rows x folds) weights of each row in each fold."""
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         times = np.ones(chunk.n_rows, np.int64) if self.repeats is None else self.repeats.times(weights)
         rows = np.repeat(np.arange(chunk.n_rows), times)
@@ -280,12 +283,12 @@ class Split(Struct, frozen=True):
 # -- numbers much larger than the first rows, which cannot be squared and added
 
 SAFE = 2.0**40
-"""Later numbers may lie this many times as far out as the first rows before they are counted in larger units."""
+"""Factor by which later numbers may exceed `FARTHEST` before they are counted in larger units."""
 LARGEST = float(np.finfo(np.float64).max)
 
 
 class Reach(Struct, frozen=True):
-    """The least and the greatest number of every column, 0 included, and the first cell that lies too far out."""
+    """The smallest and the largest number of every column, 0 included, and the first cell that is out of reach."""
 
     ends: np.ndarray
     far: Contradiction | None = None

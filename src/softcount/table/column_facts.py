@@ -37,14 +37,16 @@ from softcount.table.schema import Key
 from softcount.table.text_columns import without_marks
 
 FEW_BINS = 1 << 20
-"""Widest range of integers that is counted in bins rather than sorted."""
+"""Widest range of integers that are counted in bins rather than sorted."""
 FEW_TEXTS = 20
-"""Distinct cells up to which text is categories, however long."""
+"""Distinct cells up to which text is categorical, whatever its length."""
 LONG_CELL = 64
 FEW_CELLS = 8_192
 FEW_MEANT = 1_000
-"""Mean bytes of a cell from which on only the first cells of a column are read; their number; and the number of those
-whose words are counted."""
+"""`LONG_CELL` is the mean length, in bytes, from which only the first `FEW_CELLS` cells of a column are read.
+
+Words are counted in `FEW_MEANT` of those.
+"""
 
 
 def is_few(count: int, rows: int) -> bool:
@@ -54,12 +56,13 @@ def is_few(count: int, rows: int) -> bool:
 
 
 class Facts(Struct, frozen=True):
-    """Of `rows` first rows, `known` hold a value, and `different` values are distinct (numbers: at least this many).
+    """Facts about the first `rows` rows of a column: `known` have a value, `different` values are distinct.
 
-    `values` are the numbers in row order without the missing ones, or None for text. `only` is the value of a constant
-    column. `words` is the mean number of words in a cell of text. `coded`: a dictionary column. `missing` are cells
-    that mean missing in this column alone, and `note` is a remark on its cells. `written` is the form of its numbers,
-    if not plain. `there` are the rows that hold a value; None if only some rows were read.
+    For numbers `different` is a lower bound. `values` are the numbers in row order without the missing ones, or None
+    for text. `only` is the value of a constant column. `words` is the mean number of words in a text cell. `coded`: a
+    dictionary column. `missing` are cells that mean missing in this column only, and `note` is a remark on its cells.
+    `written` is the form of its numbers, None if plain. `there` masks the rows that have a value; None if only some
+    rows were read.
     """
 
     key: Any
@@ -81,7 +84,7 @@ class Facts(Struct, frozen=True):
         return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
 
     def of_rows(self, rows: np.ndarray | None) -> Facts:
-        """The facts of some of the rows, by their places, which may repeat; None for every row."""
+        """Return the facts of the rows at these places, which may repeat; None means every row."""
         if rows is None or self.there is None:
             return self
         there = self.there[rows]
@@ -94,9 +97,9 @@ class Facts(Struct, frozen=True):
 
 
 class Meant(Struct, frozen=True):
-    """What is declared of a column: `levels`: cells are categories, `numbers`: numbers, however few distinct ones.
+    """Declarations about a column: `levels`: cells are categories; `numbers`: numbers, however few are distinct.
 
-    `habits` is how cells of its table are written.
+    `habits` are the decimal mark, date order and delimiter of its table.
     """
 
     levels: bool = False
@@ -120,7 +123,7 @@ def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
 
 
 def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool = False) -> Facts:
-    """The facts of a column of numbers, NaN where missing."""
+    """Return the facts of a column of numbers, NaN if missing."""
     there = ~np.isnan(column)
     values = column[there]
     different = count_distinct(values)
@@ -135,7 +138,7 @@ def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool =
 
 
 def count_distinct(values: np.ndarray) -> int:
-    """The number of distinct numbers; with decimals, 2 for two or more."""
+    """Count distinct numbers; for two or more numbers with decimals the result is always 2."""
     if not len(values):
         return 0
     low, high = float(values.min()), float(values.max())
@@ -149,9 +152,9 @@ def count_distinct(values: np.ndarray) -> int:
 
 
 def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts | None:
-    """Facts of a text column of plain numbers: those of `_cell_facts` in a tenth of the time.
+    """Return the facts of a text column of plain numbers, in a tenth of the time of `_cell_facts`.
 
-    None for other columns, and if a number may mean missing.
+    Return None for other columns, or if a number may mean missing.
     """
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not text or words.numbers or meant.habits.decimal == ",":
@@ -166,9 +169,9 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
 
 
 def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
-    """Facts of cells too long and too many to be categories or numbers; None for other columns.
+    """Return the facts of cells too long and too many to be categories or numbers; None for other columns.
 
-    The first few thousand suffice: reading every cell of 44 MB takes 3 s.
+    The first few thousand cells suffice: reading every cell of 44 MB takes 3 s.
     """
     some = column.slice(0, FEW_CELLS)
     coded = pa.types.is_dictionary(some.type)
@@ -201,7 +204,7 @@ def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fac
 
 
 def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: MissingWords, meant: Meant) -> Facts | None:
-    """Facts of cells of text that are numbers, in any form, with a few odd ones; None for other columns."""
+    """Return the facts of text cells that are numbers in any form, with a few odd cells; None for other columns."""
     as_spelt = meant.levels or not words.usual
     floats, bad = floats_of(found, PLAIN)
     form, plain = None, not bad.any()
@@ -227,7 +230,7 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
 
 
 def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray) -> Facts:
-    """The facts of categories, from their distinct values and the place of each row's value."""
+    """Return the facts of categories from their distinct values and the place of each row's value."""
     known = np.append([value is not None for value in found], False)[places] if len(places) else np.zeros(0, bool)
     texts = [value for value in found if value is not None]
     different = len(set(texts))
@@ -236,7 +239,7 @@ def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray
 
 
 def _with_marks(facts: Facts) -> Facts:
-    """Add a note if some numbers look as if they meant missing."""
+    """Add a note if some numbers look like marks of missing cells."""
     if facts.values is None or facts.cells is CellType.TIME:
         return facts
     return replace(facts, note=note_of_marks(facts.key, facts.values))
@@ -247,28 +250,27 @@ def _mean_words(texts: list[str]) -> float:
     return sum(len(text.split()) for text in some) / len(some) if some else 0.0
 
 
-# -- rows that are repeated
+# -- repeated rows
 
 BY_CHANCE = 30.0
-"""Rows are equal by chance up to this many times the pairs of equal rows that independent columns would have."""
+"""Rows count as equal by chance up to this many times the equal pairs that independent columns would have."""
 FEW_VALUES = 30
 """Distinct values up to which a column is assumed to have no others."""
 MOST_REPEATED = 1 << 20
-"""Rows that integer weights may stand for."""
+"""Most rows that integer weights may stand for."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def cell_codes(column: Any) -> np.ndarray:
-    """Codes of the distinct cells of a column, -1 for null."""
     return filled(as_type(with_levels(flat(column)).indices, "float64"), -1.0).astype(np.int64)
 
 
 def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray | None:
-    """The places of the rows that decide the kinds of columns; None for every row, once.
+    """Return the places of the rows that decide the kinds of columns; None means every row, once.
 
-    A repeated row is not new evidence: repeating 100 of 240 rows turned counts into categories. So each distinct row
-    counts once. But rows of few columns with few values are equal by chance: they all count, and a row of integer
-    weight n counts n times. `columns` are codes of cells, those with the most distinct values first.
+    A repeated row adds no information: repeating 100 of 240 rows turned counts into categories. Therefore each distinct
+    row counts once. But rows of few columns with few values are equal by chance. They all count, and a row of integer
+    weight n counts n times. `columns` are codes of cells, columns with the most distinct values first.
     """
     read: list[np.ndarray] = []
     key = np.zeros(1, dtype=np.uint64)
@@ -283,7 +285,7 @@ def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = Non
     if weights is not None and 0 < weights.sum() <= MOST_REPEATED and (weights >= 0).all():
         whole = weights.astype(np.int64)
         if (whole == weights).all():
-            times = np.maximum(whole, 1)  # held-out rows of weight 0 count here
+            times = np.maximum(whole, 1)  # held-out rows have weight 0 and count here
     total = int(times.sum())
     if len(first) == total == len(key):
         return None
@@ -294,10 +296,10 @@ def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = Non
 
 
 def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np.ndarray) -> float:
-    """The probability that two rows are equal if columns are independent; `first` are places of the distinct rows.
+    """Return the probability that two rows are equal if columns are independent; `first` are places of distinct rows.
 
-    For a column with many values the distinct rows estimate how often two of its cells are equal, since it has others.
-    A column that follows from those before it makes no two rows differ.
+    For a column with many values, only the distinct rows estimate how often two cells are equal, because it has further
+    values. A column that follows from those before it is skipped: it makes no two rows differ.
     """
     chance, key, different = 1.0, np.zeros(len(first), dtype=np.int64), 1
     for codes in columns:
@@ -315,6 +317,6 @@ def _equal_by_chance(columns: Sequence[np.ndarray], first: np.ndarray, times: np
 
 
 def alike_to_draw(codes: np.ndarray, rows: int) -> np.ndarray:
-    """The places of about `rows` rows, sampled by the codes of a column, so that equal rows are in or out together."""
+    """Return the places of about `rows` rows, sampled by code, so that equal rows are in or out together."""
     mixed = (codes.view(np.uint64) * _SPREAD) >> np.uint64(40)
     return np.flatnonzero(mixed % np.uint64(max(1, len(codes) // rows)) == 0)

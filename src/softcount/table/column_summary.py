@@ -1,4 +1,4 @@
-"""Summaries of columns, and repeated rows."""
+"""Summaries of columns, and detection of repeated rows."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
     from softcount.table.table import Table
 
 MOST_KEPT = 50_000
-"""Rows whose numbers are kept for quantiles, of up to 80 columns."""
+"""Rows whose numbers are kept for quantiles, with up to 80 columns."""
 MOST_CELLS, FEWEST_KEPT = 4_000_000, 1_000
-"""Numbers that are kept, 32 MB; with more columns fewer rows, but at least `FEWEST_KEPT`."""
+"""Most numbers that are kept (32 MB). With more columns fewer rows are kept, but at least `FEWEST_KEPT`."""
 MOST_MARKED = 1_000_000
-"""Rows up to which copies are counted: eight bytes of each are kept."""
+"""Rows up to which identical rows are counted; this takes eight bytes per row."""
 MOST_LEVELS_KEPT = 1_000
-"""Categories of a column whose counts are kept, the most frequent."""
+"""Most frequent categories of a column whose counts are kept."""
 MOST_PAIRED = 200
-"""Columns up to which pairs of missing cells are counted."""
+"""Columns up to which rows with two missing cells are counted by pair of columns."""
 MOST_PAIRS_KEPT = 20
 APART = np.uint64(0x9E3779B97F4A7C15)
-"""Added to numbers before they are hashed, so that 0 is not its own hash."""
+"""Added to numbers before hashing, so that the hash of 0 is not 0."""
 STEPS = np.linspace(0.0, 1.0, 21)
-"""The quantiles that are kept: every twentieth part."""
+"""The quantiles that are kept: 0, 0.05, ..., 1."""
 
 
 class ColumnSummary(Struct, frozen=True):
-    """One column: the number of cells with a value, missing, or with a level that is not in the schema.
+    """Summary of one column: the number of cells that hold a value, are missing, or hold an unseen category.
 
-    For numbers (for text, words of a document) 21 quantiles, and the rows up to each distinct one of them, of
-    `looked_at`. For levels, the counts of the most frequent, by their places in the schema.
+    Numeric columns (and the lengths of documents, in words) have 21 quantiles, and `in_bins` counts `looked_at` rows
+    between their distinct values. Categorical columns have the counts of the most frequent categories, by place in the
+    schema.
     """
 
     key: Key
@@ -56,10 +57,11 @@ class ColumnSummary(Struct, frozen=True):
 
 
 class TableSummary(Struct, frozen=True):
-    """All columns that are used, and the number of rows.
+    """Summaries of all used columns, and the number of rows.
 
-    `together` are pairs of columns and the rows that miss both, most rows first; `copies` the rows identical to an
-    earlier one, None if there were too many rows to compare; `unlabelled` the rows without a class.
+    `together` has pairs of columns and the rows in which both are missing, most rows first. `copies` is the number of
+    rows identical to an earlier one, None if there are too many rows to compare. `unlabelled` is the number of rows
+    without a class.
     """
 
     rows: int
@@ -73,7 +75,7 @@ class TableSummary(Struct, frozen=True):
 
 
 def summarise(chunks: Iterable[Chunk], schema: Schema, like: TableSummary | None = None) -> TableSummary:
-    """The summary of all chunks of a table; `like` is another summary, whose edges are used for counts between."""
+    """Summarise all chunks of a table; if `like` is given, numbers are counted between the edges of that summary."""
     found = _RunningSummary(schema)
     for chunk in chunks:
         found.add(chunk)
@@ -81,9 +83,9 @@ def summarise(chunks: Iterable[Chunk], schema: Schema, like: TableSummary | None
 
 
 class PassSummary:
-    """The summary of a table's last pass, made during that pass, since reading rows again costs more.
+    """The summary of a table's last pass, made during that pass because reading the rows again costs more.
 
-    It is a table's `watch`; the order of chunks does not matter. Once `closed`, passes are no longer watched.
+    It is passed to a table as `watch`; the order of chunks does not matter. Once `closed`, it ignores further passes.
     """
 
     def __init__(self) -> None:
@@ -98,7 +100,7 @@ class PassSummary:
         return self._running.add
 
     def under(self, schema: Schema) -> TableSummary | None:
-        """The summary in the codes of a schema; None unless the last pass read all rows under it."""
+        """Return the summary in the codes of `schema`; None unless the last pass read all rows under that schema."""
         if self._table is None or self._running is None or self._running.rows != self._table.n_rows:
             return None
         settled = self._table.settle()
@@ -130,9 +132,9 @@ class _RunningSummary:
         for key, counts in self.coded.items():
             store, slot = self.schema.places[key]
             more = np.bincount(getattr(chunk, store)[:, slot], minlength=len(counts))
-            more[: len(counts)] += counts  # levels may be met that the schema does not have yet
+            more[: len(counts)] += counts  # chunks may hold categories that the schema does not have yet
             self.coded[key] = more
-        # Keep rows with low hashes; halve the limit when there are too many.
+        # Keep rows with low hashes; halve the limit if there are too many.
         hashes = mixed(np.arange(chunk.start, chunk.start + chunk.n_rows, dtype=np.uint64) + APART)
         rows = np.flatnonzero(hashes <= self.limit)
         lengths = [np.asarray(bag[rows].sum(axis=1), dtype=float) - 1.0 for bag in chunk.bags]  # words of documents
@@ -144,7 +146,7 @@ class _RunningSummary:
         self._mark(chunk)
 
     def settled(self, settled: Settled) -> _RunningSummary:
-        """The summary in settled codes. The other counts of rows depend on which are alike, not on their codes."""
+        """Return the summary in settled codes; the remaining counts do not depend on codes."""
         found = copy(self)
         found.schema, found.fields, found.coded = settled.schema, settled.schema.used, {}
         for key, counts in self.coded.items():
@@ -162,7 +164,7 @@ class _RunningSummary:
         return np.asarray(np.isnan(cells) if store == "reals" else cells == 0)
 
     def _mark(self, chunk: Chunk) -> None:
-        """A hash for each row, the same for copies."""
+        """Store one hash per row, equal for identical rows."""
         if self.marks is None or chunk.bags or self.rows > MOST_MARKED:
             self.marks = None
             return
@@ -208,7 +210,7 @@ class _RunningSummary:
 
 
 def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, ...]:
-    """The number of cells up to each edge and above the one before; the last count is of those above all.
+    """Count the cells up to each edge and above the one before; the last count is of cells above all edges.
 
     >>> counted_between(np.array([1.0, 2.0, 2.0, 3.0, 9.0]), (1.0, 2.0, 4.0))
     (1, 2, 1, 1)
@@ -219,34 +221,34 @@ def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, .
     return tuple(np.bincount(places, minlength=len(edges) + 1).tolist())
 
 
-# -- identical rows: copies of one observation, or independent observations that agree by chance
+# -- identical rows: copies of one observation, or independent observations that are equal by chance
 
 Weights = Callable[[], Iterable[tuple[int, np.ndarray | None]]]
-"""The first row and the weights of every chunk."""
+"""The first row and the weights of each chunk."""
 
 LEAST_SHARE = 0.02
-"""Share of rows that repeat an earlier one up to which folds ignore the repeats."""
+"""Share of repeated rows up to which folds ignore the repeats."""
 FEW_VALUES = 12
-"""Distinct values up to which a number counts as discrete."""
+"""Distinct values up to which a numeric column counts as discrete."""
 LEAST_DISAGREEMENT = 0.1
-"""Disagreement of the labels of identical rows, relative to rows drawn at random, that proves them independent."""
+"""Identical rows are independent if their labels disagree at least this often, relative to randomly drawn rows."""
 CHANCE = 10.0
-"""Pairs of identical rows per pair expected from independent columns that discrete tables have without copies."""
+"""Identical rows are copies if there are more than this many times the pairs that independent columns predict."""
 MOST_COMPARED = 20_000
-"""Rows that are compared with each other if folds are assigned by the number of a row."""
+"""Rows that are compared with each other if folds are assigned by row number."""
 FEW_DISTINCT = 10
-"""Distinct rows of a class below which a common divisor of their numbers may be chance."""
+"""Distinct rows of a class below which a common divisor of their counts may be chance."""
 
 
 class RepeatedRows(Struct, frozen=True):
-    """Rows, how many of them repeat an earlier row, and whether the repeats are copies of one observation."""
+    """The number of rows, how many repeat an earlier row, and whether the repeats are copies of one observation."""
 
     rows: int
     repeats: int
     copies: bool
 
     def describe(self) -> str | None:
-        """A line for the user, or None if there are too few repeats to matter."""
+        """Return a line for the user, or None if there are too few repeats to matter."""
         if self.repeats <= LEAST_SHARE * self.rows:
             return None
         line = f"{self.repeats:,} of {self.rows:,} rows repeat an earlier row"
@@ -256,9 +258,9 @@ class RepeatedRows(Struct, frozen=True):
 
 
 def row_keys(blocks: Sequence[np.ndarray], bags: Sequence[Any] = ()) -> np.ndarray:
-    """One 64-bit key per row, equal for rows with equal cells; a missing number equals a missing number.
+    """Return one 64-bit key per row, equal for rows with equal cells; missing numbers are equal.
 
-    `blocks` are matrices of numbers or codes, `bags` sparse matrices of word counts.
+    `blocks` are matrices of numbers or codes, `bags` are sparse matrices of word counts.
     """
     rows = len(blocks[0]) if blocks else bags[0].shape[0]
     keys = np.zeros(rows, dtype=np.uint64)
@@ -280,10 +282,10 @@ def row_keys(blocks: Sequence[np.ndarray], bags: Sequence[Any] = ()) -> np.ndarr
 def find_repeats(
     keys: np.ndarray, labels: np.ndarray, times: np.ndarray, blocks: Sequence[np.ndarray], has_text: bool = False
 ) -> RepeatedRows:
-    """Count repeated rows and decide whether they are copies, whatever the order of the rows.
+    """Count repeated rows and decide whether they are copies. The order of the rows does not matter.
 
-    Row i occurs `times[i]` times with class `labels[i]`, 0 or more. Identical rows are independent observations if
-    their labels disagree, or if the columns are discrete and identical rows are about as frequent as independent
+    Row i occurs `times[i]` times with class `labels[i]`, 0 or more. Identical rows are independent observations in two
+    cases: their labels disagree, or the columns are discrete and identical rows are about as frequent as independent
     columns within each class predict. Otherwise they are copies. With a single class the frequency alone decides.
     """
     _, groups = np.unique(keys, return_inverse=True)
@@ -326,18 +328,18 @@ def find_repeats(
 
 
 def units_of(blocks: Sequence[np.ndarray], labels: np.ndarray) -> tuple[RepeatedRows, np.ndarray]:
-    """Repeats among rows of numbers and codes, and the fold unit of each row."""
+    """Return the repeats among rows of numbers and codes, and the fold unit of each row."""
     keys = row_keys(blocks)
     found = find_repeats(keys, labels, np.ones(len(keys)), blocks)
     return found, fold_units(keys, labels, found.copies)
 
 
 def fold_units(keys: np.ndarray, labels: np.ndarray, copies: bool) -> np.ndarray:
-    """A unit for each row, numbered as they are first met: rows of one unit belong to one fold.
+    """Return the unit of each row, numbered by first occurrence; rows of one unit belong to one fold.
 
-    Identical rows are one unit if they are copies. If they are independent, each is a unit, unless the numbers of all
-    distinct rows of a class have a common divisor, as weights that are the same for all rows of the class give: then
-    that many identical rows are a unit.
+    Copies of a row are one unit. Independent rows are one unit each, with one exception: the counts of all distinct
+    rows of a class have a common divisor, as equal weights within the class give. Then that many identical rows are a
+    unit.
     """
     if copies:
         return _by_first(keys)
@@ -346,7 +348,7 @@ def fold_units(keys: np.ndarray, labels: np.ndarray, copies: bool) -> np.ndarray
     if sizes.max(initial=0) < 2:
         return np.arange(len(keys))
     order = np.argsort(cells, kind="stable")
-    turn = np.empty(len(keys), dtype=np.int64)  # how many equal rows came before
+    turn = np.empty(len(keys), dtype=np.int64)  # number of equal rows before
     turn[order] = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     divisors = np.ones(int(labels.max()) + 1, dtype=np.int64)
     own = labels[order[np.cumsum(sizes) - sizes]]
@@ -357,10 +359,10 @@ def fold_units(keys: np.ndarray, labels: np.ndarray, copies: bool) -> np.ndarray
 
 
 def deal_repeats(split: Split, chunks: Sequence[Chunk], weights: Weights, complete: bool) -> Split:
-    """The split with copies of a row in one fold, or with whole weights as independent repetitions of a row.
+    """Return the split with copies of a row in one fold, or with integer weights as independent repetitions of a row.
 
-    The rows of some chunks decide; if these are not `complete`, copies that have weights are each in one fold. The
-    `weights` of all chunks are read only if they are repetitions.
+    The rows of `chunks` decide. Copies share a fold only if the chunks are `complete`; otherwise the split is returned
+    unchanged. The `weights` of all chunks are read only if they are repetitions.
     """
     independent = replace(split, repeats=Repeats.of(weights)) if any(x.weights is not None for x in chunks) else split
     if not chunks:
@@ -384,7 +386,7 @@ def deal_repeats(split: Split, chunks: Sequence[Chunk], weights: Weights, comple
 
 
 def _by_first(marks: np.ndarray) -> np.ndarray:
-    """Numbers 0, 1, ... for distinct marks, in the order of first occurrence."""
+    """Number distinct marks 0, 1, ... by first occurrence."""
     _, first, found = np.unique(marks, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), dtype=np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))

@@ -21,7 +21,7 @@ MOST_INTERVALS = 5
 
 
 def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.ndarray:
-    """Cuts that leave about as much weight in every interval; fewer where values repeat.
+    """Return cut points that give the intervals about equal weight; fewer if values repeat.
 
     >>> equal_count(np.arange(1.0, 9.0), np.ones(8), 4)
     array([2.5, 4.5, 6.5])
@@ -30,7 +30,8 @@ def equal_count(values: np.ndarray, weights: np.ndarray, intervals: int) -> np.n
     below = np.cumsum(np.bincount(inverse, weights, len(distinct)))
     if len(distinct) < 2 or below[-1] <= 0:
         return np.zeros(0)
-    # The nearest place; of two the one nearer the middle of all, then the wider gap: the negated numbers have the same.
+    # Take the boundary nearest to each target. Break ties by distance to the median, then by the wider gap, so that
+    # negated numbers get the negated cut points.
     wanted, total = below[-1] * np.arange(1, intervals) / intervals, below[-1]
     off = np.abs(below[:-1] - wanted[:, None])
     near = off <= off.min(axis=1, keepdims=True) + 1e-12 * total
@@ -49,9 +50,10 @@ PIECES = 8
 class IntervalDensity(Struct, frozen=True, dict=True):
     """The distribution of a column within its intervals.
 
-    `edges` are the cuts between the smallest and the largest number. `shares` (intervals x bins of equal width) add up
-    to 1 in every interval: they turn probabilities of intervals into a density. `means` are the means of the intervals.
-    `beyond` is the share of the first and of the last interval for numbers outside the range, about one row.
+    `edges` are the smallest number, the cut points and the largest number. `shares` (intervals x bins of equal width)
+    add up to 1 in every interval: they turn probabilities of intervals into a density. `means` are the means of the
+    intervals. `beyond` is the share of the first and of the last interval that is reserved for numbers outside the
+    range, about one row.
     """
 
     edges: np.ndarray
@@ -61,7 +63,7 @@ class IntervalDensity(Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, cuts: np.ndarray, whole: bool = False) -> IntervalDensity:
-        """The density of weighted numbers; each of `whole` ones reaches half a unit to either side.
+        """Estimate the density of weighted numbers; if `whole`, each number reaches half a unit to either side.
 
         >>> density = IntervalDensity.of(np.array([0.0, 1.0, 6.0]), np.ones(3), np.array([3.0]))
         >>> density.edges, density.means
@@ -69,7 +71,7 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         """
         if not len(values):
             return cls.without_rows(cuts)
-        order = np.lexsort((weights, values))  # so that the order of the rows changes no bit
+        order = np.lexsort((weights, values))  # so that the result does not depend on the order of the rows
         values, weights = values[order], weights[order]
         low, high = float(values.min()) - 0.5 * whole, float(values.max()) + 0.5 * whole
         inner = np.diff(cuts).mean() if len(cuts) > 1 else max(high - low, 1.0)
@@ -89,17 +91,17 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         total = counts.sum(axis=1)
         shares = (counts + 1.0 / PIECES) / (
             total[:, None] + 1.0
-        )  # one row more, spread evenly: no number is impossible
+        )  # one more row, spread evenly, so that no number has density 0
         sums = np.bincount(place, weights * (values - values[0]), len(cuts) + 1)
         seen = np.bincount(place, weights, len(cuts) + 1)
-        # of an interval that no row is in, its middle, or the cut that it begins or ends with
+        # An interval without rows gets its midpoint, limited to the range of the cut points.
         empty = np.clip(edges[:-1] / 2 + edges[1:] / 2, *(cuts[[0, -1]] if len(cuts) else edges))
         means = np.where(seen > 0, values[0] + sums / np.where(seen > 0, seen, 1.0), empty)
         return cls(edges, shares, means, (float(1 / (total[0] + 3)), float(1 / (total[-1] + 3))))
 
     @classmethod
     def without_rows(cls, cuts: np.ndarray) -> IntervalDensity:
-        """Uniform within each interval; the first and the last are as wide as the others on average."""
+        """Return uniform densities; the outer intervals get the mean width of the inner ones."""
         wide = float(np.diff(cuts).mean()) if len(cuts) > 1 else 1.0
         ends = (cuts[0] - wide, cuts[-1] + wide) if len(cuts) else (-0.5, 0.5)
         edges = np.concatenate([[ends[0]], cuts, [ends[1]]])
@@ -111,9 +113,9 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         return _bounds(self.edges)
 
     def log_densities(self, values: np.ndarray) -> np.ndarray:
-        """The log-density of numbers given their interval, 0 for missing ones.
+        """Return the log-density of each number given its interval, 0 for a missing number.
 
-        Outside the range it falls exponentially, by a factor e over the width of the last interval there.
+        Outside the range the density falls exponentially, by a factor e over the width of the nearest interval.
         """
         known = ~np.isnan(values)
         at = np.where(known, values, self.edges[0])
@@ -132,7 +134,7 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         return np.where(known, found, 0.0)
 
     def draw(self, intervals: np.ndarray, rng: np.random.Generator, whole: bool = False) -> np.ndarray:
-        """Draw a number from each of these intervals, within the range; rounded if the column holds `whole` numbers."""
+        """Draw a number from each interval, within the range; rounded if the column holds `whole` numbers."""
         chance = rng.random(len(intervals))
         totals = np.cumsum(self.shares, axis=1)[intervals]
         bins = np.minimum((chance[:, None] * totals[:, -1:] >= totals).sum(axis=1), PIECES - 1)
@@ -141,19 +143,19 @@ class IntervalDensity(Struct, frozen=True, dict=True):
         return np.clip(np.rint(found), self.edges[0] + 0.5, self.edges[-1] - 0.5) if whole else found
 
     def share_between(self, low: float, high: float) -> np.ndarray:
-        """How much of each interval lies between two numbers."""
+        """Return the share of each interval that lies between two numbers."""
         whole = np.concatenate([[0.0], np.cumsum(self.shares.ravel())])
         ends = [np.interp(np.clip(x, self.edges[:-1], self.edges[1:]), self.bounds, whole) for x in (low, high)]
         return np.asarray(ends[1] - ends[0])
 
     def cdf(self, shares: np.ndarray, x: float) -> float:
-        """The share below x if the intervals have these shares."""
+        """Return the share below x if the intervals have the probabilities `shares`."""
         below = np.concatenate([[0.0], np.cumsum((shares[:, None] * self.shares).ravel())])
         return float(np.interp(x, self.bounds, below / below[-1]))
 
 
 def _bounds(edges: np.ndarray) -> np.ndarray:
-    """The lower bounds of the bins of all intervals, and the upper bound of the last."""
+    """Return the lower bounds of the bins of all intervals, followed by the upper bound of the last bin."""
     steps = np.arange(PIECES) / PIECES
     return np.append((edges[:-1, None] + np.diff(edges)[:, None] * steps).ravel(), edges[-1])
 
@@ -163,16 +165,16 @@ def bins_of(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def by_class(values: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-    """Cuts by minimum description length (Fayyad and Irani): none if the classes do not differ enough.
+    """Return cut points by minimum description length (Fayyad and Irani); empty if the classes do not differ enough.
 
-    A cut is made where it lowers the entropy of the classes most, if that gains more than
-    (log2(n - 1) + log2(3^k - 2) - k H + k1 H1 + k2 H2) / n bits, and so on within both sides.
+    The cut point with the largest gain in class entropy is accepted if the gain exceeds (log2(n - 1) + log2(3^k - 2) -
+    k H + k1 H1 + k2 H2) / n bits. Both sides are then split in the same way.
     """
     return by_class_each([PointTable.of(values, labels, weights, classes)])[0]
 
 
 class PointTable(NamedTuple):
-    """The distinct values of a column, and (values x classes) the weight of the rows that hold each."""
+    """The distinct values of a column, and the weight of the rows with each value, by class (values x classes)."""
 
     distinct: np.ndarray
     counts: np.ndarray
@@ -189,7 +191,7 @@ class PointTable(NamedTuple):
 
 
 def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
-    """Cuts by class for each of several columns; of each only the values are kept."""
+    """Return the cut points of several columns; only the distinct values of each column are kept in memory."""
     distinct: list[np.ndarray] = []
 
     def counts() -> Iterator[np.ndarray]:
@@ -205,16 +207,15 @@ def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
 
 
 def class_places(counts: np.ndarray) -> np.ndarray:
-    """Cuts by class from (points x classes) counts: the points before which they lie."""
+    """Return the points before which the cut points of a (points x classes) table lie."""
     return class_places_each([counts])[0]
 
 
 AT_ONCE = 1 << 16
-"""Points times classes of the tables that are cut together."""
+"""Points times classes of the tables that are discretised together."""
 
 
 def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Cuts by class for each of several tables of counts."""
     found: list[np.ndarray] = []
     group: list[_RunningTotals] = []
     for counts in tables:
@@ -227,14 +228,17 @@ def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
 
 
 class _RunningTotals(NamedTuple):
-    """(points + 1 x classes) totals below each point where a cut may be, and below all; the points themselves."""
+    """Running class totals at the candidate cut points, (candidates + 2) x classes.
+
+    Row 0 is zero, the last is the total.
+    """
 
     below: np.ndarray
     points: np.ndarray
 
     @classmethod
     def of(cls, counts: np.ndarray) -> _RunningTotals:
-        """The best cut is never between neighbours of one and the same class (Fayyad and Irani)."""
+        """Skip boundaries between neighbours of one class: none is ever the best cut (Fayyad and Irani)."""
         there = counts > 0
         own = np.where(there.sum(axis=1) == 1, there.argmax(axis=1), -1)
         points = 1 + np.flatnonzero((own[1:] != own[:-1]) | (own[1:] < 0))
@@ -244,7 +248,7 @@ class _RunningTotals(NamedTuple):
 
 
 def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
-    """The cuts of every table: all parts of all tables are cut in one step, then the parts of these."""
+    """Return the cut points of every table; each step splits all parts of all tables together."""
     classes, ends = max(own.below.shape[1] for own in group), np.cumsum([0, *(len(own.below) for own in group)])
     below = np.zeros((ends[-1], classes))
     for own, first, last in zip(group, ends, ends[1:], strict=False):
@@ -261,7 +265,7 @@ def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
 
 
 def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parts of running totals that are worth a cut: where they start and stop, and the cut."""
+    """Return the start, stop and best cut point of the parts for which a cut gains more than it costs."""
     some = stop - start > 1
     start, stop = start[some], stop[some]
     if not len(start):
@@ -275,7 +279,8 @@ def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[
         own = slice(at, at + step)
         within[own] = sum(map(_entropy, _sides(below, start[part[own]], places[own], stop[part[own]])))
     least = np.flatnonzero(within == np.minimum.reduceat(within, first)[part])
-    if len(least) > len(start):  # the most even cut, then the purest side: cuts of the negated numbers are the same
+    # Break ties by the most even cut, then by the purest side: negated numbers get the negated cut points.
+    if len(least) > len(start):
         left, right = _sides(below, start[part[least]], places[least], stop[part[least]])
         uneven = np.abs(left.sum(axis=1) - right.sum(axis=1))
         least = least[np.lexsort((np.minimum(_entropy(left), _entropy(right)), uneven, part[least]))]
@@ -286,7 +291,7 @@ def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[
 
 def _sides(below: np.ndarray, start: np.ndarray, at: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     middle = below[at]
-    # differences of running totals of weights may be slightly negative
+    # Differences of running totals of weights may be slightly negative.
     return np.maximum(middle - below[start], 0.0), np.maximum(below[stop] - middle, 0.0)
 
 
@@ -295,7 +300,7 @@ def _entropy(counts: np.ndarray) -> np.ndarray:
 
 
 def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Whether a cut gains more than it costs."""
+    """Whether a cut gains more than its description costs (Fayyad and Irani's criterion)."""
     sides = [left + right, left, right]
     total = [side.sum(axis=1) for side in sides]
     kinds = [(side > 1e-12 * own[:, None]).sum(axis=1) for side, own in zip(sides, total, strict=True)]
@@ -307,7 +312,7 @@ def _worth(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tuple[str, ...]:
-    """Names of the intervals between cuts, in the form of the column's cells."""
+    """Return the names of the intervals between cut points, in the form of the column's cells."""
     spelt = [f"{edge:.6g}" if is_plain(form) else str(write_cell(form, float(edge))) for edge in edges]
     if len(set(spelt)) < len(spelt):
         spelt = [repr(float(edge)) for edge in edges]
@@ -316,18 +321,18 @@ def interval_names(edges: Sequence[float], form: CellForm | None = None) -> tupl
     return (f"<= {spelt[0]}", *(f"{low} to {high}" for low, high in pairwise(spelt)), f"> {spelt[-1]}")
 
 
-# -- intervals of numbers and groups of levels by Boullé's MODL: the most probable ones given the classes
+# -- intervals of numbers and groups of categories by Boullé's MODL: the most probable partition given the classes
 
 MOST_PARTS = 64
-"""Neighbours are merged, the most alike first, until this many are left; among those the best intervals are found."""
+"""Neighbours are merged, the most similar first, until this many are left; intervals are searched among those."""
 ENOUGH = 8
-"""More intervals that are tried after the best number so far."""
+"""The search stops after this many more cut points without a better partition."""
 MOST_LOOKED_UP = 1 << 20
-"""Rows up to which logarithms of factorials are looked up."""
+"""Rows up to which log-factorials are looked up in a table."""
 
 
 def interval_places(counts: np.ndarray) -> np.ndarray:
-    """The points before which (points x classes) counts are cut.
+    """Return the points before which the (points x classes) counts are split.
 
     >>> interval_places(np.array([[9.0, 0], [8, 1], [9, 0], [0, 9], [1, 9], [0, 8]]))
     array([3])
@@ -337,12 +342,13 @@ def interval_places(counts: np.ndarray) -> np.ndarray:
         return np.zeros(0, dtype=np.int64)
     first = _joined(counts)
     more, rows = np.arange(len(first)), float(counts.sum())
-    prices = gammaln(rows + more + 1.0) - gammaln(more + 1.0) - gammaln(rows + 1.0)  # ways to place the cuts
+    # number of ways to place the cut points
+    prices = gammaln(rows + more + 1.0) - gammaln(more + 1.0) - gammaln(rows + 1.0)
     return np.asarray(first[_best_intervals(np.add.reduceat(counts, first, axis=0), prices)])
 
 
 def level_groups(counts: np.ndarray) -> np.ndarray:
-    """The group of every level, from (levels x classes) rows; groups are numbered by their first level.
+    """Return the group of each category from (categories x classes) counts; groups are numbered by first category.
 
     >>> level_groups(np.array([[20.0, 1], [0, 15], [22, 2], [1, 30]]))
     array([0, 1, 0, 1])
@@ -351,7 +357,7 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
     if levels < 2 or counts.shape[1] < 2:
         return np.zeros(levels, dtype=np.int64)
     prices = log_partitions(levels, MOST_PARTS)
-    # Levels of like classes become neighbours: ordered along the direction in which the shares of classes differ most.
+    # Order categories along the direction in which their class shares differ most, so that similar ones are neighbours.
     shares = (counts + counts.sum(axis=0) / counts.sum()) / (counts.sum(axis=1, keepdims=True) + 1.0)
     along = shares[:, 1]
     if counts.shape[1] > 2:
@@ -360,7 +366,7 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
     order = np.argsort(along, kind="stable")
     first = _joined(counts[order])
     parts = np.add.reduceat(counts[order], first, axis=0)
-    if counts.shape[1] == 2:  # in the order of their shares the best groups are neighbours
+    if counts.shape[1] == 2:  # with two classes, the best groups are contiguous in the order of the shares
         group = np.searchsorted(first[_best_intervals(parts, prices)], np.arange(levels), side="right")
     else:
         group = np.repeat(_best_groups(parts, prices), np.diff(np.append(first, levels)))
@@ -371,7 +377,7 @@ def level_groups(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_seen_classes(counts: np.ndarray) -> np.ndarray:
-    """The counts of the classes that have rows; as integers if they are, since those are looked up."""
+    """Drop classes without rows; return integers if all counts are whole, for look-up of log-factorials."""
     seen = counts[:, counts.sum(axis=0) > 0]
     whole = seen.astype(np.int64)
     return whole if (whole == seen).all() and whole.sum() < MOST_LOOKED_UP else seen
@@ -383,16 +389,16 @@ def _log_factorials(size: int) -> np.ndarray:
 
 
 def log_factorial(n: np.ndarray) -> np.ndarray:
-    """Logarithms of factorials, also of fractions."""
+    """Return log(n!), also for fractional n."""
     if n.dtype.kind != "i":
         return np.asarray(gammaln(n + 1.0))
     return _log_factorials(1 << int(n.max(initial=1)).bit_length()).take(n)
 
 
 def part_costs(counts: np.ndarray) -> np.ndarray:
-    """The description length of the classes within each part, in nats: their shares, then the class of each row.
+    """Return the description length of the classes within each part, in nats: class shares, then the class of each row.
 
-    It is the logarithm of (n + classes - 1)! / (classes - 1)! / n1! / n2! / ... for a part of n rows.
+    For a part of n rows this is the logarithm of (n + classes - 1)! / (classes - 1)! / n1! / n2! / ...
     """
     classes = counts.shape[-1]
     cost = log_factorial(counts.sum(axis=-1) + (classes - 1))
@@ -402,7 +408,7 @@ def part_costs(counts: np.ndarray) -> np.ndarray:
 
 
 def _joined(counts: np.ndarray) -> np.ndarray:
-    """Where parts begin once neighbours are merged: those of one and the same class, then the most alike."""
+    """Merge neighbours of one class, then the most similar; return the first point of each part."""
     only = np.where((counts > 0).sum(axis=1) == 1, counts.argmax(axis=1), -1)
     first = np.flatnonzero(np.concatenate([[True], (only[1:] != only[:-1]) | (only[1:] < 0)]))
     parts = np.add.reduceat(counts, first, axis=0)
@@ -418,13 +424,13 @@ def _joined(counts: np.ndarray) -> np.ndarray:
 
 
 def _best_intervals(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """The parts that begin an interval in the cheapest partition; `prices` are those of 1, 2, 3, ... intervals."""
+    """Return the parts that begin an interval in the cheapest partition; `prices[i]` is the cost of i + 1 intervals."""
     last = len(parts)
     below = np.concatenate([np.zeros_like(parts[:1]), np.cumsum(parts, axis=0)])
     low, high = _pairs(last + 1)
     costs = np.full((last + 1, last + 1), np.inf)
     costs[low, high] = part_costs(below[high] - below[low])
-    costs, ends = np.ascontiguousarray(costs.T), np.arange(last + 1)  # a row for every end of an interval
+    costs, ends = np.ascontiguousarray(costs.T), np.arange(last + 1)  # one row per end of an interval
     best, starts, totals, found = costs[:, 0], [], [costs[last, 0] + prices[0]], 0
     for cuts in range(1, last):
         if cuts > found + ENOUGH:
@@ -442,12 +448,11 @@ def _best_intervals(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=128)
 def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of a place and a later one."""
     return np.triu_indices(size, 1)
 
 
 def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """The group of every part: the two most alike are merged again and again, and the best stage is kept."""
+    """Return the group of each part: merge the two most similar groups repeatedly and keep the cheapest stage."""
     group, parts, costs = np.arange(len(parts)), parts.copy(), part_costs(parts)
     dearer = part_costs(parts[:, None] + parts[None]) - costs[:, None] - costs[None]
     np.fill_diagonal(dearer, np.inf)
@@ -466,7 +471,7 @@ def _best_groups(parts: np.ndarray, prices: np.ndarray) -> np.ndarray:
 
 
 def log_partitions(levels: int, most: int) -> np.ndarray:
-    """Logarithms of the number of ways to split levels into at most 1, 2, 3, ... groups, up to `most`."""
+    """Return the log-number of ways to split categories into at most 1, 2, 3, ... groups, up to `most`."""
     ways, numbers = np.full(min(levels, most), -np.inf), np.log(np.arange(1.0, min(levels, most) + 1.0))
     ways[0] = 0.0
     for _ in range(1, levels):

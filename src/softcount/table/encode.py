@@ -26,9 +26,9 @@ from softcount.table.text_columns import TextColumn, TextPiece, WordGathering, W
 
 
 class CodedChunk(Struct, frozen=True):
-    """A chunk, its missing and unseen cells by column, and the levels met that the table may not know yet.
+    """A chunk, its missing and unseen cells by column, and new categories that the table may not know yet.
 
-    `outside` are rows, counted from 0, with a number that the column's guessed kind cannot hold.
+    `outside` are the rows, counted from 0, with a number that the column's guessed kind cannot hold.
     """
 
     chunk: Chunk
@@ -55,15 +55,15 @@ BOUNDS: dict[Kind, Bounds] = {
     Kind.POSITIVE: (lambda x: x <= 0, "positive", "not above zero", "Positive numbers are above zero."),
     Kind.AMOUNT: (lambda x: x < 0, "an amount", "below zero", "Amounts are 0 or above."),
 }  # fmt: skip
-"""Kinds with bounds: which numbers are outside, what such a column is, what is wrong with a number, what is right."""
+"""Kinds with bounds: a test for numbers outside, the name of such a column, the error in a number, and the rule."""
 
 
 def without_outside(
     reals: np.ndarray, plans: Iterable[tuple[int, ColumnPlan]], start: int
 ) -> tuple[np.ndarray, dict[Key, np.ndarray]]:
-    """Columns of numbers with NaN for those that a guessed kind cannot hold, and the rows of these; copied if changed.
+    """Replace numbers that a guessed kind cannot hold by NaN, and return their rows; the array is copied if changed.
 
-    A declared kind raises an error, and a guess that can still be changed a contradiction.
+    A declared kind raises an error. A guess that can still be changed raises a contradiction.
     """
     outside: dict[Key, np.ndarray] = {}
     for slot, plan in plans:
@@ -91,7 +91,7 @@ def without_outside(
 
 
 def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWords) -> None:
-    """Raise if a column with one value in the first rows has another later."""
+    """Raise a contradiction if a column that had one value in the first rows has another value here."""
     column = flat(column)
     if cell_type(column.type) is CellType.TIME:
         column = arrow_of(numbers(column, words, plan.key, start))
@@ -104,7 +104,7 @@ def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWord
 
 
 class ColumnCoding(Struct, frozen=True):
-    """How the columns of a table are encoded; a `closed` table is read for prediction and learns no levels."""
+    """How the columns of a table are encoded; a `closed` table is read for prediction and learns no categories."""
 
     plans: Sequence[ColumnPlan]
     coders: Mapping[Key, LevelCoder]
@@ -120,7 +120,7 @@ class ColumnCoding(Struct, frozen=True):
 
 
 class Encoder:
-    """Turns rows as they were loaded into the arrays of a chunk."""
+    """Turns loaded rows into the arrays of a chunk."""
 
     coders: Mapping[Key, LevelCoder] = MappingProxyType({})
 
@@ -128,16 +128,16 @@ class Encoder:
         raise NotImplementedError
 
     def alone(self, start: int) -> Encoder:
-        """This encoder with what it holds of the piece that begins at this row, and of no other."""
+        """Return an encoder that holds documents of the piece that begins at this row only."""
         return self
 
     def levels(self) -> dict[Key, Any]:
-        """The levels of every column that were met so far, known ones included."""
+        """All categories met so far by column, including the known ones."""
         return {key: coder.vocabulary.levels for key, coder in self.coders.items()}
 
 
 class ArrowEncoder(Encoder):
-    """Chunks from Arrow columns: files, frames and streams."""
+    """Encodes Arrow columns: files, frames and streams."""
 
     def __init__(self, coding: ColumnCoding, texts: Mapping[Key, TextColumn]) -> None:
         self.coding, self.coders, self.numeric, self.texts = coding, coding.coders, coding.numeric, texts
@@ -147,7 +147,7 @@ class ArrowEncoder(Encoder):
         return ArrowEncoder(self.coding, {key: text.alone(start) for key, text in self.texts.items()})
 
     def encode(self, piece: TablePiece, columns: Mapping[Key, Any]) -> CodedChunk:
-        """Encode one piece; a wanted column that is not there is missing in every row."""
+        """Encode one piece; a planned column that is absent is missing in every row."""
         coding = self.coding
         for plan in self.constants:
             check_constant(plan, columns[plan.key], piece.start, coding.words)
@@ -183,7 +183,7 @@ def _levels(
     unseen: dict[Key, int],
     kind: type[np.integer[Any]],
 ) -> np.ndarray:
-    """A column of codes from each coder; missing cells, and cells unseen by a closed vocabulary, are counted."""
+    """Return a column of codes from each coder, and count missing cells and cells unseen by a closed vocabulary."""
     out = np.zeros((len(coders), piece.n_rows), dtype=kind)
     for slot, coder in enumerate(coders):
         key = coder.plan.key
@@ -201,7 +201,7 @@ def is_watched(plan: ColumnPlan) -> bool:
 
 
 class BagEncoder(Encoder):
-    """Chunks from a sparse matrix: the rows themselves."""
+    """Wraps the rows of a sparse matrix as chunks."""
 
     def encode(self, piece: TablePiece, rows: Any) -> CodedChunk:
         nothing = np.empty((piece.n_rows, 0))
@@ -219,8 +219,8 @@ class BagEncoder(Encoder):
 class DenseEncoder(Encoder):
     """Encodes rows of one array of numbers: as views if possible, else with one conversion per chunk.
 
-    `checked` reads every number once to find infinite and missing ones. An engine whose own sums would show them can
-    leave that out: reading 400 MB a second time costs as much as a naive Bayes fit.
+    If `checked`, every number is read once to find infinite and missing ones. An engine whose own sums would reveal
+    them can skip this: reading 400 MB a second time costs as much as a naive Bayes fit.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class DenseEncoder(Encoder):
         reals = block
         if not self.as_is:
             reals = without(np.ascontiguousarray(block[:, self.at], dtype=np.float64), self.words.numbers)
-        with np.errstate(over="ignore", invalid="ignore"):  # a sum that overflows only costs a second look
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow of the sum only costs a second check
             finite = math.isfinite(float(reals.sum())) if self.checked or not self.as_is else True
         if not finite:
             for slot, plan in enumerate(self.numeric):
@@ -265,7 +265,7 @@ class DenseEncoder(Encoder):
 
 
 class RowCoding(Struct, frozen=True):
-    """How rows become chunks: an encoder of the columns (by their own names), labels and weights."""
+    """How rows become chunks: an encoder of the columns, the source name of each column, labels and weights."""
 
     encoder: Encoder
     located: Mapping[Key, Key]
@@ -280,7 +280,7 @@ class RowCoding(Struct, frozen=True):
 class ChunkTask(Struct, frozen=True):
     """Encodes one piece when called, in any thread of the table's process; `coded` works in any process.
 
-    `labels` and `weights` are those of its rows, if they did not come as columns.
+    `labels` and `weights` are those of its rows, unless they are columns.
     """
 
     piece: TablePiece
@@ -295,7 +295,7 @@ class ChunkTask(Struct, frozen=True):
         return found.chunk
 
     def coded(self) -> CodedChunk:
-        """The chunk with the counts and levels that `Table.absorb` takes in."""
+        """Return the chunk with the counts and categories that `Table.absorb` adds to the table."""
         piece, coding = self.piece, self.coding
         raw = piece.load()
         found = coding.encoder.encode(piece, coding.renamed(raw))
@@ -313,7 +313,7 @@ class ChunkTask(Struct, frozen=True):
 
 
 def absorbed(found: CodedChunk, schema: Schema, coders: Mapping[Key, LevelCoder], labels: LevelCoder | None) -> Chunk:
-    """The chunk in the codes of these coders, which learn the levels that were met."""
+    """Return the chunk in the codes of these coders, which learn its new categories."""
     chunk, remap = found.chunk, {}
     for key, new in found.levels.items():
         if new[1]:
@@ -326,7 +326,7 @@ def absorbed(found: CodedChunk, schema: Schema, coders: Mapping[Key, LevelCoder]
 
 
 def _moves(coder: LevelCoder, new: NewLevels, codes: np.ndarray, start: int) -> np.ndarray:
-    """The code here of every code there: those the copy came with are the same."""
+    """Return the local code of every code of a copy; codes of categories that the copy came with are unchanged."""
     known, levels = new
     try:
         learned = coder.vocabulary.codes(levels)
@@ -339,7 +339,7 @@ def _moves(coder: LevelCoder, new: NewLevels, codes: np.ndarray, start: int) -> 
 class Tally:
     """Counts of one pass; a chunk read twice counts once. A pickled tally is empty.
 
-    `watch` is called with every chunk once, in any order, one at a time.
+    `watch` is called once with every chunk, in any order, one at a time.
     """
 
     def __init__(self, watch: Callable[[Chunk], None] | None = None) -> None:
@@ -374,11 +374,11 @@ class Tally:
         return Tally, ()
 
 
-# -- parts of a table that are encoded elsewhere: chunks stay there, and facts come back
+# -- parts of a table that are encoded on other machines: chunks stay there, and facts come back
 
 
 class PartFacts(Struct, frozen=True):
-    """Facts of a pass over a part; levels in the order in which they were met, known ones included."""
+    """Facts of a pass over a part; categories in order of first occurrence, including the known ones."""
 
     n_rows: int = 0
     weight: float = 0.0
@@ -389,13 +389,16 @@ class PartFacts(Struct, frozen=True):
     levels: Mapping[Key, Any] = field(default_factory=dict)
     labels: list[Any] | None = None
     digest: str | None = None
-    """Of the cells, if they may differ when the part is read again."""
+    """Digest of the cells, if they may differ when the part is read again."""
 
 
 def read_part(
     source: Source, coding: RowCoding, wanted: Mapping[Key, Wanted], keep: Callable[[Chunk], Any]
 ) -> PartFacts:
-    """A part's facts; `keep` is called with its chunks, whose levels and rows are numbered as they come."""
+    """Read a part and return its facts; `keep` is called with each chunk.
+
+    Categories are coded in order of first occurrence, and rows are numbered from the start of the part.
+    """
     tally, rows = Tally(), 0
     for piece in source.pieces(wanted):
         chunk = ChunkTask(piece, coding, tally)()
@@ -420,7 +423,7 @@ class FinalOrder(Struct, frozen=True):
         return replace(found, start=chunk.start + start)
 
 
-# -- words of such parts: each part gathers its own, and the table chooses among all
+# -- words of such parts: each part gathers its words, and the table chooses among all
 
 WORDS = "words"
 """The key of a part's words in its facts."""
@@ -449,7 +452,7 @@ def words_coding(reader: WordReader) -> tuple[RowCoding, dict[Key, Wanted]]:
 
 
 def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:
-    """Choose the words of columns among those of all parts; False if no row has a label."""
+    """Choose the words of columns among those of all parts; return False if no row has a label."""
     whole = WordGathering({key: column.reading for key, column in columns.items()})
     for part in facts:
         if part.levels:

@@ -55,19 +55,19 @@ from softcount.table.text_columns import DEFAULT_READING, is_text
 from softcount.text import Reading
 
 NO_VALUES = "every value missing"
-"""Why a column without a value is left out."""
+"""The reason for leaving out a column without values."""
 IGNORE = "ignore"
 FEW_REPEATS = 0.9
-"""Share of distinct rows in a long table from which on its repeats are too few to matter."""
+"""Share of distinct rows in a long table above which its repeats are too few to matter."""
 FIRST_CELLS = 200
-"""Cells that decide the decimal mark of a table."""
+"""Cells per column that decide the decimal mark of a table."""
 
 
 class Request(Struct, frozen=True):
-    """Settings of the caller for the columns; `named` tables may hold identifiers, bare arrays not.
+    """Settings of the caller for the columns; `named` tables may hold identifiers, bare arrays do not.
 
     The kinds of columns in `guessed` were suggested by earlier rows, not declared. `groups` are the classes of the
-    first rows, below 0 where unknown; None without classes. `weights` are those of the rows.
+    first rows, negative if unknown; None without classes. `weights` are the weights of the rows.
     """
 
     kinds: Mapping[Key, Kind | str | Reading] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Request(Struct, frozen=True):
 
 
 class Verdict(NamedTuple):
-    """A column's kind and why; a note where its owner should know."""
+    """A column's kind, the reason, whether it is used, and a note for the user (may be empty)."""
 
     kind: Kind
     why: str
@@ -90,7 +90,7 @@ class Verdict(NamedTuple):
 
 
 def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[ColumnPlan], list[str]]:
-    """How to read each column of the first rows, and notes for the table's owner."""
+    """Return how to read each column from its first rows, and notes for the user."""
     plans: list[ColumnPlan] = []
     notes: list[str] = []
     if request.habits.decimal is None:
@@ -127,7 +127,7 @@ def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[
 
 
 def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], request: Request) -> np.ndarray | None:
-    """The rows that decide the kinds of undeclared columns; None for every row, if repeats cannot matter."""
+    """Return the rows that decide the kinds of undeclared columns; None means every row, if repeats cannot matter."""
     rows = max((facts.rows for facts in found.values()), default=0)
     undeclared = [x for key, x in found.items() if key not in request.kinds and key not in request.levels]
     few = any(x.whole and 2 < x.different <= MOST for x in undeclared)
@@ -153,7 +153,10 @@ def _first_cells(column: Any) -> list[str]:
 def plan_of(
     facts: Facts, request: Request, column: Any = None, rows: np.ndarray | None = None
 ) -> tuple[ColumnPlan, str]:
-    """How to read one column, and a note or nothing. `rows` are the places of rows that count; None for every row."""
+    """Return how to read one column, and a note (may be empty). `rows` are the rows that count.
+
+    None means every row.
+    """
     key = facts.key
     forced = request.kinds.get(key)
     if forced == IGNORE:
@@ -189,13 +192,13 @@ def _kind(key: Key, forced: Any) -> Kind:
 
 
 def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
-    """The plan of a column before its kind is known: anchors, levels that exist, how its cells are written."""
+    """Return the plan of a column before its kind is known: anchors, declared categories, number form."""
     extra = tuple(request.levels.get(facts.key, ()))
     as_numbers = facts.values is not None and not any(isinstance(level, str) and level != BLANK for level in extra)
     wide = facts.different + len(extra) > NARROW_LEVELS
     written = facts.written
     plain = facts.cells in (CellType.WHOLE, CellType.TEXT, CellType.FLOAT)
-    if written is None and plain and facts.values is not None:  # the number of decimals, to write them again
+    if written is None and plain and facts.values is not None:  # the number of decimals, needed to write such numbers
         written = WHOLE if facts.whole else detect_rounding(facts.values)
     return ColumnPlan(
         Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=written),
@@ -209,7 +212,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
 
 
 def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
-    """The kind of a column that is not declared; `groups` are its rows' classes."""
+    """Choose the kind of a column that is not declared; `groups` are the classes of its rows."""
     if facts.different <= 1:
         name = wording.column(facts.key)
         if not facts.known:
@@ -230,13 +233,13 @@ def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdi
 
 
 FEWEST_TICKS = 5
-"""Cells with the value, and missing cells, that a tick box has at least among the first rows."""
+"""Fewest cells with the value, and fewest missing cells, of a tick box among the first rows."""
 
 
 def _tick_box(facts: Facts) -> Verdict | None:
-    """The verdict on a column whose cells hold one value or nothing; None for others.
+    """Return the verdict on a column whose cells hold one value or nothing; None for other columns.
 
-    The information of such a column is whether the value is there. Decimals and times are not ticks.
+    The information of such a column is whether the value is present. Decimals and times are not ticks.
     """
     blank = facts.rows - facts.known
     if facts.different != 1 or min(facts.known, blank) < FEWEST_TICKS or facts.cells is CellType.TIME:
@@ -249,15 +252,15 @@ def _tick_box(facts: Facts) -> Verdict | None:
 
 
 MANY_WORDS = 4
-"""Mean number of words in a cell from which on cells are not categories."""
+"""Mean number of words per cell from which cells are not categories."""
 RUNNING_WORDS = 8
-"""Mean number of words in a cell from which on they are counted by default."""
+"""Mean number of words per cell from which words are counted by default."""
 
 
 def _decide_text(facts: Facts, named: bool) -> Verdict:
     name, count = wording.column(facts.key), facts.different
     if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
-        # Not rounded up to `RUNNING_WORDS`, where running text begins.
+        # Do not round up to `RUNNING_WORDS`, where running text begins.
         near = facts.words < RUNNING_WORDS <= round(facts.words)
         about = f"{math.floor(10 * facts.words) / 10:.1f}" if near else f"{facts.words:.0f}"
         why = f"text of about {about} words"
@@ -276,7 +279,7 @@ def _decide_text(facts: Facts, named: bool) -> Verdict:
 
 
 def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[ColumnPlan], list[str]]:
-    """The plans; if no column would be used, with columns that have values taken back in."""
+    """Return the plans; if no column would be used, include columns that have values."""
     if any(plan.field.used for plan in plans):
         return plans, notes
     able = [plan for plan in plans if not plan.field.declared]
@@ -299,11 +302,11 @@ def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[Colu
 
 IDENTIFIER_ROWS = 10
 IDENTIFIER_SHARE = 0.5
-"""Share of distinct values from which on a column with the name of an identifier is left out."""
+"""Share of distinct values from which a column with the name of an identifier is left out."""
 COUNTABLE = 20.0
-"""Mean up to which whole numbers may be counts: above, a normal fits as well, and temperatures are not counts."""
+"""Mean up to which whole numbers may be counts: above it a normal fits as well, and temperatures are not counts."""
 ZEROS = 0.1
-"""Share of zeros from which on numbers of 0 or more are amounts, whatever the others are like."""
+"""Share of zeros from which numbers of 0 or more are amounts, whatever the distribution of the others."""
 
 _ID_NAME = re.compile(
     r"(?i:(?:.*[_. -])?(?:id|uuid|guid|index|idx)|row_?(?:num|number|names?|id)|unnamed: 0)|.*[a-z]I[dD]"
@@ -314,7 +317,7 @@ _MEASURED_NAME = re.compile(
 
 
 def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdict:
-    """Whole numbers; only columns of `named` tables may be identifiers, which are left out if most values differ."""
+    """Choose the kind of whole numbers; in `named` tables, an identifier is left out if most of its values differ."""
     few, values = is_few(facts.different, facts.known), facts.values
     assert values is not None
     run = facts.different == facts.known >= IDENTIFIER_ROWS and float(values.max() - values.min()) == facts.known - 1
@@ -347,10 +350,11 @@ def _as_numbers(facts: Facts) -> Verdict:
 
 
 def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray | None) -> Verdict:
-    """`levels` if the rule of thumb gave that, else numbers, unless the other predicts left-out rows better.
+    """Return `levels` if given, else numbers, unless the alternative predicts left-out rows better.
 
-    Without known classes numbers stay numbers: what makes categories of them may be the classes to be found. Categories
-    do not become amounts, which predicted digits and Titanic worse, whatever one column alone had promised.
+    `levels` is the verdict of a rule of thumb. Without known classes numbers stay numbers: the structure that suggests
+    categories may be the classes to be found. Categories never become amounts, which predicted digits and Titanic worse
+    although a single column looked better.
     """
     assert facts.values is not None
     known = None if groups is None or facts.there is None else groups[: facts.rows][facts.there]
@@ -358,7 +362,7 @@ def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray |
     if compared is None:
         return levels or _as_numbers(facts)
     counts = compared[1]
-    # Only if categories have few rows each can numbers, with fewer parameters, predict noticeably better.
+    # Numbers, which have fewer parameters, can predict noticeably better only if categories have few rows each.
     if levels is not None and not len(counts) * (counts.shape[1] - 1) > 2.0 * WORTH * counts.sum():
         return levels
     numbers = _as_numbers(facts)
@@ -374,7 +378,10 @@ def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray |
 
 
 def _decide_real(facts: Facts, why: str) -> Verdict:
-    """Amounts are often 0, or skewed but for zeros: rain, capital gains, fares."""
+    """Choose between real, positive and amount.
+
+    Amounts are often 0, or skewed apart from zeros: rain, capital gains, fares.
+    """
     values: Any = facts.values
     if is_skewed(values):
         return Verdict(Kind.POSITIVE, f"{why}, above zero over several sizes")
@@ -387,7 +394,7 @@ def _decide_real(facts: Facts, why: str) -> Verdict:
 
 
 def is_skewed(values: Any) -> bool:
-    """Whether numbers are all above zero, span a factor of 100, and are more like a lognormal than like a normal."""
+    """Whether all numbers are positive, span a factor of 100, and fit a lognormal better than a normal distribution."""
     low, high = float(values.min()), float(values.max())
     if low <= 0 or low >= high / 100:
         return False
@@ -399,24 +406,24 @@ def is_skewed(values: Any) -> bool:
 # -- categories or numbers: which predicts left-out rows better
 
 FEWEST, MOST = 5, 30
-"""Distinct values of columns that are compared: with fewer both say the same, with more each has too few rows."""
+"""Distinct values of columns that are compared: with fewer both agree, with more each value has too few rows."""
 LEAST_ROWS = 50
-"""Rows from which on they are compared: on 25 drawn ratings either choice was worse than the rule of thumb."""
+"""Rows from which they are compared: on 25 sampled ratings either choice was worse than the rule of thumb."""
 WORTH = 0.01
-"""Nats per row that numbers can save at most, by having fewer parameters, from which on they are compared."""
+"""They are compared only if numbers, having fewer parameters, can save this many nats per row."""
 MOST_CELLS = 10_000
 """Classes times distinct values up to which they are compared."""
 CLEAR = 0.1
-"""Nats per row by which categories must predict values better before numbers, which know their neighbours, give way."""
+"""Nats per row by which categories must predict values better to replace numbers, which use the order of values."""
 TIE = 0.005
-"""Nats per row by which numbers must predict values better before categories give way to them."""
+"""Nats per row by which numbers must predict values better to replace categories."""
 SMALLEST = 1e-300
 
 
 def counted(values: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """The distinct values, and (classes x values) their counts; None if they are too few or too many to compare.
+    """Return the distinct values and their (classes x values) counts; None if there are too few or too many to compare.
 
-    `groups` are the classes of the rows, below 0 where unknown; without any, all rows are of one.
+    `groups` are the classes of the rows, negative if unknown; without any, all rows are one class.
     """
     if groups is not None and (groups < 0).any():
         known = groups >= 0
@@ -433,19 +440,21 @@ def counted(values: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, 
 
 
 class Gain(NamedTuple):
-    """Nats per row by which categories predict left-out rows better: of values in a class, and of classes."""
+    """Nats per row by which categories predict left-out rows better: values given the class, and classes."""
 
     values: float
     classes: float
 
 
 def gain_of_levels(different: np.ndarray, counts: np.ndarray, kind: Kind) -> Gain:
-    """How much better categories predict left-out rows than numbers of a kind; each class has one prior row of either.
+    """Return how much better categories predict left-out rows than numbers of a kind.
+
+    Both have one prior row per class.
 
     >>> gain_of_levels(np.arange(5.0), np.array([[30.0, 1.0, 1.0, 1.0, 30.0]]), Kind.REAL).values > CLEAR
     True
     """
-    scores = []  # log-probabilities of all rows, each given the others: of values, and of classes
+    scores = []  # leave-one-out log-probabilities of all rows: of values, and of classes
     shares, seen = counts.sum(axis=1, keepdims=True), counts > 0
     for how in (Kind.CATEGORICAL, kind):
         alone, every = (np.maximum(_probabilities(how, different, counts, out), SMALLEST) for out in (1.0, 0.0))
@@ -456,9 +465,9 @@ def gain_of_levels(different: np.ndarray, counts: np.ndarray, kind: Kind) -> Gai
 
 
 def _probabilities(kind: Kind, at: np.ndarray, counts: np.ndarray, without: float) -> np.ndarray:
-    """The probability of each value `at` in each class, by the rows of the class less `without` rows of that value.
+    """Return the probability of each value `at` in each class, from the class's rows less `without` rows of that value.
 
-    Categories have one prior count each. Amounts are 0 by their share, and otherwise lognormal.
+    Each category has one prior count. Amounts are a mixture of 0 and a lognormal.
     """
     rows = counts.sum(axis=1, keepdims=True)
     if kind is Kind.CATEGORICAL:
@@ -480,7 +489,7 @@ def _probabilities(kind: Kind, at: np.ndarray, counts: np.ndarray, without: floa
 
 
 def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.ndarray], without: float) -> np.ndarray:
-    """The mass of a normal of each class between two edges; its prior is one row with the spread of the column."""
+    """Return the mass of each class's normal between two edges; its prior is one row with the spread of the column."""
     pooled = counts.sum(axis=0)
     centre = float(pooled @ at / pooled.sum())
     at = at - centre
@@ -499,23 +508,23 @@ def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.nda
 # -- two-dimensional arrays of numbers
 
 NARROW = 1_024
-"""Widest range of values that is counted in bins for all columns together."""
+"""Widest range of values that are counted in bins for all columns together."""
 
 ANCHORED_BY = 256
-"""Rows, spread over the first ones, whose medians are anchors: with all of them it took a third of a small fit."""
+"""Rows, spread over the first ones, whose medians are anchors: using all of them took a third of a small fit."""
 
 LARGEST = 2**62
-"""Beyond this, differences might not fit."""
+"""Largest integer magnitude whose differences are computed in int64."""
 
 
 def inspect_array(array: np.ndarray, request: Request) -> tuple[list[ColumnPlan], list[str]]:
-    """How to read each column of an array: floats are real, the first rows decide on whole numbers."""
+    """Return how to read each column of an array: floats are real, the first rows decide on whole numbers."""
     looked = _inspect_floats(array, request) if array.dtype.kind == "f" else _inspect_wholes(array, request)
     return keep_something([plan for plan, _ in looked], [note for _, note in looked if note])
 
 
 def _inspect_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPlan, str]]:
-    """Columns with few levels, the usual case, are found together; other columns one by one."""
+    """Inspect columns with few categories, the usual case, together, and other columns one by one."""
     plain = array.dtype.kind in "iu" and not request.words.numbers
     head, kinds = array[:LOOK_WHOLE], request.kinds
     few = _few_levels(head) if plain else {}
@@ -541,14 +550,14 @@ def _inspect_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
             continue
         kind = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
         facts = number_facts(place, without(head[:, place].astype(np.float64), request.words.numbers), kind)
-        if facts.different <= 1 and _varies(array[:, place]):  # it is constant only if no row varies
+        if facts.different <= 1 and _varies(array[:, place]):  # constant only if no row differs
             facts = replace(facts, different=2, only=None)
         found.append(plan_of(facts, request, rows=counted))
     return found
 
 
 def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
-    """The levels of the columns with few enough to be categories, as `is_few` decides."""
+    """Return the categories of the columns that have few enough of them (`is_few`)."""
     low, high = head.min(axis=0), head.max(axis=0)
     narrow = np.flatnonzero((high <= LARGEST) & (low >= -LARGEST))
     narrow = narrow[high[narrow].astype(np.int64) - low[narrow].astype(np.int64) < NARROW]
@@ -596,7 +605,7 @@ def _inspect_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
                 row = int(np.argmax(np.isinf(column)))
                 raise too_large(place, row, float(column[row]))
             facts = number_facts(place, column, CellType.FLOAT)
-            if facts.different == 0:  # nothing in the first rows: look at all
+            if facts.different == 0:  # no values in the first rows: look at all rows
                 facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
             plan, note = plan_of(facts, request)
             spec = replace(plan.field, cells="double")

@@ -1,4 +1,4 @@
-"""Class labels as codes, and row weights, checked."""
+"""Class labels as codes, and checks of row weights."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from softcount.table.chunk import UNKNOWN
 from softcount.table.levels import LevelCoder, in_order, order_codes
 
 WINDOW = 1 << 16
-"""Widest range of integer labels that is looked up in a table."""
+"""Widest range of integer labels that are looked up in a table."""
 
 NO_WORDS = MissingWords(frozenset())
 
 NUMBERED_CLASSES = 20
-"""Distinct integers up to which a target holds classes; above, it is a numeric target.
+"""Distinct integers up to which a target holds classes; with more it is a numeric target.
 
 Grades, ratings and digits stay classes. The months of a contract (73 values) and the ages of a survey (61) are numbers.
 """
 
 
 def code_labels(y: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The classes in order, and for every row the code of its class, `UNKNOWN` where the label is None or NaN.
+    """Return the sorted classes, and the class code of every row, `UNKNOWN` if the label is None or NaN.
 
     Numbers with decimals raise an error unless `decimals` allows them.
 
@@ -43,7 +43,7 @@ def code_labels(y: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]
     if isinstance(y, np.ndarray) and y.dtype.kind in "iub" and y.ndim == 1 and len(y):
         return _whole_labels(y)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and y.ndim == 1:
-        if len(y) and np.abs(y).max() < 2**31:  # no NaN either
+        if len(y) and np.abs(y).max() < 2**31:  # also False if there is a NaN
             whole = y.astype(np.int64)
             if np.array_equal(whole, y):
                 classes, codes = _whole_labels(whole)
@@ -85,10 +85,10 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if high - low >= WINDOW:
         classes, places = np.unique(y, return_inverse=True)
         return classes, places.astype(np.int32)
-    # Cut to their low bits, differences still wrap around to the right step, whatever the type and its range.
+    # Truncated to 32 bits, differences still wrap around to the right step, whatever the type and its range.
     steps = y.astype(np.int32)
     steps -= np.array(low, dtype=y.dtype).astype(np.int32)
-    # The first rows mostly show which steps occur, and only the others are searched for.
+    # The first rows usually show which steps occur; only the remaining steps are searched for.
     seen = np.zeros(high - low + 1, dtype=bool)
     seen[steps[:4_096]] = True
     doubtful = np.flatnonzero(~seen)
@@ -121,9 +121,9 @@ def numeric_target(key: object, found: str) -> DataError:
 
 
 def refuse_many_numbers(classes: Sequence[Any], key: object = None) -> None:
-    """Raise an error if labels are more different whole numbers than classes have; `key` is their column.
+    """Raise an error if labels are more than `NUMBERED_CLASSES` distinct whole numbers; `key` is their column.
 
-    Labels that came as an array may be codes 0, 1, ..., as a label encoder writes them: these get a warning.
+    Labels that came as an array may be codes 0, 1, ... of a label encoder. Those only get a warning.
     """
     count = len(classes)
     if count <= NUMBERED_CLASSES or any(isinstance(name, str | bool | np.bool_) for name in classes):
@@ -139,7 +139,6 @@ def refuse_many_numbers(classes: Sequence[Any], key: object = None) -> None:
 
 
 def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Labels from lists, series, strings and objects."""
     if is_frame(y) and not hasattr(y, "dtype") and hasattr(y, "column_names"):
         raise DataError("labels must be one column. Pass the name of the column, or the column itself.")
     column = arrow_column("labels", y)
@@ -158,7 +157,7 @@ def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:
-    """Classes as an array of the type of `y`: its own kind of string, numbers or Booleans."""
+    """Return classes as an array of the type of `y`: its string type, numbers or Booleans."""
     kind = getattr(getattr(y, "dtype", None), "kind", "")
     if kind in ("U", "S"):
         return np.array(ordered, dtype=y.dtype.type)
@@ -168,7 +167,7 @@ def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:
 
 
 def check_weights(w: Any, n_rows: int) -> np.ndarray:
-    """Row weights as float64; a negative, infinite or missing weight raises an error, and so do weights all zero."""
+    """Return row weights as float64; negative, infinite or missing weights, or only zeros, raise an error."""
     try:
         weights = np.asarray(w, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -193,7 +192,6 @@ def check_weight_values(weights: np.ndarray, start: int, name: str = "the weight
 
 
 def no_weight() -> DataError:
-    """The error of a table without a positive weight."""
     return DataError("all weights are zero, so no row counts. Give at least one row a weight above zero.")
 
 
@@ -205,16 +203,16 @@ class SideColumns(Struct, frozen=True):
     words: MissingWords
 
     def labels_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
-        """The class codes of rows as they were loaded; those given where no column holds them.
+        """Return the class codes of loaded rows, or `given` if no column holds labels.
 
-        Codes are 0, 1, ... in order of first sight, `UNKNOWN` (which is -1) where the label is missing.
+        Codes are 0, 1, ... in order of first occurrence, and `UNKNOWN` (-1) if the label is missing.
         """
         if self.labels is None:
             return given
         return self.labels.codes(_column(raw, self.labels.plan.key), start) - 1
 
     def weights_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
-        """The weights of loaded rows; `given` if no column holds them."""
+        """Return the weights of loaded rows, or `given` if no column holds weights."""
         if self.weight is None:
             return given
         found = numbers(_column(raw, self.weight), self.words, self.weight, start, padded=True)

@@ -1,4 +1,4 @@
-"""Categories of columns: sorted levels, recoding and frequent levels."""
+"""Categories of columns: vocabularies, recoding of integers, and the most frequent categories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from softcount.table.cell_values import MissingWords, distinct, too_large
 from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS, Becomes, ColumnPlan, Contradiction
 
 NewLevels = tuple[int, list[Any]]
-"""How many levels were known, and the new ones."""
+"""How many categories were known, and the new ones."""
 
 
 class TooManyLevels(Exception):
@@ -29,11 +29,11 @@ class TooManyLevels(Exception):
 
 
 class Vocabulary:
-    """Codes 1, 2, ... for the levels of a column; 0 is missing.
+    """Codes 1, 2, ... for the categories of a column; 0 is missing.
 
-    An open vocabulary grows, from any number of threads. A closed one gives unknown levels the code after its last, and
-    matches by spelling if a value has another type (1 for "1"). A pickled one becomes a copy, which knows with how many
-    levels it came (`copied`).
+    An open vocabulary grows, from any number of threads. A closed one gives unknown categories the code after its last.
+    It also matches values of another type by spelling (1 for "1"). Pickling makes a copy, whose `copied` is the number
+    of categories it came with.
 
     >>> Vocabulary(["no", "yes"], closed=True).codes(["yes", "maybe", None]).tolist()
     [2, 3, 0]
@@ -65,7 +65,7 @@ class Vocabulary:
 
     @property
     def learned(self) -> NewLevels | None:
-        """How many levels a copy came with, and the new ones; None for a vocabulary that is not a copy."""
+        """How many categories a copy came with, and the new ones; None for a vocabulary that is not a copy."""
         return None if self.copied is None else (self.copied, self.levels[self.copied :])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Vocabulary:
         vars(self).update(state, _lock=Lock())
 
     def codes(self, values: Sequence[object]) -> np.ndarray:
-        """The code of each value, 0 for None; an open vocabulary learns new values."""
+        """Return the code of each value, 0 for None; an open vocabulary learns new values."""
         find = self._find if self.closed else self._codes.get
         found = [0 if value is None else find(value) for value in values]
         if None in found:
@@ -101,30 +101,29 @@ class Vocabulary:
 
 
 def in_order(levels: Sequence[object], capped: bool = False) -> list[object]:
-    """Levels sorted: numbers by size, then words; if `capped`, the last one, which the rest share, stays last."""
+    """Sort categories: numbers by size, then words; if `capped`, the last one, which all others share, stays last."""
     shared = levels[len(levels) - capped :]
     return [*sorted(levels[: len(levels) - capped], key=lambda level: (isinstance(level, str), level)), *shared]
 
 
 def order_codes(levels: Sequence[object], ordered: Sequence[object]) -> np.ndarray:
-    """New code of every old code if `levels` are put in the order `ordered`; missing stays 0."""
+    """Return the new code of every old code if `levels` are put in the order `ordered`; missing stays 0."""
     rank = {level: place for place, level in enumerate(ordered, start=1)}
     return np.array([0, *(rank[level] for level in levels)], dtype=np.int32)
 
 
 class LevelCoder(Struct):
-    """Codes for the distinct values of a column; a value that its plan cannot hold raises a contradiction."""
+    """Assigns codes to the distinct values of a column; a value that contradicts its plan raises `Contradiction`."""
 
     plan: ColumnPlan
     vocabulary: Vocabulary
     words: MissingWords
     closed: bool = False
     blank: int = 0
-    """The code of missing cells: 0, or that of `BLANK` in a column that has such a category."""
+    """The code of missing cells: 0, or that of `BLANK` if the column has that category."""
 
     @classmethod
     def of(cls, plan: ColumnPlan, words: MissingWords, closed: bool = False) -> LevelCoder:
-        """A coder with the initial vocabulary of the column."""
         if closed:
             known = Vocabulary(plan.field.levels, closed=True, capped=len(plan.field.levels) > plan.most_levels)
         elif plan.capped is not None:
@@ -137,7 +136,7 @@ class LevelCoder(Struct):
         return cls(plan, known, here, closed, int(known.codes([BLANK])[0]) if BLANK in known else 0)
 
     def codes(self, column: Any, start: int) -> np.ndarray:
-        """One code per row, 0 where missing."""
+        """Return one code per row, 0 if missing."""
         values, places = distinct(column, self.words)
         levels = values
         if self.plan.as_numbers and not self.closed:
@@ -157,14 +156,14 @@ class LevelCoder(Struct):
         return np.where(codes == 0, np.int32(self.blank), codes) if self.blank else codes
 
     def learn(self, levels: Sequence[Any], start: int) -> None:
-        """Add levels of a part that starts at this row."""
+        """Add the categories of a part that starts at this row."""
         try:
             self.vocabulary.codes(levels)
         except TooManyLevels:
             raise self.overflow(start + 1) from None
 
     def _level(self, value: Any, place: int, places: np.ndarray, start: int) -> Any:
-        """The number in a cell; anything else changes the kind of the column."""
+        """Return the number in a cell; any other value raises a contradiction."""
         level = number_of(value.strip()) if isinstance(value, str) else value
         if level is None and value is not None:
             reason = f"not only numbers: {wording.cell(value)}"
@@ -186,21 +185,21 @@ class LevelCoder(Struct):
 
 
 def row_of(places: np.ndarray, place: int, start: int) -> int:
-    """The number of the first row that holds a value, counted from 1 over the whole table."""
+    """Return the number of the first row with this value, counted from 1 over the whole table."""
     return start + int(np.argmax(places == place)) + 1
 
 
 # -- integer columns of an array to one-byte codes, all columns of a chunk together
 
 WINDOW = 1_024
-"""Widest range of values that is looked up in a table; other columns are coded one by one."""
+"""Widest range of values that is looked up in a table; columns with a wider range are coded one by one."""
 
 SMALL = 200_000
-"""Cells below which compiled loops are not worth the second it takes to load Numba."""
+"""Cells below which compiled loops do not repay the second that loading Numba takes."""
 
 
 def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bool:
-    """NumPy version of `softcount.kernels.csv_cells.recode_run`."""
+    """Code cells low, low + 1, ... as 1, 2, ...; False if a cell is outside (NumPy version of the compiled kernel)."""
     inside = bool(np.all((values >= low) & (values <= low + size - 1)))
     if inside:
         codes[:] = values.astype(np.int64) - (low - 1)
@@ -210,7 +209,7 @@ def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bo
 def recode_table(
     block: np.ndarray, columns: np.ndarray, low: np.ndarray, tables: np.ndarray, codes: np.ndarray
 ) -> bool:
-    """NumPy version of `softcount.kernels.csv_cells.recode_table`."""
+    """Look cells up in the tables; False if a cell has no code (NumPy version of the compiled kernel)."""
     beyond = tables.shape[1] - 1
     for j, column in enumerate(columns):
         steps = block[:, column].astype(np.int64) - low[j]
@@ -220,10 +219,10 @@ def recode_table(
 
 
 class Tables(Struct, frozen=True):
-    """Look-up tables of the levels known so far, for the columns narrow enough to have one.
+    """Look-up tables of the categories known so far, for the columns narrow enough to have one.
 
-    `fast` are the coders with a table, `slow` the others. `run` is set if every column of the array has the same
-    consecutive levels, coded in order: then no table is needed.
+    `fast` are the coders with a table, `slow` the others. `run` (first category, number of categories) is set if every
+    column of the array has the same consecutive categories, coded in order: then no table is needed.
     """
 
     fast: tuple[int, ...]
@@ -235,7 +234,7 @@ class Tables(Struct, frozen=True):
 
 
 class Recoder:
-    """Codes for the integer columns of an array with few levels, learning levels as they appear."""
+    """Codes the integer columns of an array that have few categories, and learns categories as they appear."""
 
     def __init__(self, array: np.ndarray, coders: Sequence[LevelCoder], places: Sequence[int]) -> None:
         self.coders = coders
@@ -271,7 +270,7 @@ class Recoder:
         return Tables(fast, slow, columns, low, codes, (int(first[0]), len(first)) if steady else None)
 
     def codes(self, block: np.ndarray, start: int) -> tuple[np.ndarray, list[int]]:
-        """One-byte codes of a block, and how many unseen levels each column of it held."""
+        """Return one-byte codes of a block, and the number of cells with unseen categories in each column."""
         raw = block.view(np.uint8) if self._boolean else block
         while True:
             tables = self._tables
@@ -323,25 +322,25 @@ class Recoder:
 
 
 def _fits(levels: Sequence[Any]) -> bool:
-    """Whether levels are integers close enough together for a table."""
+    """Whether categories are integers within a range of `WINDOW`."""
     if not all(isinstance(level, int) and -(2**62) < level < 2**62 for level in levels):
         return False
     return not levels or max(levels) - min(levels) < WINDOW
 
 
-# -- the most frequent levels of a column that has too many
+# -- the most frequent categories of a column that has too many
 
 EXACT = 4
-"""Up to this many times the levels that are kept are counted exactly."""
+"""Multiple of the number of kept categories up to which all are counted exactly."""
 CELLS, LINES = 1 << 20, 4
-"""Cells of a line of the count-min sketch, and lines."""
+"""Cells per line of the count-min sketch, and its lines."""
 
 LevelCounts = Iterable[tuple[list[Any], np.ndarray]]
-"""Levels of some rows and the weight of each, piece by piece."""
+"""Categories of some rows and the weight of each, piece by piece."""
 
 
 class KeptLevels(NamedTuple):
-    """The levels that are kept, and how many others share one code: exactly, or at least."""
+    """The categories that are kept, and how many others share one code; `at_least`: that number is a lower bound."""
 
     levels: list[Any]
     others: int
@@ -349,7 +348,7 @@ class KeptLevels(NamedTuple):
 
 
 def frequent_levels(counted: Callable[[], LevelCounts], most: int, declared: Iterable[Any] = ()) -> KeptLevels:
-    """The declared levels and the most frequent others, `most` in all; `counted` may go over the rows three times.
+    """Return the declared categories and the most frequent others, `most` in all; calls `counted` up to four times.
 
     >>> rows = [(["b", "a", "c"], np.array([2.0, 1.0, 1.0])), (["c", "d"], np.array([1.0, 1.0]))]
     >>> frequent_levels(lambda: rows, 3)
@@ -368,7 +367,7 @@ def frequent_levels(counted: Callable[[], LevelCounts], most: int, declared: Ite
 
 
 def _weights(counts: LevelCounts, known: set[Any], limit: int, only: set[Any] | None = None) -> dict[Any, float] | None:
-    """The weight of every level that is not known; None if there are more than `limit`."""
+    """Return the weight of every category that is not in `known`; None if there are more than `limit`."""
     found: dict[Any, float] = {}
     for levels, weights in counts:
         for level, weight in zip(levels, weights.tolist(), strict=True):
@@ -380,7 +379,7 @@ def _weights(counts: LevelCounts, known: set[Any], limit: int, only: set[Any] | 
 
 
 def _candidates(counted: Callable[[], LevelCounts], known: set[Any], limit: int) -> tuple[set[Any], int]:
-    """The levels with the largest estimates of a count-min sketch, and a lower bound of the number of levels."""
+    """Return the categories with the largest count-min estimates, and a lower bound of the number of categories."""
     lines = np.zeros((LINES, CELLS))
     for levels, weights in counted():
         for line, cells in zip(lines, _cells(levels), strict=True):
@@ -391,16 +390,16 @@ def _candidates(counted: Callable[[], LevelCounts], known: set[Any], limit: int)
         best.update((level, at) for level, at in zip(levels, least.tolist(), strict=True) if level not in known)
         if len(best) > 2 * limit:
             best = {level: best[level] for level in _largest(best, limit)}
-    # Two levels may share a cell, so that there are no fewer levels than cells that are taken.
+    # Categories may share a cell, so there are at least as many categories as occupied cells.
     return set(_largest(best, limit)), int(np.count_nonzero(lines, axis=1).max())
 
 
 def _largest(weights: dict[Any, float], limit: int) -> list[Any]:
-    """The levels with the largest weights; of equal ones numbers first, then by spelling."""
+    """Return the categories with the largest weights; ties are sorted, numbers before text."""
     return heapq.nsmallest(limit, weights, key=lambda level: (-weights[level], isinstance(level, str), level))
 
 
 def _cells(levels: list[Any]) -> np.ndarray:
-    """The cells of every level, by line: the same in every process, unlike Python's hashes."""
+    """Hash each category to one cell per line; unlike Python's hashes, the result is the same in every process."""
     digests = b"".join(blake2b(repr(level).encode(), digest_size=4 * LINES).digest() for level in levels)
     return np.frombuffer(digests, "<u4").reshape(-1, LINES).T % CELLS

@@ -1,4 +1,4 @@
-"""Opening a table: data and the settings for its columns, to a `Table`."""
+"""Opening a table: from data and settings of its columns to a `Table`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def open_table(  # noqa: PLR0913 - the settings of a table
 ) -> Table:
     """Open a table: a file (CSV, TSV, gzipped, Parquet), standard input ("-"), a frame, an array, ...
 
-    Without a `schema` the first rows decide the kinds of columns; `kinds` overrides them, one for each column or one
-    for all (those in `guessed` were suggested by earlier rows). With a `schema` the table is read for prediction, and
-    its columns are matched to the schema's. With `kinds="text"` a list of documents is a table of one column, "text".
-    `labels` and `weights` are arrays, `target` and `weight` name columns. The other settings are those of
+    Without a `schema` the first rows decide the kinds of columns. `kinds` overrides them, with one kind per column or
+    one for all; kinds in `guessed` were suggested by earlier rows. With a `schema` the table is read for prediction,
+    and its columns are matched to the schema's. With `kinds="text"` a list of documents is a table of one column,
+    "text". `labels` and `weights` are arrays, `target` and `weight` name columns. The other settings are those of
     `FileFormat`: `header=False`, `names`, `delimiter`, `decimal`, `encoding`, ...; the schema remembers them.
 
     >>> table = open_table({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
@@ -73,14 +73,14 @@ def open_table(  # noqa: PLR0913 - the settings of a table
         source = open_source(_as_table(data, kinds, schema), nulls, file_format, progress)
     # In sources with real nulls no word is missing: a folder, a country or a document may be called NA.
     words = MissingWords.of(missing, source.text_file, nulls=bool(source.kinds or source.verbatim))
-    # Columns such as the file a document is from are features only if they are declared.
+    # Columns such as the file that a document is from are features only if they are declared.
     named = set(kinds) if isinstance(kinds, Mapping) else set()
     known = set() if schema is None else {spec.key for spec in schema.fields}
     apart = {key for key in (target, weight) if key is not None} | (set(source.aside) - named - known)
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
     if schema is not None and target is not None:
-        kinds = {target: Kind.CATEGORICAL}  # whoever fitted the model has settled what its target is
+        kinds = {target: Kind.CATEGORICAL}  # the kind of the target was settled when the model was fitted
     habits = CellHabits(source.form.decimal, source.form.dates, source.delimiter)
     request = Request(dict(kinds or {}), dict(levels or {}), guessed, words, source.named, habits)
     sides = _sides(source, request, target, weight, labels, weights)
@@ -104,7 +104,7 @@ def open_table(  # noqa: PLR0913 - the settings of a table
 
 
 def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
-    """A list of documents as a table of one column of text; other data unchanged."""
+    """Return a list of documents as a table of one text column; other data unchanged."""
     column = text_column(data)
     if column is None:
         if is_text(kinds) and isinstance(data, list | tuple | np.ndarray) and not len(data):
@@ -170,7 +170,7 @@ def _open(
 
 
 def _located(source: Source, schema: Schema, apart: set[Key], notes: list[str]) -> dict[Key, Key]:
-    """The column of each field of the schema: by name, or by position if either side has no names."""
+    """Return the source column of each field of the schema: by name, or by position if either side has no names."""
     if isinstance(source, SparseSource | DenseSource):
         _refuse_numbers(schema.texts, "of the model is text")
     if isinstance(source, SparseSource):
@@ -213,7 +213,7 @@ def _refuse_numbers(texts: Sequence[Key], what: str) -> None:
 
 
 def read_labels(data: Any, target: Key, missing: Sequence[str] = MISSING) -> list[Any]:
-    """The labels of all rows, None where missing; every number is a label."""
+    """Return the labels of all rows, None if missing; every number is a label."""
     return open_table(data, target=target, kinds={target: Kind.CATEGORICAL}, missing=missing).labels()
 
 
@@ -230,11 +230,11 @@ def _sides(source: Source, request: Request, target: Any, weight: Any, labels: A
 
 
 SPELT_LABELS = 200
-"""Labels that decide how many decimals labels are spelt with."""
+"""Labels that decide how many decimals labels are written with."""
 
 
 def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnPlan, bool]:
-    """How to read labels, and whether they are floats; a numeric target must be declared categorical."""
+    """Return how to read labels, and whether they are floats; a numeric target must be declared categorical."""
     column = flat(source.head([target])[target])
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
@@ -249,12 +249,12 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     spec = Field(target, Kind.CATEGORICAL, "target", wide=True, declared=declared)
     spelt = (
         numeric and source.text_file and count_decimals(column[:SPELT_LABELS].to_pylist()) > 0
-    )  # "1.0" in a text file
+    )  # such as "1.0" in a text file
     return ColumnPlan(spec, as_numbers=numeric, number_like=numeric), cells is CellType.FLOAT or spelt
 
 
 def _refuse_numeric_target(facts: Facts) -> None:
-    """Raise an error if the first rows of a target hold plain numbers with decimals, or many different numbers."""
+    """Raise an error if the first rows of a target hold plain numbers with decimals, or many distinct numbers."""
     values = facts.values
     if values is None or facts.there is None or not len(values):
         return

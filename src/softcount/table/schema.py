@@ -25,7 +25,7 @@ def label(key: Key) -> str:
 
 
 def apart(name: str, theirs: Container[object]) -> str:
-    """The name, in parentheses until it differs from the others.
+    """Enclose a name in parentheses until it differs from all others.
 
     >>> apart("(prior)", ["age"]), apart("(prior)", ["age", "(prior)"])
     ('(prior)', '((prior))')
@@ -36,7 +36,7 @@ def apart(name: str, theirs: Container[object]) -> str:
 
 
 def labels(keys: Iterable[Key]) -> dict[Key, str]:
-    """Every key as text, all different: named columns keep their names, blocks and numbers get parentheses.
+    """Return a distinct text for each key: named columns keep their names, others get parentheses if necessary.
 
     >>> labels(["a", "b", "a, b", ("a", "b")])
     {'a': 'a', 'b': 'b', 'a, b': 'a, b', ('a', 'b'): '(a, b)'}
@@ -56,11 +56,11 @@ def labels(keys: Iterable[Key]) -> dict[Key, str]:
 MOST_POINTS = 2048
 FEWEST_POINTS = 128
 MOST_COUNTS = 1 << 21
-"""Counts of all columns in all classes, about."""
+"""Approximate limit of counts over all columns and classes."""
 
 
 def points_for(classes: int, columns: int) -> int:
-    """Distinct numbers that each column may have, a power of two, so that there are about `MOST_COUNTS` counts.
+    """Return how many distinct numbers each column may have, a power of two, for about `MOST_COUNTS` counts in all.
 
     >>> points_for(2, 6), points_for(1000, 30)
     (2048, 128)
@@ -70,7 +70,7 @@ def points_for(classes: int, columns: int) -> int:
 
 
 class CountedPoints(Struct, frozen=True):
-    """At most `most` numbers in order; with a `step` they are the middles of the cells of a grid of that width.
+    """At most `most` sorted numbers; with a `step` they are the midpoints of the cells of a grid of that width.
 
     >>> CountedPoints.of([np.array([3.0, 1.0, np.nan, 3.0])])
     CountedPoints(values=(1.0, 3.0), step=0.0, most=2048)
@@ -84,12 +84,12 @@ class CountedPoints(Struct, frozen=True):
 
     @staticmethod
     def of(columns: Iterable[np.ndarray], most: int = MOST_POINTS) -> CountedPoints:
-        """The distinct finite numbers of some columns."""
+        """Return the distinct finite numbers of some columns."""
         parts = [np.unique(column[np.isfinite(column)]) for column in columns]
         return _few(np.unique(np.concatenate([np.zeros(0), *parts])) + 0.0, 0.0, most)
 
     def places(self, column: np.ndarray) -> np.ndarray:
-        """The place of each number of a column among the points; a number that is not there goes to a neighbour."""
+        """Return the place of each number among the points; a number that is not a point goes to a neighbour."""
         found = np.searchsorted(self.values, on_grid(column, self.step))
         return np.minimum(found, max(len(self.values) - 1, 0))
 
@@ -104,7 +104,7 @@ def on_grid(values: np.ndarray, step: float) -> np.ndarray:
 
 
 def _few(values: np.ndarray, step: float, most: int) -> CountedPoints:
-    """Distinct numbers on the finest grid that leaves at most `most` of them."""
+    """Return distinct numbers on the finest grid that leaves at most `most` of them."""
     found = CountedPoints((), step, most)
     if len(values) <= most:
         return replace(found, values=tuple(values.tolist()))
@@ -118,18 +118,18 @@ def _few(values: np.ndarray, step: float, most: int) -> CountedPoints:
     return replace(found, values=tuple(np.unique(on_grid(values, step)).tolist()), step=step)
 
 
-# -- fields: kinds, levels, anchors, and where each is stored in a chunk
+# -- fields: kinds, categories, anchors, and their places in a chunk
 
 NARROW_LEVELS = 254
-"""Most levels a one-byte code can hold: 0 is missing and the last code is for unseen levels."""
+"""Most categories that a one-byte code can hold: 0 is missing and the last code is for unseen categories."""
 
 MOST_LEVELS = 100_000
-"""Most frequent levels of a column, each with a code; the others share `OTHER`."""
+"""Most categories of a column with a code each; the rarer ones share `OTHER`."""
 
 OTHER = "(other)"
 
 BLANK = "(no value)"
-"""The category of missing cells in a column with one value or none, such as a tick box."""
+"""The category of missing cells in a column that otherwise has a single value, such as a tick box."""
 
 EXCEL_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 MISSING = ("", "NA", "na", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "?", *EXCEL_ERRORS)
@@ -140,11 +140,11 @@ DASHES = ("-", ".")
 
 STRATEGIES = ("informative", "ignore", "drop", "impute", "error", "raise", "keep", "category", "indicator", "mean",
               "median", "mode", "most_frequent", "constant", "auto", "default")  # fmt: skip
-"""Names of treatments of missing cells in other libraries, which are hardly words for missing."""
+"""Names of missing-value strategies in other libraries, which are unlikely to be words for missing."""
 
 
 def with_usual(added: str | Iterable[str]) -> tuple[str, ...]:
-    """The default words for missing, followed by those of the user, even if they are the same."""
+    """Return the default words for missing, followed by those of the user, even if they are the same."""
     if isinstance(added, str) and added in STRATEGIES:
         raise DataError(
             f"missing={added!r} is not a setting: `missing` lists the cells that mean missing, and these are never "
@@ -154,7 +154,7 @@ def with_usual(added: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def asked_words(missing: Sequence[str]) -> tuple[str, ...]:
-    """The words for missing that the user named: the only ones in tables with real nulls.
+    """Return the words for missing that the user named: the only ones in tables with real nulls.
 
     >>> asked_words(with_usual(["NA"])), asked_words(["x"])
     (('NA',), ('x',))
@@ -164,7 +164,7 @@ def asked_words(missing: Sequence[str]) -> tuple[str, ...]:
 
 
 class Kind(StrEnum):
-    """What the values of a column are; `numeric`: numbers, `coded`: levels with codes."""
+    """The kind of a column's values; `numeric`: numbers, `coded`: categories with codes."""
 
     CATEGORICAL = "categorical"
     REAL = "real"
@@ -179,13 +179,13 @@ class Kind(StrEnum):
     coded: bool
 
     def __init__(self, name: str) -> None:
-        # Attributes: comparing members of an enumeration takes longer, several times for every column.
+        # Attributes, because comparing enum members takes longer and happens several times per column.
         self.numeric = name in ("real", "positive", "amount", "count")
         self.coded = not self.numeric and name != "text"
 
 
 class ColumnPlace(NamedTuple):
-    """Where a column is in every chunk: the name of an array and the column of that array."""
+    """Where a column is stored in every chunk: the name of an array and the column of that array."""
 
     store: str  # "reals" | "codes" | "wide" | "bags"
     slot: int
@@ -194,7 +194,7 @@ class ColumnPlace(NamedTuple):
 class Derived(Struct, frozen=True):
     """How a column that is left out follows from the column `lead`; without a lead it is always `constant`.
 
-    Levels are given by pairs (level of `lead`, own level); a number is `intercept + slope * lead`.
+    Categories are given by pairs (category of `lead`, own category); a number is `intercept + slope * lead`.
     """
 
     lead: Key | None = None
@@ -205,15 +205,15 @@ class Derived(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """One column: its kind and why, and what is needed to encode it.
+    """One column: its kind, the reason for it, and all that is needed to encode it.
 
-    `levels` are sorted once a table is settled. A numeric column is stored as `(x - anchor) * scale` in statistics;
-    the chunk itself holds the values as they came. `used` is false for columns left out (identifier, constant,
-    short text, or ignored by request). `wide` columns have too many levels for a one-byte code. A text column
-    has a `reading`, and its `levels` are `Words`. `points` are where numbers of a density of any shape are counted.
-    `missing` are cells that mean missing in this column, besides those that do in all. `written` is how its numbers
-    are written where they are not plain. `cells` names the Arrow type that its cells had, so that values can be given
-    back in it; it is empty for columns of text files. `derived` is how a column that is left out follows from another.
+    `levels` are the categories, sorted once a table is settled. Statistics of a numeric column are of `(x - anchor) *
+    scale`; the chunk itself holds the values unchanged. `used` is false for columns left out (identifier, constant,
+    short text, or ignored by request). `wide` columns have too many categories for a one-byte code. A text column has a
+    `reading`, and its `levels` are `Words`. `points` are the numbers at which a nonparametric density is counted.
+    `missing` are cells that mean missing in this column, in addition to the words of the table. `written` is the form
+    of its numbers, if not plain. `cells` names the Arrow type of its cells, so that values can be returned in it; it is
+    empty for columns of text files. `derived` is how a column that is left out follows from another.
     """
 
     key: Key
@@ -232,7 +232,7 @@ class Field(Struct, frozen=True):
     cells: str = ""
     derived: Derived | None = None
     bounds: tuple[float, float] | None = None
-    """Bounds of drawn and predicted numbers."""
+    """Bounds of sampled and predicted numbers."""
 
     def __eq__(self, other: object) -> bool:
         """Whether the columns are modelled alike: `cells`, `derived` and `bounds` are not compared."""
@@ -250,11 +250,11 @@ class Field(Struct, frozen=True):
 
 
 MOST_TEXTS = 8_500
-"""Columns of text in a model file, which has seven entries for each."""
+"""Most text columns of a model file, which has seven entries for each."""
 
 
 class Schema(Struct, frozen=True, dict=True):
-    """The fields of a table in order, those that are used, which cells count as missing, and how files are read."""
+    """The fields of a table in order, the words that mean missing, and the file format."""
 
     fields: tuple[Field, ...]
     missing: tuple[str, ...] = MISSING
@@ -305,7 +305,7 @@ class Schema(Struct, frozen=True, dict=True):
 
     @property
     def only_text(self) -> Key | None:
-        """The only column that is used, if it is text."""
+        """The only used column if it is text, else None."""
         texts = self.texts
         return texts[0] if len(texts) == len(self.used) == 1 else None
 
@@ -313,16 +313,16 @@ class Schema(Struct, frozen=True, dict=True):
         return replace(self, fields=tuple(changed if spec.key == changed.key else spec for spec in self.fields))
 
 
-# -- plans: how each column is read, and how that changes when later rows contradict the first ones
+# -- plans: how each column is read, and how that changes if later rows contradict the first ones
 
 FARTHEST = 2.0**120
-"""Units that a number may lie from its anchor: squares of that many can still be added, whatever the weights."""
+"""Units that a number may lie from its anchor: squares of that size can still be added, whatever the weights."""
 LOOKED_AT = 1_024
 """Rows whose median is the anchor."""
 
 
 class Anchor(NamedTuple):
-    """Statistics are of `(x - at) * scale`; `scale` is a power of two, so that multiplying by it is exact."""
+    """Statistics are of `(x - at) * scale`; `scale` is a power of two, so that multiplication by it is exact."""
 
     at: float = 0.0
     scale: float = 1.0
@@ -332,7 +332,7 @@ NO_ANCHOR = Anchor()
 
 
 def anchor_of(values: np.ndarray) -> Anchor:
-    """Median of the first finite values, and the power of two that makes the typical distance from it about 1."""
+    """Return the median of the first finite values, and a power of two that scales typical distances to about 1."""
     finite = values[np.isfinite(values)][:LOOKED_AT]
     if not len(finite):
         return NO_ANCHOR
@@ -345,7 +345,7 @@ def log_anchor_of(values: np.ndarray) -> Anchor:
 
 
 def anchors_of(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # Work on values divided by their largest power of two: differences of numbers near 1e308 would overflow.
+    # Divide by the largest power of two: differences of numbers near 1e308 would overflow.
     largest = np.frexp(np.max(np.abs(block), axis=0))[1]
     unit = np.ascontiguousarray(np.ldexp(block, -largest).T)  # medians of long rows are found twice as fast
     middle = medians(unit)
@@ -359,7 +359,7 @@ def anchors_of(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def medians(rows: np.ndarray) -> np.ndarray:
-    """The median of each row of finite numbers; `np.median` would import masked arrays."""
+    """Return the median of each row of finite numbers; `np.median` would import masked arrays."""
     last = rows.shape[1] // 2
     first = last - 1 + rows.shape[1] % 2
     found: np.ndarray = np.partition(rows, sorted({first, last}), axis=1)[:, [first, last]].mean(axis=1)
@@ -367,7 +367,7 @@ def medians(rows: np.ndarray) -> np.ndarray:
 
 
 class Becomes(StrEnum):
-    """What a column becomes when a row contradicts its guessed kind."""
+    """How a column is read after a row contradicted its guessed kind."""
 
     WORDS = "categories spelt as text"
     NUMBERS = "numbers"
@@ -379,7 +379,7 @@ class Becomes(StrEnum):
 
 
 class Contradiction(Exception):
-    """A row does not fit the guessed kind of its column: start again with `table.widened(this)`."""
+    """A row contradicts the guessed kind of its column: start again with `table.widened(this)`."""
 
     def __init__(self, key: Key, row: int, reason: str, becomes: Becomes) -> None:
         super().__init__(f"{wording.column(key)}, row {row}: {reason}")
@@ -395,11 +395,11 @@ class Contradiction(Exception):
 class ColumnPlan(Struct, frozen=True):
     """One column: its field, and how its cells are read.
 
-    `as_numbers`: levels are numbers, also if cells are text. `constant`: the only value so far. `plain` and `logged`
-    are anchors of the numbers and of their logarithms. `capped`: the only levels that have a code each.
-    `number_like`: its first cells were numbers, so that it may become real. `extra`: levels that exist in addition to
-    those `seen` in the first rows, in order. `most_levels`: how many levels have a code each. `guessed`: earlier rows
-    suggested its kind, which stays: a number it cannot hold is taken as missing.
+    `as_numbers`: categories are numbers, even if cells are text. `constant`: the only value so far. `plain` and
+    `logged` are anchors of the numbers and of their logarithms. `capped`: the only categories with a code each.
+    `number_like`: its first cells were numbers, so that it may become real. `extra`: categories that exist in addition
+    to those `seen` in the first rows, in order. `most_levels`: how many categories have a code each. `guessed`: earlier
+    rows suggested its kind, which stays fixed: a number that it cannot hold is read as missing.
     """
 
     field: Field
@@ -419,12 +419,12 @@ class ColumnPlan(Struct, frozen=True):
         return self.field.key
 
     def anchored(self, values: np.ndarray) -> ColumnPlan:
-        """Add the anchors of these numbers, unless it has some."""
+        """Add the anchors of these numbers, unless the plan has anchors."""
         logged = log_anchor_of(values) if self.logged == NO_ANCHOR else self.logged
         return replace(self, plain=self.plain or anchor_of(values), logged=logged)
 
     def as_kind(self, kind: Kind, why: str, *, used: bool = True) -> ColumnPlan:
-        """Read as another kind, with the anchor that kind needs."""
+        """Read the column as another kind, with the anchor of that kind."""
         anchor = self.logged if kind is Kind.POSITIVE else self.plain or NO_ANCHOR
         constant = kind is Kind.CONSTANT and self.constant is not None
         derived = Derived(constant=self.constant) if constant else None

@@ -40,9 +40,9 @@ from softcount.table.schema import (
 from softcount.table.text_columns import CELLS, Map, TextColumn
 
 ENOUGH = 3
-"""Columns from which on they share one note."""
+"""Number of similar notes on columns from which they are merged into one."""
 NAMED = 8
-"""Columns that such a note names."""
+"""Most columns that such a note names."""
 ALIKE = (
     (re.compile(r"column (?P<name>.+?) (?P<more>is always .*): left out"), "never vary and are left out"),
     (
@@ -58,7 +58,7 @@ ALIKE = (
 
 
 def grouped_notes(notes: Sequence[str]) -> list[str]:
-    """The notes without repeats, and with one in place of several that say the same of columns.
+    """Return the notes without repeats; several similar notes on columns are merged into one.
 
     >>> grouped_notes([f"column {name!r} is always 1: left out" for name in "abc"])
     ["3 columns never vary and are left out: 'a' (always 1), 'b' (always 1), 'c' (always 1)"]
@@ -90,7 +90,7 @@ OUTSIDE = "that the kind guessed for their column cannot hold were taken as no e
 
 
 class Sides(Struct, frozen=True):
-    """Where the label and the weight of a row come from: columns, or arrays."""
+    """The labels and weights of the rows: columns (`target`, `weight`) or arrays. `floats`: classes are floats."""
 
     target: ColumnPlan | None = None
     floats: bool = False
@@ -99,7 +99,7 @@ class Sides(Struct, frozen=True):
     weights: np.ndarray | None = None
 
     def part(self, name: str, piece: TablePiece) -> np.ndarray | None:
-        """The "labels" or "weights" of a piece's rows, from an array."""
+        """Return the "labels" or "weights" of a piece's rows if they came as an array, else None."""
         whole: np.ndarray | None = getattr(self, name)
         end = piece.start + piece.n_rows
         if whole is not None and len(whole) < end:
@@ -123,8 +123,8 @@ def refuse_unequal(name: str, side: Sequence[Any] | np.ndarray | None, rows: int
 class TableParts(Struct, frozen=True):
     """The parts of a table: rows, how each column is read, and settings.
 
-    `closed` is the schema of a table read for prediction, and `located` has the column of the source for each of its
-    fields. If not `checked`, arrays are passed on unread. `texts` are columns of text read before.
+    `closed` is the schema of a table read for prediction, and `located` maps each of its fields to a column of the
+    source. If not `checked`, arrays are passed on unread. `texts` are text columns that were read before.
     """
 
     source: Source
@@ -141,9 +141,9 @@ class TableParts(Struct, frozen=True):
 
 
 class Table:
-    """Rows to be read, as often as needed, as chunks that are the same for any batching and any number of threads.
+    """Rows that can be read as often as needed, in chunks that do not depend on batching or the number of threads.
 
-    `notes` are remarks for its owner: columns left out, read in another way, not found.
+    `notes` are remarks for the user: columns left out, read in another way, or not found.
     """
 
     def __init__(self, parts: TableParts) -> None:
@@ -174,7 +174,7 @@ class Table:
 
     @property
     def keys(self) -> list[Key]:
-        """The columns in order, also those left out; without labels and weights."""
+        """The columns in order, including those left out, without labels and weights."""
         return [spec.key for spec in self.schema.fields]
 
     @property
@@ -189,7 +189,7 @@ class Table:
 
     @property
     def unseen(self) -> dict[Key, int]:
-        """Cells per column, in the last pass, with levels that are not in the schema."""
+        """Cells with categories that are not in the schema, per column, in the last pass."""
         return {spec.key: self._tally.unseen.get(spec.key, 0) for spec in self.schema.used}
 
     @property
@@ -209,7 +209,7 @@ class Table:
 
     @property
     def missing(self) -> dict[Key, int]:
-        """Missing cells per column in the last pass; those of an unread array are counted here."""
+        """Missing cells per column in the last pass; those of an unchecked array are counted on first access."""
         if not self.checked and self._deferred is None:
             self._deferred = {}
             for piece in self.source.pieces({}):
@@ -221,7 +221,7 @@ class Table:
         return {spec.key: found.get(spec.key, 0) for spec in self.schema.used}
 
     def unchecked(self) -> Table:
-        """The table for an engine that detects infinite numbers itself: arrays are passed on unread."""
+        """Return the table for an engine that detects infinite numbers itself: arrays are passed on unread."""
         return self._again(checked=False) if self.checked and isinstance(self.source, DenseSource) else self
 
     def watched(self, watch: Watch) -> Table:
@@ -232,12 +232,12 @@ class Table:
         return Table(replace(self.parts, **{**now, **changed}))
 
     def chosen(self, plans: Mapping[Key, tuple[ColumnPlan, str]]) -> Table:
-        """The table with other plans for some columns of numbers, each with the reason."""
+        """Return the table with other plans for some numeric columns, each with a reason."""
         changed = {key: replace(plan, field=replace(plan.field, why=why)) for key, (plan, why) in plans.items()}
         return self._again(plans=tuple(changed.get(plan.key, plan) for plan in self.plans))
 
     def texts_read(self, missing: tuple[str, ...]) -> Mapping[Key, TextColumn]:
-        """The columns of text as they were read, for a table of the same rows with the same missing words."""
+        """Return the text columns that were read, for a table of the same rows with the same missing words."""
         read = self.closed is None and missing == self.schema.missing
         return self._texts if read and all(text.among is None for text in self._texts.values()) else {}
 
@@ -250,7 +250,7 @@ class Table:
                     wanted |= {} if self._texts[spec.key].complete else {self.located[spec.key]: CELLS}
                     continue
                 padded = spec.declared or self.closed is not None
-                # Cells that Arrow cannot read would make it give up on all columns of a chunk.
+                # One cell that Arrow cannot parse would make it reject all columns of a chunk.
                 spelt = spec.missing or (spec.written is not None and spec.written.is_text)
                 numeric = spec.used and spec.kind.numeric and not spelt
                 wanted[self.located[spec.key]] = Wanted(numeric, padded)
@@ -261,14 +261,15 @@ class Table:
         return wanted
 
     def gather_words(self, run: Map = map, labelled: bool = False, there: MetThere | None = None) -> None:
-        """Read the columns of text once, with `run` as the `map`, to find their words; `labelled`: of labelled rows.
+        """Read the text columns once to find their words; if `labelled`, only words of labelled rows.
 
-        `there` reads rows on other machines.
+        `run` is used as `map`. `there` reads rows on other machines.
         """
         new = {key: text for key, text in self._texts.items() if text.words is None}
         if new:
             among = labelled and self.sides.gaps
-            if not (among and self._gather(new, run, self._side_columns, there)):  # no label at all: words of all rows
+            # without any label, use the words of all rows
+            if not (among and self._gather(new, run, self._side_columns, there)):
                 self._gather(new, run, None, there)
         if self._texts and self.closed is None and not self._gathered:
             self._gathered = True
@@ -290,9 +291,9 @@ class Table:
         return text_columns.gather(new, reader, parts, run)
 
     def tasks(self) -> Iterator[ChunkTask]:
-        """One task per chunk, in row order; each may be called in any thread, and reads its own rows.
+        """Yield one task per chunk, in row order; each may be called in any thread, and reads its own rows.
 
-        In another process call `task.coded()`, and pass the result to `absorb`, in the order of the tasks.
+        In another process call `task.coded()`, and pass the results to `absorb` in the order of the tasks.
         """
         self.gather_words()
         self._tally = tally = Tally(None if self.parts.watch is None else self.parts.watch(self))
@@ -308,7 +309,10 @@ class Table:
         refuse_unequal("weights", self.sides.weights, self.n_rows)
 
     def chunks(self, run: Map = map) -> Iterator[Chunk]:
-        """All chunks in row order, read with `run` as the `map`, of threads or processes; a small table is kept."""
+        """Yield all chunks in row order, read with `run` as `map` (threads or processes).
+
+        A small table is kept in memory.
+        """
         self.gather_words(run)
         if self._held is not None:
             self._tally = Tally()
@@ -326,7 +330,7 @@ class Table:
         self._held = held if room >= 0 else None
 
     def in_order(self, chunks: Iterable[Chunk], settled: Settled) -> Iterable[Chunk]:
-        """All chunks of a pass in their settled codes; kept if the chunks are."""
+        """Return all chunks of a pass in settled codes; the result is kept if the chunks are in memory."""
         if self._in_order is not None and settled.moves_alike(self._in_order[0]):
             return self._in_order[1]
         if self._held is None:
@@ -340,7 +344,7 @@ class Table:
         return isinstance(self.source, DenseSource | SparseSource)
 
     def absorb(self, found: CodedChunk) -> CodedChunk:
-        """A chunk that was coded in another process, in this table's codes; its counts and levels are added here."""
+        """Return a chunk that was coded in another process in this table's codes, and add its counts and categories."""
         chunk = encode.absorbed(found, self.schema, self._coders, self._side_columns.labels)
         here = replace(found, chunk=chunk)
         self._tally.add(here)
@@ -351,7 +355,7 @@ class Table:
         return bool(self._texts)
 
     def coding_elsewhere(self) -> tuple[RowCoding, dict[Key, Wanted]]:
-        """The coding of parts on other machines, and the columns they read; a pass begins."""
+        """Return the coding of parts on other machines and the columns they read; this begins a pass."""
         self._tally = Tally()
         own = self._coding.encoder.alone(NOWHERE)  # documents in memory are not sent
         return replace(self._coding, encoder=own), self._wanted()
@@ -381,10 +385,10 @@ class Table:
         return RowCoding(encoder, self.located, self._side_columns)
 
     def settle(self, two_levels: Iterable[Key] = (), classes: Sequence[Any] | None = None) -> Settled:
-        """After a full pass: levels and classes in order, and the new code of each old one.
+        """Return categories and classes in order after a full pass, and the new code of each old code.
 
-        Columns in `two_levels` always have two, also if only one of yes and no occurs. `classes` are given if labels
-        came coded in their order.
+        Columns in `two_levels` always have two categories, even if only one of yes and no occurs. `classes` are given
+        if labels were coded in their order.
         """
         if self.sides.weight is not None and self._tally.weight == 0:
             raise no_weight()
@@ -407,7 +411,7 @@ class Table:
         return Settled(schema, remap, found, order, notes).with_opposites(two_levels)
 
     def _settled_labels(self) -> tuple[list[Any], np.ndarray]:
-        """Classes of a target column in order; floats stay floats, as in scikit-learn."""
+        """Return the sorted classes of a target column and their new codes; floats stay floats, as in scikit-learn."""
         coder = self._side_columns.labels
         if coder is None:
             return [], np.zeros(0, dtype=np.int32)
@@ -417,7 +421,7 @@ class Table:
         return classes, order_codes(levels, ordered)[1:] - 1
 
     def labels(self) -> list[Any]:
-        """The label of every row, None where it is unknown; reads only the labels."""
+        """Return the label of every row, None if unknown; only the labels are read."""
         coder = self._side_columns.labels
         if coder is None:
             return []
@@ -434,7 +438,7 @@ class Table:
         return self.sides.weight is not None or self.sides.weights is not None
 
     def weights(self) -> Iterator[tuple[int, np.ndarray | None]]:
-        """The first row and the weights of every chunk, None for all ones; reads only the weights."""
+        """Yield the first row and the weights of every chunk, None for all ones; only the weights are read."""
         column = self.sides.weight
         for piece in self.source.pieces({} if column is None else {column: Wanted(numeric=True, padded=True)}):
             given = self.sides.part("weights", piece)
@@ -442,7 +446,7 @@ class Table:
             yield piece.start, self._side_columns.weights_in(raw, piece.start, given)
 
     def widened(self, why: Contradiction) -> Table:
-        """The table with the contradicted column read in another way."""
+        """Return the table with the contradicted column read in another way."""
         target = self.sides.target
         if target is not None and why.key == target.key:
             if why.becomes is Becomes.WORDS:
@@ -477,7 +481,7 @@ class Table:
         return self._with_plan(changed, f"{name} is read as {changed.field.kind}: {changed.field.why}")
 
     def _with_plan(self, changed: ColumnPlan, note: str | None = None) -> Table:
-        """The table with another plan of a column; a note replaces the notes on that column."""
+        """Return the table with another plan of a column; `note` replaces all notes on that column."""
         plans = tuple(changed if plan.key == changed.key else plan for plan in self.plans)
         if note is None:
             return self._again(plans=plans)
@@ -485,10 +489,10 @@ class Table:
         return self._again(plans=plans, notes=(*others, note))
 
     def _capped(self, plan: ColumnPlan) -> Table:
-        """The table with the most frequent levels of a column, and one that the others share."""
+        """Return the table with the most frequent categories of a column, and one shared by all others."""
         try:
             kept = frequent_levels(partial(self._level_counts, plan), plan.most_levels, map(level_of, plan.extra))
-        except Contradiction as another:  # a later row shows that the column is something else
+        except Contradiction as another:  # a later row contradicts the kind of the column
             return self.widened(another)
         levels = kept.levels[: plan.most_levels]
         other = apart(OTHER, set(levels))
@@ -500,7 +504,7 @@ class Table:
         return self._with_plan(replace(plan, capped=(*levels, other), field=replace(plan.field, wide=True)), note)
 
     def within_reach(self, chunks: Iterable[Chunk]) -> Table:
-        """This table, if the numbers in its chunks can be squared and added; else a contradiction or an error."""
+        """Return this table if its numbers can be squared and added; otherwise raise a contradiction or an error."""
         parts = iter(chunks)
         reach = reach_of(self.schema, next(parts))
         for chunk in parts:
@@ -509,13 +513,13 @@ class Table:
         return self
 
     def _alone(self, plan: ColumnPlan, sides: Sides | None = None) -> Table:
-        """This column by itself, read in order: the first values must not depend on threads."""
+        """Return a table of this column only, read in order: the first values must not depend on threads."""
         unused = {other.key: Field(other.key, Kind.IDENTIFIER, "", used=False) for other in self.plans}
         plans = (plan if other.key == plan.key else replace(other, field=unused[other.key]) for other in self.plans)
         return self._again(plans=tuple(plans), notes=(), sides=sides or Sides())
 
     def _level_counts(self, plan: ColumnPlan) -> Iterator[tuple[list[Any], np.ndarray]]:
-        """The levels of every chunk and their weights, one chunk after another."""
+        """Yield the categories of each chunk and their weights."""
         alone = self._alone(plan, replace(self.sides, target=None, labels=None))
         coder = alone._coders[plan.key]
         for task in alone.tasks():
@@ -526,7 +530,7 @@ class Table:
 
 
 def document_at(table: Table, key: Key, row: int) -> str | None:
-    """The document at a row, counted from 0, as it was written; None if it is missing."""
+    """Return the text of the document at a row, counted from 0; None if it is missing."""
     name = table.located.get(key)
     if name is None:
         return None

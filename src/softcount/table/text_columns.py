@@ -1,4 +1,4 @@
-"""Columns of text: their words are gathered in one pass before the first chunk, and counted in every chunk."""
+"""Text columns: their words are gathered in one pass before the first chunk, and counted in every chunk."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of
 from softcount.text.count_words import all_transitions, transition_block
 
 Map = Callable[..., Iterable[Any]]
-"""`map` itself, or the `map` of a pool of threads or processes."""
+"""The builtin `map`, or the `map` of a pool of threads or processes."""
 
 CELLS = Wanted(numeric=False, text=True)
 
 MOST_WORDS = 1_000_000
-"""Distinct words kept of a column by default."""
+"""Most distinct words of a column by default."""
 
 DEFAULT_READING = Reading(max_words=MOST_WORDS)
 
 MOST_HELD = 64_000_000
-"""Counts kept from gathering the words of all columns (five bytes each); documents beyond are read a second time."""
+"""Most word counts kept in memory while words are gathered (five bytes each); later documents are read again."""
 
 SHORT = 64
-"""Bytes of the longest cell that is compared with the missing words."""
+"""Least number of bytes up to which a cell is compared with the missing words."""
 
 NO_WORDS = Words.of(())
 
 
 def is_text(kind: Any) -> bool:
-    """Whether the declared kind of a column is text."""
     return isinstance(kind, Reading) or (isinstance(kind, str) and kind == Kind.TEXT)
 
 
@@ -50,12 +49,12 @@ NO_PLACES = np.zeros(1, dtype=np.int32)
 
 
 class TextColumn(Struct):
-    """The words of one column of text, and the counts kept of the documents they were gathered from.
+    """The words of a text column, and the counts kept of the documents that they were gathered from.
 
-    `held` has, by the first row of each piece, the numbers of its words, and `places` the column of a bag for each
+    `held` maps the first row of each piece to the numbers of its words, and `places` has the column of a bag for each
     number. A table read for prediction has only the `words` of its model. `complete`: every piece is held, so that no
-    document is read again. `lost`: the largest count of a word that was given up while too many were gathered.
-    `among`: the number of labelled rows that the words were chosen from, if others have no label.
+    document is read again. `lost`: the largest count of a word that was dropped because there were too many. `among`:
+    the number of labelled rows that the words were chosen from, if other rows have no label.
     """
 
     reading: Reading
@@ -68,7 +67,10 @@ class TextColumn(Struct):
     among: int | None = None
 
     def bag(self, piece: TablePiece, key: Key, cells: Any, missing: MissingWords) -> Any:
-        """The rows of a piece as a matrix: 1 for a document, then its counts of words; no documents without cells."""
+        """Return the rows of a piece as a matrix: 1 for a document, then its word counts.
+
+        No documents if `cells` is None.
+        """
         assert self.words is not None
         block, places = self.held.get(piece.start), self.places
         if block is None:
@@ -81,13 +83,13 @@ class TextColumn(Struct):
         return matrix_of(block, places, 1 + len(self.words))
 
     def alone(self, start: int) -> TextColumn:
-        """A copy that holds only documents of the piece that begins at this row."""
+        """Return a copy that holds only documents of the piece that begins at this row."""
         if start not in self.held:
             return replace(self, held={}, chosen=None, places=NO_PLACES)
         return replace(self, held={start: self.held[start]}, chosen=None)
 
     def settle(self, gathered: Gathered, held: dict[int, WordBlock], complete: bool) -> None:
-        """Choose the words once all are gathered. If some were given up on the way, documents are read again."""
+        """Choose the words once all are gathered. If some were dropped, documents are read again."""
         self.chosen = gathered.chosen()
         columns = self.chosen.columns
         if self.reading.analyzer == "steps":
@@ -100,7 +102,7 @@ class TextColumn(Struct):
 
 
 def _places(columns: np.ndarray) -> np.ndarray:
-    """The columns of a bag for the words of a block; column 0 marks a document."""
+    """Return the columns of a bag for the words of a block; column 0 marks a document."""
     return np.concatenate([[0], np.where(columns < 0, -1, columns + 1)]).astype(np.int32)
 
 
@@ -118,17 +120,17 @@ def read_cells(key: Key, column: Any, reading: Reading, missing: MissingWords) -
 
 
 def marked(block: WordBlock, known: np.ndarray) -> WordBlock:
-    """The block with a word 0 before its own, once in every document."""
+    """Add a word 0 before the others, once in every document."""
     at = block.indptr[:-1][known]
     ends = block.indptr + np.concatenate([[0], np.cumsum(known)])
     return WordBlock(ends, np.insert(block.ids + np.int32(1), at, 0), np.insert(block.counts, at, 1), block.words)
 
 
 def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
-    """A column as text, null for a missing document; numbers, dates and Booleans as text.
+    """Return a column as text, null for a missing document; numbers, dates and Booleans become text.
 
-    In a text file, or if the user named missing words, such cells and empty ones are missing. Elsewhere only null is:
-    an empty string is a document without words.
+    In a text file, or if the user named missing words, cells with these words and empty cells are missing. Otherwise
+    only null is missing, and an empty string is a document without words.
     """
     column = flat(column)
     if pa.types.is_dictionary(column.type):
@@ -145,7 +147,7 @@ def documents_of(key: Key, column: Any, missing: MissingWords) -> Any:
 
 
 def written(key: Key, cell: Any, missing: MissingWords) -> str | None:
-    """The cell of a column of one row as text; the steps of a sequence with blanks between them."""
+    """Return the only cell of a column as text; the steps of a sequence are separated by blanks."""
     if cell_type(flat(cell).type) is CellType.NESTED:
         steps = cell[0].as_py()
         return None if steps is None else " ".join("?" if step is None else str(step) for step in steps)
@@ -154,7 +156,7 @@ def written(key: Key, cell: Any, missing: MissingWords) -> str | None:
 
 
 def without_marks(column: Any, marks: frozenset[str]) -> Any:
-    """Cells of text with null for the missing words `marks`, also with blanks around them."""
+    """Replace the missing words `marks` by null, also with blanks around them."""
     longest = max(SHORT, 2 * max((len(mark.encode()) for mark in marks), default=0))
     short = np.flatnonzero(filled(pc.less_equal(pc.binary_length(column), longest), False))
     cells = column.take(arrow_of(short)).to_pylist()
@@ -166,11 +168,11 @@ def without_marks(column: Any, marks: frozenset[str]) -> Any:
     return pc.if_else(arrow_of(marked), pa.scalar(None, column.type), column)
 
 
-# -- the pass that gathers
+# -- the pass that gathers words
 
 
 def text_columns(plans: Iterable[ColumnPlan], closed: bool, older: Mapping[Key, TextColumn]) -> dict[Key, TextColumn]:
-    """The columns of text that are used; those of an `older` table of the same rows are kept."""
+    """Return the used text columns; those of an `older` table of the same rows are reused."""
     found: dict[Key, TextColumn] = {}
     for plan in plans:
         if plan.field.used and plan.field.kind is Kind.TEXT:
@@ -185,14 +187,14 @@ def text_columns(plans: Iterable[ColumnPlan], closed: bool, older: Mapping[Key, 
 
 
 class TextPiece(NamedTuple):
-    """A piece whose words are to be gathered, and the labels of its rows if they did not come as a column."""
+    """A piece whose words are to be gathered, and the labels of its rows unless they are a column."""
 
     piece: TablePiece
     labels: np.ndarray | None
 
 
 class WordReader(Struct, frozen=True):
-    """Reads the words of columns of text in any process; with `sides` also which rows have a label.
+    """Reads the words of text columns in any process; with `sides` also which rows have a label.
 
     `readings` has the name of each column in the source, and how it is read.
     """
@@ -209,7 +211,7 @@ class WordReader(Struct, frozen=True):
         return wanted
 
     def __call__(self, part: TextPiece) -> tuple[int, np.ndarray, list[tuple[WordBlock, np.ndarray]]]:
-        """The first row of a piece, which rows have a label, and per column the words and which cells are documents."""
+        """Return the first row, a mask of labelled rows, and for each column its words and a mask of documents."""
         piece, cells = part.piece, part.piece.load()
         labels = None if self.sides is None else self.sides.labels_in(cells, piece.start, part.labels)
         labelled = np.ones(piece.n_rows, dtype=bool) if labels is None else labels != UNKNOWN
@@ -218,14 +220,17 @@ class WordReader(Struct, frozen=True):
 
 
 class WordGathering:
-    """The words of columns of text, read piece by piece: `rows` so far, `among` of which have a label."""
+    """The words of text columns, gathered piece by piece: `rows` so far, `among` of which have a label."""
 
     def __init__(self, readings: Mapping[Key, Reading]) -> None:
         self.gathered = {key: Gathered(reading) for key, reading in readings.items()}
         self.rows = self.among = 0
 
     def add(self, labelled: np.ndarray, blocks: Iterable[tuple[WordBlock, np.ndarray]]) -> list[np.ndarray]:
-        """Add a block of words and its known documents for every column; the numbers of the words of each block."""
+        """Add a block of words and its known documents for every column.
+
+        Return the numbers of the words of each block.
+        """
         self.rows, self.among = self.rows + len(labelled), self.among + int(np.count_nonzero(labelled))
         numbers = []
         for gathered, (block, known) in zip(self.gathered.values(), blocks, strict=True):
@@ -241,7 +246,7 @@ class WordGathering:
     def settle(
         self, columns: Mapping[Key, TextColumn], held: Mapping[Key, dict[int, WordBlock]], complete: bool
     ) -> bool:
-        """Choose the words of each column; False if there are rows, but none has a label, and nothing is done."""
+        """Choose the words of each column; return False, without a choice, if there are rows but none has a label."""
         if self.rows and not self.among:
             return False
         for key, column in columns.items():
@@ -251,10 +256,10 @@ class WordGathering:
 
 
 def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterable[TextPiece], run: Map) -> bool:
-    """Read these columns in one pass and choose the words of each; False if no row has a label, and nothing is done.
+    """Read these columns in one pass and choose the words of each; return False if no row has a label.
 
-    Pieces may be read by several threads; their words are numbered in the order of the rows. If some rows have no
-    label, words are chosen from the labelled ones.
+    Pieces may be read by several threads; their words are numbered in row order. If some rows have no label, words are
+    chosen from the labelled rows.
     """
     words = WordGathering({key: column.reading for key, column in columns.items()})
     held: dict[Key, dict[int, WordBlock]] = {key: {} for key in columns}
@@ -263,7 +268,7 @@ def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterab
         for key, (block, known), numbers in zip(columns, blocks, words.add(labelled, blocks), strict=True):
             room -= len(block.ids) + len(known)
             if room >= 0:
-                # Held blocks have only the numbers of words, and counts in as few bytes as they need.
+                # Held blocks have only the numbers of words, and counts in the smallest sufficient type.
                 compact = marked(replace(block, ids=numbers[block.ids]), known)
                 least = np.min_scalar_type(int(compact.counts.max(initial=0)))
                 held[key][start] = WordBlock(compact.indptr, compact.ids, compact.counts.astype(least), NO_WORDS)
@@ -271,7 +276,6 @@ def gather(columns: Mapping[Key, TextColumn], reader: WordReader, pieces: Iterab
 
 
 def with_words(plans: Iterable[ColumnPlan], columns: Mapping[Key, TextColumn]) -> list[ColumnPlan]:
-    """The plans with the words of their columns."""
     found = []
     for plan in plans:
         column = columns.get(plan.key)
@@ -291,13 +295,16 @@ WORDLESS = "is text without words"
 
 
 class Wordless(DataError):
-    """A table has only text, and no words; `fields` are its columns."""
+    """The table has only text, and no words; `fields` are its columns."""
 
     fields: tuple[Field, ...] = ()
 
 
 def notes_on(plans: Sequence[ColumnPlan], columns: Mapping[Key, TextColumn]) -> list[str]:
-    """Notes on the words of columns of text; an error if the table has nothing else and they hold no words."""
+    """Return notes on the words of text columns.
+
+    Raise an error if the table has nothing else and there are no words.
+    """
     notes = []
     for key, column in columns.items():
         if column.chosen is not None:
