@@ -1,4 +1,5 @@
-"""Markov chains on plain arrays: counts of contexts that add, what they predict, and what a chain does in the long run.
+"""Markov chains on plain arrays: counts of contexts that add, predictions, and long-run behaviour.
 
-A context is the steps just before one, as many as the order; its counts say how often each symbol came next.
+The context of a step consists of the steps just before it, as many as the order. Its counts say how often each symbol
+came next.
 """

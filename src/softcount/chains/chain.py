@@ -1,4 +1,4 @@
-"""What a Markov chain answers: probabilities of sequences with missing steps, draws, and its long run."""
+"""Markov chains: probabilities of sequences with missing steps, samples, and long-run behaviour."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 
 MOST_PATHS = 1 << 20
-"""Contexts that may be there after missing steps, times the symbols that may follow."""
+"""Most contexts that are possible after missing steps, times the symbols that may follow."""
 MOST_STATES = 3_000
-"""Contexts of a chain whose long run is computed: it takes the cube of their number."""
+"""Most contexts of a chain whose long run is computed; the time grows with the cube of their number."""
 
 Context = tuple[int, ...]
 After = Callable[[Context], np.ndarray]
 
 
 class Chain(Struct, frozen=True, eq=False):
-    """A chain in digits: 0 is the beginning, 1 to n the symbols, n + 1 the end, GAP a missing step."""
+    """A chain in digits: 0 is the beginning, 1 to n are the symbols, n + 1 is the end, GAP is a missing step."""
 
     counts: ContextCounts
     predictions: Predictions
@@ -43,7 +43,7 @@ class Chain(Struct, frozen=True, eq=False):
         return ScoredSteps(digits, starts, steps, of, self.predictions.of_steps(steps))
 
     def log_probabilities(self, codes: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The log-probability of each sequence, missing steps summed over all symbols; and how many steps are known."""
+        """Return the log-probability of each sequence, summed over missing steps, and its number of known steps."""
         found = self.score_steps(codes, starts)
         digits, starts, steps, order = found.digits, found.starts, found.steps, self.order
         whole = steps.known >= np.minimum(steps.rows - starts[found.of], order)
@@ -57,7 +57,7 @@ class Chain(Struct, frozen=True, eq=False):
         runs: list[list[int]] = []
         for gap, at in zip(gaps.tolist(), places.tolist(), strict=True):
             last = min(gap + 1 + order, int(starts[at + 1]))
-            if runs and gap < runs[-1][1]:  # in the same sequence, as no run goes beyond its end
+            if runs and gap < runs[-1][1]:  # in the same sequence, as no run extends beyond its end
                 runs[-1][1] = last
             else:
                 runs.append([gap, last, at])
@@ -67,7 +67,7 @@ class Chain(Struct, frozen=True, eq=False):
         return out, np.bincount(found.of, minlength=len(starts) - 1)
 
     def next_probabilities(self, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """(sequences x what may come next) probabilities of the step after each sequence."""
+        """Return the probabilities of the step after each sequence, of shape (sequences, predicted symbols)."""
         alphabet, order, after = self.counts.alphabet, self.order, cache(self.predictions.after)
         out = np.empty((len(starts) - 1, alphabet.predicted))
         for at in range(len(out)):
@@ -83,7 +83,7 @@ class Chain(Struct, frozen=True, eq=False):
     def _pass_gaps(
         self, before: Sequence[int], digits: Sequence[int], after: After
     ) -> tuple[dict[Context, float], float]:
-        """Contexts that are possible after some digits, with their probabilities; the log-probability of the digits.
+        """Return the contexts possible after some digits with their probabilities, and the digits' log-probability.
 
         A missing step is a symbol, never the end.
         """
@@ -113,7 +113,10 @@ class Chain(Struct, frozen=True, eq=False):
         return context[len(context) - min(len(context), self.order) :]
 
     def contexts(self) -> list[Context]:
-        """Of order 1 all symbols, and the beginning where it is a state; of a longer order those that were met."""
+        """Return the contexts.
+
+        For order 1 these are all symbols, and the beginning if it is a state; for longer orders, those that were seen.
+        """
         alphabet, order = self.counts.alphabet, self.order
         if order == 0:
             return [()]
@@ -123,7 +126,7 @@ class Chain(Struct, frozen=True, eq=False):
         return [tuple(context) for context in found.tolist()]
 
     def shape(self) -> ChainShape:
-        """Which symbols the transitions that were met lead to; after an end another sequence starts."""
+        """Return which symbols follow each other in the observed transitions. After an end another sequence starts."""
         size = self.counts.alphabet.predicted
         possible = np.zeros((size, size), dtype=bool)
         if self.counts.order == 0:
@@ -135,7 +138,7 @@ class Chain(Struct, frozen=True, eq=False):
         return shape_of(possible)
 
     def transitions(self) -> tuple[list[Context], np.ndarray]:
-        """All contexts that the chain may be in, and (before x after) the probabilities of going from one to the next.
+        """Return all contexts that the chain can be in, and the (before x after) matrix of transition probabilities.
 
         After an end another sequence starts.
         """
@@ -161,7 +164,7 @@ class Chain(Struct, frozen=True, eq=False):
         return states, square
 
     def run_lengths(self) -> dict[int, float]:
-        """Digit of a symbol -> expected length of a run of it; infinite for one that is never left."""
+        """Return the expected length of a run of each symbol, by its digit; infinite if it is never left."""
         states, square = self.transitions()
         last = np.array([state[-1] for state in states])
         symbols = range(1, self.counts.alphabet.symbols + 1)
@@ -177,7 +180,7 @@ class Chain(Struct, frozen=True, eq=False):
         return found
 
     def sample(self, begin: Sequence[int], lengths: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
-        """Sequences that begin with some digits, each up to its length or to the end."""
+        """Draw sequences that begin with the digits `begin`, each up to its length or to the end."""
         alphabet, first = self.counts.alphabet, int(self.counts.alphabet.ends)
         cumulative = cache(lambda context: np.cumsum(self.predictions.after(context)))
         drawn = []
@@ -205,10 +208,10 @@ class ScoredSteps(Struct, frozen=True, eq=False):
 
 
 class ChainShape(Struct, frozen=True):
-    """Which states of a chain reach each other: `classes[i]` is the class of state i, `closed` those never left.
+    """Which states of a chain reach each other: `classes[i]` is the class of state i, `closed` the classes never left.
 
-    `period` is the greatest common divisor of the lengths of all ways back to a state, 1 for a chain that is not
-    periodic; of a chain with several closed classes it is that of the first.
+    `period` is the greatest common divisor of the lengths of all ways back to a state, 1 for an aperiodic chain. With
+    several closed classes it is the period of the first.
     """
 
     classes: np.ndarray
@@ -228,7 +231,7 @@ class ChainShape(Struct, frozen=True):
 
 
 def shape_of(possible: np.ndarray) -> ChainShape:
-    """The shape of a chain from which of its transitions are possible, (before x after).
+    """Return the shape of a chain, given the (before x after) matrix of possible transitions.
 
     >>> shape_of(np.array([[0, 1], [1, 0]], dtype=bool)).described()
     'irreducible, periodic with period 2'
@@ -239,7 +242,7 @@ def shape_of(possible: np.ndarray) -> ChainShape:
     left = set(classes[before[classes[before] != classes[after]]].tolist())
     closed = tuple(place for place in range(number) if place not in left)
     inside = np.flatnonzero(classes == closed[0])
-    # The period of a class is the divisor of how much longer a way round is than the shortest way there.
+    # The period of a class is the common divisor of the excess lengths of its cycles over the shortest paths.
     graph = graph[inside][:, inside]
     order, parents = breadth_first_order(graph, 0, directed=True)
     depth = np.zeros(graph.shape[0], dtype=np.int64)
@@ -251,7 +254,7 @@ def shape_of(possible: np.ndarray) -> ChainShape:
 
 
 def stationary(transitions: np.ndarray) -> np.ndarray:
-    """The shares of time in each state that the transitions leave as they are; they must be the only such.
+    """Return the stationary distribution, which must be unique.
 
     >>> stationary(np.array([[0.9, 0.1], [0.5, 0.5]])).round(6).tolist()
     [0.833333, 0.166667]
@@ -264,7 +267,7 @@ def stationary(transitions: np.ndarray) -> np.ndarray:
         )
     inside = np.flatnonzero(shape.classes == shape.closed[0])
     own = transitions[np.ix_(inside, inside)]
-    # One equation says the same as the others together; in its place the shares sum to one.
+    # One equation follows from the others. Replace it: the shares sum to one.
     system = np.eye(len(inside)) - own.T
     system[-1] = 1.0
     right = np.zeros(len(inside))
@@ -275,7 +278,7 @@ def stationary(transitions: np.ndarray) -> np.ndarray:
 
 
 def hitting_times(transitions: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Expected steps until the first of the target states, from each state; 0 there, infinite where it may never be.
+    """Return the expected steps from each state to the first target state; infinite if it may never be reached.
 
     >>> hitting_times(np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([False, True])).tolist()
     [2.0, 0.0]
@@ -291,7 +294,7 @@ def hitting_times(transitions: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def _reaching(graph: sparse.csr_matrix, goal: np.ndarray, through: np.ndarray) -> np.ndarray:
-    """States from which a goal may be reached by states that one may go through."""
+    """Return the states from which a goal can be reached through the allowed states."""
     found = goal.copy()
     while True:
         more = (found | ((graph @ found.astype(np.int64) > 0) & through)).astype(bool)

@@ -12,16 +12,16 @@ from softcount.core.lazy import gammaln
 from softcount.errors import DataError
 
 GAP = -1
-"""The digit of a step that is missing."""
+"""Digit of a missing step."""
 
 MOST_CELLS = 1 << 22
-"""Cells of a table of counts that is filled place by place, at least; larger ones are sorted."""
+"""Tables with at most this many cells are counted densely; larger ones are sorted."""
 
 
 class Alphabet(Struct, frozen=True, eq=False):
     """Digits of steps: 0 before a sequence, 1 to `symbols` the symbols, `symbols` + 1 after its end.
 
-    With `ends` beginning and end are states: contexts may start with the one, and the other is predicted.
+    With `ends`, beginning and end are states: contexts may start with the beginning, and the end is predicted.
     """
 
     symbols: int
@@ -37,7 +37,7 @@ class Alphabet(Struct, frozen=True, eq=False):
 
     @property
     def most_order(self) -> int:
-        """The longest context whose steps, and the symbol after it, are digits of one whole number of 63 bits."""
+        """Longest context that fits, together with the symbol after it, into one integer of 63 bits."""
         return int(62 / np.log2(self.base)) - 1
 
     def check_order(self, order: int) -> None:
@@ -48,9 +48,9 @@ class Alphabet(Struct, frozen=True, eq=False):
             )
 
     def digits(self, codes: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The digits of steps end to end (code 0 is a gap), ends put in where they are states, and where each starts.
+        """Return the digits of the steps (GAP for code 0), with ends inserted if they are states, and the new starts.
 
-        `starts` are the first rows of the sequences and the number of rows last, in what goes in and what comes out.
+        `starts` holds the first row of each sequence, then the number of rows, on input and on output.
         """
         plain = codes.astype(np.int64)
         plain[plain == 0] = GAP
@@ -66,10 +66,10 @@ class Alphabet(Struct, frozen=True, eq=False):
 
 
 class StepKeys(Struct, frozen=True, eq=False):
-    """Steps that are to be predicted, each with the contexts it has: `keys[j][i]` is context and symbol, j steps back.
+    """Known steps, each with its contexts: `keys[j][i]` encodes the symbol of step i and the j steps before it.
 
-    `known[i]` is how many steps before step i are known, as many as the order at most: longer keys of it are no keys.
-    `rows` says where in the digits each stands.
+    `known[i]` is the number of known steps before step i, at most the order; its longer keys are invalid. `rows` holds
+    the position of each step in the digits.
     """
 
     keys: list[np.ndarray]
@@ -78,9 +78,10 @@ class StepKeys(Struct, frozen=True, eq=False):
 
 
 def steps_of(digits: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int) -> StepKeys:
-    """Every step that is known, with its contexts up to the order; a context ends at a gap and where a sequence starts.
+    """Return every known step with its contexts up to the order.
 
-    A key has the symbol as its last digit and the oldest step as its first.
+    A context ends at a gap and at the start of a sequence. The symbol is the last digit of a key, the oldest step the
+    first.
     """
     alphabet.check_order(order)
     rows = np.flatnonzero(digits > 0)
@@ -99,10 +100,10 @@ def steps_of(digits: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: 
 
 
 def summed(keys: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The different keys in order, and the sums of the values of each.
+    """Return the distinct keys in order, and the sums of the values of each.
 
-    Keys come in a few rising runs, which a stable sort merges: choosing the order of a million characters took 4.8 s
-    of processor time in place of 6.4.
+    Keys come in a few rising runs, which a stable sort merges: choosing the order of a million characters takes 4.8 s
+    of processor time instead of 6.4 s.
     """
     if not len(keys):
         return (keys, *(np.zeros(0) for _ in values))
@@ -113,14 +114,14 @@ def summed(keys: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 class ContextLevel(Struct, frozen=True, eq=False):
-    """Contexts of one length: sorted keys of context and symbol, and how often each was met."""
+    """Contexts of one length: sorted keys of context and symbol, and their counts."""
 
     keys: np.ndarray
     counts: np.ndarray
 
     @classmethod
     def of(cls, keys: np.ndarray, weights: np.ndarray | None, size: int) -> ContextLevel:
-        """From keys as they come, `size` being one more than the largest may be."""
+        """Count unsorted keys, all below `size`."""
         if size <= max(MOST_CELLS, 4 * len(keys)):
             table = np.bincount(keys, weights, minlength=0).astype(np.float64)
             return cls.dense(table)
@@ -132,21 +133,21 @@ class ContextLevel(Struct, frozen=True, eq=False):
         return cls(found.astype(np.int64), np.asarray(table[found], dtype=np.float64))
 
     def plus(self, other: ContextLevel, sign: float = 1.0) -> ContextLevel:
-        """The sum of both, or with a sign of -1 what is left."""
+        """Add the counts, or subtract them with a sign of -1. Counts that cancel are dropped."""
         both = np.concatenate([self.counts, sign * other.counts])
         found, counts = summed(np.concatenate([self.keys, other.keys]), both)
         kept = np.abs(counts) > 1e-9 * max(1.0, float(np.abs(counts).max(initial=0.0)))
         return ContextLevel(found[kept], counts[kept])
 
     def without_oldest(self, base: int, back: int) -> tuple[ContextLevel, ContextLevel]:
-        """The same steps by a context one step shorter: how many of them, and of how many longer contexts."""
+        """Drop the oldest step of each context: return counts of steps, and numbers of distinct longer contexts."""
         short = self.keys % base**back
         found, counts, kinds = summed(short, self.counts, np.ones(len(short)))
         return ContextLevel(found, counts), ContextLevel(found, kinds)
 
 
 class ContextCounts(Struct, frozen=True, eq=False):
-    """Counts for contexts of 0 to `order` steps: `levels[j]` has every step that has j known ones before it.
+    """Counts for contexts of 0 to `order` steps: `levels[j]` counts every step with j known steps before it.
 
     >>> letters = Alphabet(2)
     >>> one = count_contexts(np.array([1, 2, 2, 1, 2]), np.array([0, 5]), letters, 1)
@@ -178,7 +179,7 @@ class ContextCounts(Struct, frozen=True, eq=False):
         return replace(self, levels=self.levels[: order + 1])
 
     def renamed(self, places: np.ndarray, symbols: int) -> ContextCounts:
-        """In another alphabet: `places[i]` is the new digit of symbol i + 1."""
+        """Convert the counts to another alphabet: `places[i]` is the new digit of symbol i + 1."""
         new = Alphabet(symbols, self.alphabet.ends)
         new.check_order(self.order)
         moved = np.concatenate([[0], places, [symbols + 1]]).astype(np.int64)
@@ -193,7 +194,7 @@ class ContextCounts(Struct, frozen=True, eq=False):
         return ContextCounts(new, tuple(levels))
 
     def starting(self, back: int) -> ContextLevel:
-        """The steps whose context of this length is all they have: those at the start and after gaps."""
+        """Count the steps that have no longer context: those at the start of a sequence and after gaps."""
         if back == self.order:
             return self.levels[back]
         longer, _ = self.levels[back + 1].without_oldest(self.alphabet.base, back + 1)
@@ -201,16 +202,16 @@ class ContextCounts(Struct, frozen=True, eq=False):
 
 
 def digits_of(keys: np.ndarray, base: int, count: int) -> np.ndarray:
-    """(keys x digits) of contexts, the oldest step first."""
+    """Return the digits of each key, of shape (keys, count), oldest step first."""
     return np.asarray(keys[:, None] // base ** np.arange(count) % base)[:, ::-1]
 
 
 def count_contexts(
     codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None = None
 ) -> ContextCounts:
-    """Counts of steps end to end: codes from 1 up, 0 for a gap; `weights` is one for each sequence.
+    """Count the contexts of concatenated sequences: codes from 1 up, 0 for a gap, one weight per sequence.
 
-    A step after a gap has only the context since the gap, and one at the start only what came before it.
+    A step after a gap has only the context since the gap.
     """
     alphabet.check_order(order)
     if order <= 1 and not alphabet.ends and alphabet.base**2 <= MOST_CELLS:
@@ -233,9 +234,9 @@ def count_contexts(
 
 
 class ContextShares(Struct, frozen=True, eq=False):
-    """Contexts of one length: the share of each symbol in their own counts, and the `rest`, which others divide.
+    """Contexts of one length: the share of each symbol in their own counts, and the `rest` left to a shorter context.
 
-    Keys `firsts[i]` to `firsts[i + 1]` are those of `contexts[i]`, whose shares and rest sum to one.
+    Keys `firsts[i]` to `firsts[i + 1]` belong to `contexts[i]`; their shares and the rest sum to one.
     """
 
     keys: np.ndarray
@@ -246,7 +247,7 @@ class ContextShares(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, level: ContextLevel, base: int, taken: np.ndarray, strength: float) -> ContextShares:
-        """Each count less its discount; the rest of a context is the strength and all its discounts."""
+        """Subtract its discount from each count. The rest of a context is the strength plus all its discounts."""
         contexts, firsts = np.unique(level.keys // base, return_index=True)
         ends = np.append(firsts, len(level.keys))
         kept = level.counts - taken
@@ -259,7 +260,10 @@ class ContextShares(Struct, frozen=True, eq=False):
         return cls(level.keys, shares, contexts, ends, np.where(known, given / total, 1.0))
 
     def after(self, context: int, base: int, others: np.ndarray) -> np.ndarray | None:
-        """The probability of every symbol after a context, others dividing the rest; None for a context never met."""
+        """Return the probability of every symbol after a context; `others` divides the rest.
+
+        None for an unseen context.
+        """
         at = int(np.searchsorted(self.contexts, context))
         if at == len(self.contexts) or self.contexts[at] != context:
             return None
@@ -277,10 +281,10 @@ def _look_up(known: np.ndarray, values: np.ndarray, keys: np.ndarray, default: f
 
 
 class Predictions(Struct, frozen=True, eq=False):
-    """Probabilities of what comes next: `levels[j]` has contexts of j steps, the `measure` is what no context knows.
+    """Probabilities of the next step: `levels[j]` has contexts of j steps, `measure` is the base distribution.
 
-    Where contexts are `alone`, each divides its rest by the measure; else by what the shorter context predicts. A
-    context never met predicts as the next shorter one.
+    If contexts are `alone`, each spreads its rest by the measure, else by the prediction of the next shorter context.
+    An unseen context predicts as the next shorter one does.
 
     >>> pair = Alphabet(2)
     >>> counts = count_contexts(np.array([1, 2, 2, 1, 2]), np.array([0, 5]), pair, 1)
@@ -311,7 +315,7 @@ class Predictions(Struct, frozen=True, eq=False):
         return found
 
     def log_probability(self, counts: ContextCounts) -> float:
-        """The log-probability of all steps that were counted, each looked at once however often it came."""
+        """Return the log-probability of all counted steps. Each distinct step is evaluated once."""
         base, found = self.alphabet.base, 0.0
         for back in range(counts.order + 1):
             level = counts.starting(back)
@@ -322,7 +326,7 @@ class Predictions(Struct, frozen=True, eq=False):
         return found
 
     def after(self, context: Sequence[int]) -> np.ndarray:
-        """The probability of every symbol after these digits, the last of them being the step before."""
+        """Return the probability of every symbol after these digits, the most recent step last."""
         base, found, key = self.alphabet.base, self.measure.copy(), 0
         for back, level in enumerate(self.levels):
             if back:
@@ -335,7 +339,7 @@ class Predictions(Struct, frozen=True, eq=False):
 
 
 def flat_predictions(counts: ContextCounts, alpha: np.ndarray) -> Predictions:
-    """From `alpha` prior counts of each symbol after every context; if they are 0, shares are those counted."""
+    """Predict with `alpha` prior counts of each symbol after every context; if they are 0, by relative frequency."""
     prior, base = float(alpha.sum()), counts.alphabet.base
     measure = alpha / prior if prior > 0 else np.full(len(alpha), 1.0 / len(alpha))
     shares = tuple(ContextShares.of(level, base, np.zeros(len(level.keys)), prior) for level in counts.levels)
@@ -347,25 +351,25 @@ def flat_predictions(counts: ContextCounts, alpha: np.ndarray) -> Predictions:
 LEAST_DISCOUNT, MOST_DISCOUNT = 1e-6, 0.995
 LEAST_STRENGTH, MOST_STRENGTH = 1e-3, 1e6
 STARTS = ((0.5, 1.0), (0.02, 5.0))
-"""Where the best discount and strength are looked for first."""
+"""Initial values of discount and strength in the search for the best."""
 LARGEST = 3
-"""Counts from here on have one discount."""
+"""Counts of at least this have one common discount."""
 
 
 class LevelDiscounts(Struct, frozen=True):
-    """What is taken from counts of 1, of 2, and of 3 or more, and the strength of the prior counts."""
+    """Discounts of counts of 1, of 2, and of 3 or more, and the strength of the prior counts."""
 
     discounts: tuple[float, float, float]
     strength: float = 0.0
 
     def of(self, counts: np.ndarray) -> np.ndarray:
-        """The discount of each count, never more than there is."""
+        """Return the discount of each count, at most the count itself."""
         place = np.clip(np.rint(counts), 1, LARGEST).astype(np.int64) - 1
         return np.asarray(np.minimum(np.array(self.discounts)[place], counts))
 
 
 def back_off(counts: ContextCounts) -> Predictions:
-    """What every context predicts, discounts and strengths settled for every length by itself."""
+    """Predict with Kneser-Ney discounting; discounts and strengths are estimated for each length of context."""
     alphabet = counts.alphabet
     shares = []
     for level in shared_levels(counts):
@@ -376,7 +380,7 @@ def back_off(counts: ContextCounts) -> Predictions:
 
 
 def shared_levels(counts: ContextCounts) -> list[ContextLevel]:
-    """What each length of context counts: the longest its steps, the others one for each longer context, and starts."""
+    """Return the Kneser-Ney counts: steps for the longest contexts, else the number of longer contexts, plus starts."""
     levels = [counts.levels[-1]]
     for back in range(counts.order - 1, -1, -1):
         _, kinds = levels[0].without_oldest(counts.alphabet.base, back + 1)
@@ -385,7 +389,7 @@ def shared_levels(counts: ContextCounts) -> list[ContextLevel]:
 
 
 def level_discounts(level: ContextLevel, base: int) -> LevelDiscounts:
-    """From the numbers of counts of 1 to 4; from the evidence where there is no 1 or no 2."""
+    """Estimate discounts from the numbers of counts of 1 to 4, or by marginal likelihood if none is 1 or none 2."""
     ones, twos, threes, fours = (int(np.count_nonzero(np.rint(level.counts) == size)) for size in (1, 2, 3, 4))
     if not ones or not twos:
         return best_discount(level, base)
@@ -393,7 +397,7 @@ def level_discounts(level: ContextLevel, base: int) -> LevelDiscounts:
     if not threes or not fours:
         return LevelDiscounts((share, share, share))
     raw = (1 - 2 * share * twos / ones, 2 - 3 * share * threes / twos, 3 - 4 * share * fours / threes)
-    # Without a floor a context of large counts alone would leave nothing to a symbol it was never followed by.
+    # Without a floor, a context that has only large counts would leave nothing to symbols never seen after it.
     first, second, third = (float(np.clip(d, share / 10, size - 0.01)) for size, d in enumerate(raw, start=1))
     return LevelDiscounts((first, second, third))
 
@@ -405,7 +409,7 @@ def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
     _, firsts = np.unique(level.keys // base, return_index=True)
     totals = np.add.reduceat(counts, firsts) if len(firsts) else np.zeros(0)
     kinds = np.diff(np.append(firsts, len(counts)))
-    # Equal counts give equal terms: each distinct one is computed once, with how often it occurs.
+    # Equal counts give equal terms: compute each distinct one once and weight it by its frequency.
     (counts, times), (totals, total_times), (kinds, kind_times) = (
         np.unique(values, return_counts=True) for values in (counts, totals, kinds)
     )

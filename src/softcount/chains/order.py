@@ -1,4 +1,4 @@
-"""The order of a Markov chain: by marginal likelihood, or a tree of contexts of different lengths."""
+"""Choose the order of a Markov chain by marginal likelihood, or a tree of contexts of different lengths."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from softcount.chains.counts import (
 from softcount.core.lazy import gammaln
 
 BLOCKS = 6
-"""Blocks in which the steps are predicted, each from all before it; each is as long as those together."""
+"""Number of blocks of steps. Each block is predicted from all earlier ones and is as long as they are together."""
 FEW_SEQUENCES = 64
-"""Sequences from which on blocks are made of whole ones."""
+"""With at least this many sequences, blocks consist of whole sequences."""
 PATIENCE = 2
-"""Orders in a row that must have less evidence than the best before no longer one is tried."""
+"""The search stops after this many orders in a row with a lower marginal likelihood than the best."""
 LONGEST = 12
-"""The longest order that is tried."""
+"""Longest order that is tried."""
 
 Prior = Callable[[ContextCounts], np.ndarray]
-"""The prior counts of everything that may come next, after every context."""
+"""Returns the prior counts of every predicted symbol, the same after every context."""
 
 
 def best_alpha(counts: ContextCounts) -> float:
@@ -51,9 +51,10 @@ def best_order(
     longest: int,
     prior: Prior | None,
 ) -> tuple[int, dict[int, float]]:
-    """The order with the most evidence, and the evidence of each that was tried; it stops once it only falls.
+    """Return the order with the largest evidence, and the log-evidence of each order that was tried.
 
-    Without a prior, evidence is how well Kneser-Ney predicts each block of steps from those before it.
+    With a prior, the evidence is the marginal likelihood. Without one, it is how well Kneser-Ney predicts each block of
+    steps from the blocks before it.
     """
     evidence: Callable[[int], float]
     if prior is None:
@@ -73,7 +74,7 @@ def best_order(
 
 
 class StepBlocks(Struct, frozen=True, eq=False):
-    """Steps with their keys for every length up to the longest, what each weighs, and the block it is in."""
+    """Steps with their keys for every length up to the longest, their weights and their blocks."""
 
     alphabet: Alphabet
     steps: StepKeys
@@ -85,7 +86,7 @@ class StepBlocks(Struct, frozen=True, eq=False):
     def of(
         cls, codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None
     ) -> StepBlocks:
-        """Blocks are of whole sequences, picked by a hash of their numbers; of neighbouring steps if there are few."""
+        """Assign whole sequences to blocks by a hash of their numbers, or runs of steps if there are few sequences."""
         digits, begins = alphabet.digits(codes, starts)
         steps = steps_of(digits, begins, alphabet, order)
         each = None if weights is None else np.repeat(weights, np.diff(begins))[steps.rows]
@@ -100,7 +101,7 @@ class StepBlocks(Struct, frozen=True, eq=False):
         return cls(alphabet, steps, each, np.searchsorted(edges, share, "right"))
 
     def level(self, back: int, block: int, alone: bool = False) -> ContextLevel:
-        """Counts of one length of context in all blocks up to one, or in that one alone."""
+        """Count one length of context in all blocks up to `block`, or in that block only."""
         if (back, block, alone) not in self.held:
             if alone:
                 here = np.flatnonzero((self.steps.known >= back) & (self.blocks == block))
@@ -116,7 +117,7 @@ class StepBlocks(Struct, frozen=True, eq=False):
         return ContextCounts(self.alphabet, tuple(self.level(back, block, alone) for back in range(order + 1)))
 
     def evidence(self, order: int) -> float:
-        """The log-probability of every block but the first, each predicted from those before it by Kneser-Ney."""
+        """Return the log-probability of every block but the first, each predicted by Kneser-Ney from those before."""
         found = 0.0
         for block in range(1, BLOCKS):
             before, own = self.counts(order, block - 1), self.counts(order, block, alone=True)
@@ -126,9 +127,9 @@ class StepBlocks(Struct, frozen=True, eq=False):
 
 
 def flat_evidence(counts: ContextCounts, alpha: np.ndarray) -> float:
-    """The log-probability of all steps, contexts of the order each having `alpha` prior counts; exact.
+    """Return the exact log-probability of all steps, with `alpha` prior counts in each context.
 
-    Steps at the start or after a gap, whose contexts are shorter, have tables of their own.
+    Steps at the start or after a gap, whose contexts are shorter, have separate tables.
     """
     return sum(
         float(_table_evidence(counts.starting(back), counts.alphabet.base, alpha)[1].sum())
@@ -137,7 +138,7 @@ def flat_evidence(counts: ContextCounts, alpha: np.ndarray) -> float:
 
 
 def _table_evidence(level: ContextLevel, base: int, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Contexts, and the log-probability of the steps after each."""
+    """Return the contexts, and the log-probability of the steps after each."""
     contexts, firsts = np.unique(level.keys // base, return_index=True)
     if not len(firsts):
         return contexts, np.zeros(0)
@@ -148,10 +149,10 @@ def _table_evidence(level: ContextLevel, base: int, alpha: np.ndarray) -> tuple[
 
 
 def context_tree(counts: ContextCounts, alpha: np.ndarray) -> ContextCounts:
-    """The counts of those contexts only that a tree of contexts of the best evidence has.
+    """Keep only the contexts of the context tree with the largest evidence.
 
-    Whether a context is split further is one bit before any data. Bottom up, each context has the better of two:
-    its own steps under one table, or those of all contexts one step longer.
+    Splitting a context or not has prior probability 1/2. Bottom up, each context takes the better of two options: one
+    table for its own steps, or the tables of all contexts one step longer.
     """
     base, order = counts.alphabet.base, counts.order
     below_contexts, below = np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -170,7 +171,7 @@ def context_tree(counts: ContextCounts, alpha: np.ndarray) -> ContextCounts:
 
 
 def _kept_levels(counts: ContextCounts, splits: list[np.ndarray]) -> Iterator[ContextLevel]:
-    """The levels as far as contexts are split; the empty context is always kept."""
+    """Yield the levels as far as contexts are split; the empty context is always kept."""
     base, kept = counts.alphabet.base, np.zeros(1, dtype=np.int64)
     for back, level in enumerate(counts.levels):
         contexts = level.keys // base

@@ -1,1 +1,1 @@
-"""Exact sums, counts, special functions, lazy imports: code without statistics."""
+"""Exact sums, counts, special functions, lazy imports and other code that knows nothing of models."""

@@ -12,7 +12,7 @@ from softcount.errors import DataError
 
 
 class _Groups:
-    """The key of the groups themselves. It is not a string, because any string can be the name of a column."""
+    """Key of the groups themselves. It is not a string, because any string can be the name of a column."""
 
     __slots__ = ()
 
@@ -20,18 +20,18 @@ class _Groups:
         return "(groups)"
 
     def __reduce__(self) -> str:
-        return "ROOT"  # one and the same wherever it is sent
+        return "ROOT"  # unpickles to the one module-level object
 
 
 ROOT = _Groups()
-"""The key of the counts of the groups, and of their parameters."""
+"""Key of the counts of the groups, and of their parameters."""
 
 
 class Counts(Struct, frozen=True, eq=False):
-    """Named (groups x features) totals with the rows' weight and log-likelihood.
+    """Named totals of shape (groups, features), with the weight of the rows and their log-likelihood.
 
-    `+` adds two fits of one schema, `-` removes rows, `*` changes their weight. A narrower array has zeros for its
-    missing features, because vocabularies only grow.
+    `+` adds two fits of one schema, `-` removes rows, `*` changes their weight. If two arrays differ in width, the
+    narrower one is padded with zeros, because vocabularies only grow.
 
     >>> half = Counts({"coin": Twofold.of(np.array([[1.0, 2.0]]))}, rows=3.0)
     >>> (half + half)["coin"]
@@ -44,7 +44,7 @@ class Counts(Struct, frozen=True, eq=False):
     notes: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: Hashable) -> np.ndarray:
-        """One array; "(groups)" is that of the groups, unless it is a column's name."""
+        """Return one array. The name "(groups)" selects the counts of the groups, unless a column has that name."""
         own = ROOT if name == str(ROOT) and name not in self.arrays else name
         return self.arrays[own].value
 
@@ -76,7 +76,6 @@ class Counts(Struct, frozen=True, eq=False):
         return all(bool(np.isfinite(array.hi).all()) for array in self.arrays.values())
 
     def map(self, change: Callable[[Twofold], Twofold]) -> Counts:
-        """The same counts with every array transformed."""
         arrays = {name: change(array) for name, array in self.arrays.items()}
         return Counts(arrays, self.rows, self.log_likelihood, self.notes)
 
@@ -89,7 +88,7 @@ class Counts(Struct, frozen=True, eq=False):
             right = other.arrays[name]
             join = getattr(left, "joined", None) if type(left) is type(right) and sign > 0 else None
             if join is not None:
-                arrays[name] = join(right)  # counts that wait to be added up
+                arrays[name] = join(right)  # lazy counts, added up later
                 continue
             if left.shape != right.shape:
                 shape = tuple(max(pair) for pair in zip(left.shape, right.shape, strict=True))

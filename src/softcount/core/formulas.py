@@ -1,6 +1,7 @@
 """Scoring formulas: expressions over the cells of a row.
 
-A family gives its log-density as one (`Family.formula`); SQL, ONNX and the explorer write it in their own language.
+A family returns its log-density as a formula (`Family.formula`). SQL, ONNX and the explorer render it in their own
+language.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from softcount.core.lazy import gammaln
 Key = Hashable
 Keys = tuple[Key, ...]
 Sizes = Sequence[int]
-"""Numbers of levels of columns."""
+"""Numbers of categories of the columns."""
 BlockForm = Mapping[str, np.ndarray]
-"""Means and covariances of a block in every group, and degrees of freedom and spread of Student's t."""
+"""Means and covariances of a block in every group; for Student's t also its degrees of freedom and spread."""
 CLAMPED = -1e200
-"""Stands for the logarithm of 0, because a product must stay finite."""
+"""Replaces the logarithm of 0, because products must stay finite."""
 
 Operation = Literal["add", "subtract", "multiply", "divide", "log", "exp", "largest"]
 
 
 class Formula:
-    """One number in each group; operators combine formulas."""
+    """An expression with one value per group. Operators combine formulas."""
 
     def __add__(self, other: Any) -> Formula:
         return Apply("add", (self, formula(other)))
@@ -44,7 +45,7 @@ class Formula:
 
 
 class GroupNumbers(Formula, Struct, frozen=True, eq=False):
-    """A constant, one for each group or one for all."""
+    """A constant: one value per group, or one for all groups."""
 
     values: np.ndarray
 
@@ -56,7 +57,7 @@ class Cell(Formula, Struct, frozen=True):
 
 
 class Apply(Formula, Struct, frozen=True, eq=False):
-    """An operation on one formula or two, or the largest of several; the argument of "exp" is at most 0."""
+    """An operation on one or two formulas, or the maximum of several. The argument of "exp" is at most 0."""
 
     operation: Operation
     parts: tuple[Formula, ...]
@@ -69,7 +70,7 @@ class Once(Formula, Struct, frozen=True, eq=False):
 
 
 class Computed(Formula, Struct, frozen=True):
-    """The result of an earlier step by the name of its columns, to which the number of the group is added."""
+    """The result of an earlier step. `name` is the prefix of its columns; the number of the group is appended."""
 
     name: str
 
@@ -81,7 +82,7 @@ class AllKnown(Formula, Struct, frozen=True, eq=False):
 
 
 class Whole(Formula):
-    """A formula over many columns that an exporter may compute in its own way, or write out."""
+    """A formula over many columns that an exporter may compute in its own way, or write out as `out`."""
 
     @cached_property
     def out(self) -> Formula:
@@ -93,7 +94,7 @@ class Test:
 
 
 class Missing(Test, Struct, frozen=True):
-    """Whether a cell is missing, or if not `wanted`, whether it is there."""
+    """Whether a cell is missing; with `wanted=False`, whether it is present."""
 
     key: Key
     wanted: bool = True
@@ -104,7 +105,7 @@ def there(keys: Sequence[Key]) -> tuple[Missing, ...]:
 
 
 class Compare(Test, Struct, frozen=True, eq=False):
-    """Whether one formula is below another, or equal to it."""
+    """Whether the left formula is less than the right one, or equal to it."""
 
     sign: Literal["<", "="]
     left: Formula
@@ -112,7 +113,7 @@ class Compare(Test, Struct, frozen=True, eq=False):
 
 
 class Choose(Formula, Struct, frozen=True, eq=False):
-    """One formula if all tests are true, otherwise another."""
+    """`then` if all tests are true, else `otherwise`."""
 
     tests: tuple[Test, ...]
     then: Formula
@@ -120,28 +121,28 @@ class Choose(Formula, Struct, frozen=True, eq=False):
 
 
 class Code:
-    """A whole number from 0 that is a row of a table."""
+    """A non-negative integer that selects a row of a table."""
 
 
 class LevelCode(Code, Struct, frozen=True):
-    """0 if a cell is missing, else its level counted from 1; `size` + 1 for an unseen level."""
+    """0 if a cell is missing, else the position of its category counted from 1; `size` + 1 for an unseen category."""
 
     key: Key
     size: int
 
 
 class IntervalCode(Code, Struct, frozen=True, eq=False):
-    """0 if a number is missing, else 1 plus the number of edges that it is not below."""
+    """0 if a number is missing, else 1 plus the number of edges less than or equal to it."""
 
     key: Key
     edges: np.ndarray
 
 
 class WordsCode(Code, Struct, frozen=True):
-    """All words of a document: a look-up is the sum over them, each counted `once` or as many `times` as it occurs.
+    """All words of a document; a look-up is the weighted sum of the table over its words.
 
-    Or each times the logarithm of one plus its count (`log`), or the square of that. A table of one column is for all
-    groups.
+    The weight of a word with count n is 1 (`once`), n (`times`), log(1 + n) (`log`) or the square of that (`square`). A
+    table with one column serves all groups.
     """
 
     key: Key
@@ -149,14 +150,14 @@ class WordsCode(Code, Struct, frozen=True):
 
 
 class CombinedCode(Code, Struct, frozen=True, eq=False):
-    """Several codes as one, the last changing fastest; a code of its `size` or more counts as 0."""
+    """Several codes as one, the last changing fastest. A code that is not below its size counts as 0."""
 
     codes: tuple[Code, ...]
     sizes: tuple[int, ...]
 
 
 def code_key(code: Code) -> Hashable:
-    """A key that is equal for equal codes."""
+    """Return a hashable key that is equal for equal codes."""
     if isinstance(code, IntervalCode):
         return (code.key, code.edges.tobytes())
     return (*map(code_key, code.codes), code.sizes) if isinstance(code, CombinedCode) else code
@@ -170,7 +171,10 @@ class LookUp(Formula, Struct, frozen=True, eq=False):
 
 
 def formula(value: Any) -> Formula:
-    """A formula as it is, or numbers as a formula; minus infinity becomes finite, so that sums stay numbers."""
+    """Convert numbers to a formula.
+
+    Minus infinity becomes `CLAMPED`, so that sums stay finite; a formula is returned as is.
+    """
     if isinstance(value, Formula):
         return value
     return GroupNumbers(np.maximum(np.atleast_1d(np.asarray(value, dtype=np.float64)), CLAMPED))
@@ -193,7 +197,7 @@ def clip(one: Formula, most: float) -> Formula:
 
 
 def total(parts: Sequence[Formula]) -> Formula:
-    """The sum, as a tree: engines refuse an expression that is a thousand levels deep."""
+    """Sum the formulas as a balanced tree: engines refuse an expression that is a thousand levels deep."""
     if not parts:
         return formula(0.0)
     if len(parts) == 1:
@@ -203,7 +207,7 @@ def total(parts: Sequence[Formula]) -> Formula:
 
 
 def summands(of: Formula) -> Iterator[Formula]:
-    """The terms of a sum; any other formula is its own term."""
+    """Yield the terms of a sum. Any other formula is its only term."""
     if isinstance(of, Apply) and of.operation == "add":
         for part in of.parts:
             yield from summands(part)
@@ -212,7 +216,7 @@ def summands(of: Formula) -> Iterator[Formula]:
 
 
 def merge_terms(terms: Sequence[Formula]) -> list[Formula]:
-    """The terms of a sum with tables of the same code added up, and constants too."""
+    """Merge the terms of a sum: add up constants, and tables that share a code."""
     tables: dict[Hashable, list[LookUp]] = {}
     numbers: list[np.ndarray] = []
     others: list[Formula] = []
@@ -228,7 +232,7 @@ def merge_terms(terms: Sequence[Formula]) -> list[Formula]:
 
 
 def walk(of: Formula | Test) -> Iterator[Formula | Test]:
-    """A formula and all its parts; parts that are computed once are not entered."""
+    """Yield a formula and all its parts, depth first. Parts of `Once` are not visited."""
     yield of
     inside: tuple[Formula | Test, ...] = ()
     if isinstance(of, Apply):
@@ -244,7 +248,10 @@ def walk(of: Formula | Test) -> Iterator[Formula | Test]:
 
 
 def stages(terms: Sequence[Formula]) -> list[list[Once]]:
-    """The formulas that are computed once: those that need no other, then those that need only these, and so on."""
+    """Return the `Once` formulas in order of dependence.
+
+    First come those that need no other, then those that need only these, and so on.
+    """
     levels: dict[int, int] = {}
     found: list[list[Once]] = []
 
@@ -266,7 +273,7 @@ def stages(terms: Sequence[Formula]) -> list[list[Once]]:
 
 
 def log1p(of: Formula) -> Formula:
-    """log(1 + x) in all digits, also for tiny x (Kahan)."""
+    """Return log(1 + x) to full precision, also for tiny x (Kahan)."""
     more = of + 1.0
     return Choose((Compare("=", more, formula(1.0)),), of, log(more) * of / (more - 1.0))
 
@@ -277,19 +284,20 @@ def log_sum(parts: Sequence[Formula]) -> Formula:
 
 
 def clamp(table: np.ndarray) -> np.ndarray:
-    """A table without minus infinity."""
+    """Replace minus infinity by a finite number."""
     return np.asarray(np.maximum(table, CLAMPED))
 
 
-# -- blocks of dependent numbers; missing ones are integrated out
+# -- blocks of dependent numbers; missing numbers are integrated out
 
 HALF_LOG_2PI = 0.9189385332046727
 MOST_PATTERNS = 16
-"""Patterns of missing values in a block that are written out."""
+"""Largest number of patterns of missing values in a block that is written out."""
 MOST_KEPT, MOST_INLINED = 1_000, 200
-"""Numbers of a row that elimination of missing values keeps in between: databases have room for 1,664 columns.
+"""Most intermediate values per row when missing values are eliminated: databases have at most 1,664 columns.
 
-Databases that cannot compute a step once take minutes to plan more than a few."""
+`MOST_INLINED` is for databases that cannot compute a step once: they take minutes to plan more than a few.
+"""
 
 NOWHERE = GroupNumbers(np.array([-1e250]))
 """An impossible score, whatever the weight of its block."""
@@ -324,26 +332,26 @@ class BlockDensity(Whole, Struct, frozen=True, eq=False):
         return _density(self.form, self.values, list(range(len(self.keys))))
 
     def of_others(self, most: int = MOST_KEPT) -> Formula:
-        """The density of rows with missing values; impossible if more than `most` numbers had to be kept in between."""
+        """Return the density of rows with missing values; impossible if it needs over `most` intermediate values."""
         if self.kept <= most:
             return _eliminated(self.form, self.keys, self.values)
         return Choose(tuple(map(Missing, self.keys)), formula(0.0), NOWHERE)
 
     @property
     def kept(self) -> int:
-        """Numbers of a row that elimination keeps in between."""
+        """Number of intermediate values per row that elimination needs."""
         return len(self.form["mean"]) * len(self.keys) * (len(self.keys) + 3) // 2
 
 
 def blocks_in(of: Formula) -> list[BlockDensity]:
-    """The blocks in a formula, without those of few columns."""
+    """Return the blocks in a formula, except those of few columns."""
     if isinstance(of, Apply):
         return [one for part in of.parts for one in blocks_in(part)]
     return [of] if isinstance(of, BlockDensity) and not of.few else []
 
 
 def with_blocks_computed(of: Formula, names: Mapping[int, str]) -> Formula:
-    """The formula with its blocks replaced by the results of earlier steps."""
+    """Replace the blocks in a formula by the results of earlier steps."""
     if isinstance(of, Apply):
         return Apply(of.operation, tuple(with_blocks_computed(part, names) for part in of.parts))
     return Computed(names[id(of)]) if id(of) in names else of
@@ -366,7 +374,7 @@ def _density(form: BlockForm, values: Sequence[Formula], present: list[int]) -> 
 
 
 def _at(form: BlockForm, present: int, distance: Formula) -> Formula:
-    """The density of `present` numbers at a squared distance, for a covariance of determinant one."""
+    """Return the log-density of `present` numbers at a squared distance, for a covariance with determinant 1."""
     if "freedom" not in form:
         return formula(-present * HALF_LOG_2PI) - distance * 0.5
     freedom, stretch, tops = student_tops(form, present)
@@ -374,7 +382,7 @@ def _at(form: BlockForm, present: int, distance: Formula) -> Formula:
 
 
 def student_tops(form: BlockForm, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Degrees of freedom, the factor of covariances, and the log-density at the mean of 0, 1, ... columns."""
+    """Return degrees of freedom, the factor of covariances, and the log-density at the mean of 0, 1, ... columns."""
     freedom: np.ndarray = form["freedom"]
     stretch = form.get("spread", np.ones(len(freedom)))
     present = np.arange(columns + 1)[:, None]
@@ -383,9 +391,9 @@ def student_tops(form: BlockForm, columns: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def _eliminated(form: BlockForm, keys: tuple[Key, ...], values: Sequence[Formula]) -> Formula:
-    """The density of the observed numbers, by eliminating one column after the other from the covariance.
+    """Return the log-density of the observed numbers by eliminating the columns of the covariance one by one.
 
-    A missing number has the variance one, depends on no other and is at its mean, so that it adds nothing.
+    A missing number gets variance 1, no covariances and a deviation of 0, so that it adds nothing.
     """
     unit = np.sqrt(np.diagonal(form["covariance"], axis1=1, axis2=2))
     covariance = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
@@ -415,7 +423,7 @@ def _eliminated(form: BlockForm, keys: tuple[Key, ...], values: Sequence[Formula
     present = Once(total([unless_missing(key, formula(1.0)) for key in keys]))
 
     def between(least: int, most: int) -> Formula:
-        """The density by the number of observed cells, which is between these."""
+        """Return the density, given that between `least` and `most` cells are observed."""
         if least == most:
             return _at(form, least, distance) if least else formula(0.0)
         middle = (least + most) // 2
@@ -429,11 +437,10 @@ def _eliminated(form: BlockForm, keys: tuple[Key, ...], values: Sequence[Formula
 
 
 def normal_density(x: Formula, mean: Any, deviation: Any) -> Formula:
-    """The logarithm, without the constant."""
+    """Return the logarithm of the normal density without its constant."""
     z = (x - formula(mean)) / formula(deviation)
     return formula(-np.log(deviation)) - z * z * 0.5
 
 
 def unless_missing(key: Key, of: Formula) -> Formula:
-    """A formula that is 0 if a cell is missing."""
     return Choose((Missing(key),), formula(0.0), of)

@@ -1,4 +1,4 @@
-"""Functions and modules that are imported on first use. Loading SciPy takes longer than a small fit."""
+"""Functions and modules imported on first use. Loading SciPy takes longer than a small fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 
 def lazy_function(module: str, name: str) -> Callable[..., Any]:
-    """A function that imports its module on the first call.
+    """Return a function that imports its module on the first call.
 
     >>> lazy_function("math", "hypot")(3.0, 4.0)
     5.0
@@ -44,7 +44,7 @@ xlogy = lazy_function("scipy.special", "xlogy")
 
 
 class LazyModule:
-    """A module that is imported when an attribute of it is first used.
+    """A module that is imported when one of its attributes is first used.
 
     >>> LazyModule("math").floor(2.5)
     2
@@ -57,12 +57,12 @@ class LazyModule:
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(import_module(self._module), name)
-        setattr(self, name, found)  # the next use does not come here
+        setattr(self, name, found)  # later uses bypass __getattr__
         return found
 
 
 class _Sparse(LazyModule):
-    """`scipy.sparse`, loaded with the first sparse matrix.
+    """`scipy.sparse`, imported with the first sparse matrix.
 
     >>> _Sparse("scipy.sparse").issparse([1, 2])
     False
@@ -81,4 +81,7 @@ else:
 pa: Any = LazyModule("pyarrow")
 pc: Any = LazyModule("pyarrow.compute")
 arrow_compute: Any = LazyModule("pyarrow._compute")
-"""`pyarrow.compute` takes 30 ms to write a documented Python function for each of 300; this is what they call."""
+"""Importing `pyarrow.compute` takes 30 ms to wrap 300 functions in Python.
+
+This is the module that the wrappers call.
+"""

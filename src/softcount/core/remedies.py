@@ -1,6 +1,6 @@
-"""Wording of messages: remedies for the interface in use, and addresses of databases without their passwords.
+"""Wording of error messages: remedies for the interface in use, and database addresses without their passwords.
 
-Errors are raised far below either interface, so each asks this module whether its remedy is a parameter in Python or an
+Errors are raised far below both interfaces. This module tells them whether the remedy is a parameter in Python or an
 option on the command line. The command line declares itself once; otherwise the wording is for Python.
 """
 
@@ -16,7 +16,7 @@ _listening = ["python"]
 
 @contextmanager
 def in_shell() -> Iterator[None]:
-    """While a command runs, remedies are options of the command line, in every thread."""
+    """Word remedies as command-line options while the context is active, in every thread."""
     _listening.append("shell")
     try:
         yield
@@ -25,7 +25,7 @@ def in_shell() -> Iterator[None]:
 
 
 def either(python: str, shell: str) -> str:
-    """A remedy in the words of the current interface.
+    """Return the remedy for the current interface.
 
     >>> either("header=False", "--no-header")
     'header=False'
@@ -37,7 +37,7 @@ def either(python: str, shell: str) -> str:
 
 
 def setting(name: str, value: str | int) -> str:
-    """A parameter that has the same name on both interfaces.
+    """Word a parameter that has the same name on both interfaces.
 
     >>> setting("prior", "auto")
     "prior='auto'"
@@ -49,22 +49,22 @@ def setting(name: str, value: str | int) -> str:
 
 
 def estimate_mean() -> str:
-    """The estimate under which no row is impossible."""
+    """Word the `estimate` under which no row is impossible."""
     return setting("estimate", "mean")
 
 
 def header(named: bool) -> str:
-    """How to say that the first line of a file names its columns, or that it is data."""
+    """Word the option that makes the first line of a file column names (`named`), or data."""
     return either(f"header={named}", "--header" if named else "--no-header")
 
 
 def names() -> str:
-    """How to name the columns of a file."""
+    """Word the option that names the columns of a file."""
     return either("names=['a', 'b', 'c']", "--names a,b,c")
 
 
 def of_column(name: str, key: object, value: str | int) -> str:
-    """How to give a setting of one column.
+    """Word the setting of one column.
 
     >>> of_column("cut", "age", 5)
     "cut={'age': 5}"
@@ -73,7 +73,7 @@ def of_column(name: str, key: object, value: str | int) -> str:
 
 
 def kind(key: object, *kinds: str) -> str:
-    """How to declare a column, as one kind or another.
+    """Word the declaration of a column as one of these kinds.
 
     >>> kind("b", "real", "ignore"), kind(3, "normal")
     ("kinds={'b': 'real'} or kinds={'b': 'ignore'}", "kinds={3: 'normal'}")
@@ -85,7 +85,7 @@ def kind(key: object, *kinds: str) -> str:
 
 
 def missing(*words: str) -> str:
-    """How to declare words for missing values.
+    """Word the declaration of words for missing values.
 
     >>> missing("n.b.", "-1")
     "missing=['n.b.', '-1']"
@@ -103,11 +103,11 @@ _USER = re.compile(r"(postgres(?:ql)?://[^\s:/@?'\"]*):[^\s?'\"]*@")
 _PARAMETER = re.compile(r"(\bpass(?:word|file)?|sslpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s'\"]*)", re.IGNORECASE)
 SECRET = "***"
 SHORTEST_PART = 2
-"""Parts of a password with fewer letters are not removed from messages of a driver."""
+"""Parts of a password shorter than this are not removed from messages of a driver."""
 
 
 class Address(str):
-    """The address of a database without its password; `whole` is the address to connect to."""
+    """The address of a database without its password. `whole` is the address to connect to."""
 
     __slots__ = ("whole",)
     whole: str
@@ -119,12 +119,12 @@ class Address(str):
 
 
 def address_of(text: str) -> str:
-    """The text; if it is the address of a database, as an `Address`."""
+    """Return the text, as an `Address` if it is the address of a database."""
     return Address(text) if text.startswith(POSTGRES) and not isinstance(text, Address) else text
 
 
 def without_password(text: str) -> str:
-    """The text without the passwords of addresses in it; named passwords become three stars.
+    """Remove the passwords of addresses from a text. Passwords given as parameters become three stars.
 
     >>> without_password("cannot reach postgresql://ann:s3cret@host/shop?sslpassword=no")
     'cannot reach postgresql://ann@host/shop?sslpassword=***'
@@ -135,7 +135,7 @@ def without_password(text: str) -> str:
 
 
 def discreet(said: str, address: str) -> str:
-    """The message of a driver without the password of an address, and without parts of it."""
+    """Remove the password of an address, and parts of it, from the message of a driver."""
     from urllib.parse import unquote  # 5 ms, for errors of databases only
 
     for secret in secrets_in(address):

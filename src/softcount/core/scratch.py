@@ -9,16 +9,16 @@ from contextlib import suppress
 
 try:
     import fcntl
-except ImportError:  # no such locks on this system, so leftovers are not removed
+except ImportError:  # this system has no such locks, so leftovers are not removed
     fcntl = None  # type: ignore[assignment]
 
 _OURS = re.compile(r"\.softcount-[0-9a-f]{12}\.part")
 
 
 def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str]:
-    """Create an empty file in the folder, locked until it is closed; returns its descriptor and its path.
+    """Create an empty temporary file, locked until it is closed; return its descriptor and path.
 
-    Files that a killed process left there are removed first.
+    Files that a killed process left in the folder are removed first.
     """
     remove_leftovers(folder)
     way = (os.O_RDWR if reading else os.O_WRONLY) | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -32,7 +32,7 @@ def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str
 
 
 def remove_leftovers(folder: str) -> None:
-    """Delete temporary files of this user's processes that no running process has locked."""
+    """Delete temporary files of this user that no running process has locked."""
     if fcntl is None:
         return
     with suppress(OSError), os.scandir(folder) as entries:
@@ -50,7 +50,7 @@ def remove_leftovers(folder: str) -> None:
 
 
 def _lock(handle: int) -> bool | None:
-    """Whether this process holds the lock of the file until it is closed; None if the system cannot tell."""
+    """Return whether this process now holds the lock of the file; None if the system cannot tell."""
     if fcntl is None:
         return None
     try:
@@ -63,13 +63,13 @@ def _lock(handle: int) -> bool | None:
 
 
 ROOM = 64 << 20
-"""Bytes that must be free: BLAS keeps about half of them from its first large product on, and aborts without them."""
+"""Bytes that must be free: BLAS keeps about half of them after its first large product, and aborts without them."""
 SOME = 200
-"""Rows and columns of a product that makes BLAS allocate them."""
+"""Rows and columns of a product that makes BLAS allocate its memory."""
 
 
 def reserve_room() -> None:
-    """Let BLAS allocate its memory now, or raise a `MemoryError`, if the memory of the process is limited."""
+    """Make BLAS allocate its memory now, or raise `MemoryError`, if the memory of the process is limited."""
     try:
         import resource
 

@@ -1,4 +1,4 @@
-"""Numerical functions that SciPy lacks or that must not lose digits: log-sums, roots, gamma shapes, rounding."""
+"""Numerical functions that SciPy lacks or computes with too few digits: log-sums, roots, gamma shapes, rounding."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from softcount.core.twofold import Twofold
 Number = float | np.ndarray
 
 SERIES_FROM = 10.0
-"""Stirling's series below is good to 1e-15 from here upwards."""
+"""Stirling's series below is accurate to 1e-15 from here upwards."""
 SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
-    """The logarithm of the sum of exponentials along an axis; -inf for no terms, or if all are -inf.
+    """Return the logarithm of the sum of exponentials along an axis; -inf for no terms, or if all are -inf.
 
-    The largest term is taken out first, so that no term overflows. NaN stays NaN.
+    The largest term is subtracted first, so that no term overflows. NaN stays NaN.
 
     >>> round(log_sum_exp([-1000, -1001, -3000]), 6)
     -999.686738
@@ -40,7 +40,7 @@ def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
 
 
 def times_log(shares: np.ndarray) -> np.ndarray:
-    """Each number of 0 or more times its own logarithm; 0 for 0.
+    """Return x log(x) for numbers of 0 or more; 0 for 0.
 
     >>> times_log(np.array([0.0, 1.0, 2.0])).round(6)
     array([0.      , 0.      , 1.386294])
@@ -49,10 +49,10 @@ def times_log(shares: np.ndarray) -> np.ndarray:
 
 
 def softmax_rows(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row's shares of the groups, and the log of their sum.
+    """Return the posterior of the groups in each row, and the logarithm of each row's sum.
 
-    `joint` is rows x groups of finite numbers or -inf. A row that is impossible in all groups (all -inf) gets shares
-    of zero and evidence -inf, for the caller to report. NaN stays NaN.
+    `joint` has shape (rows, groups) and holds finite numbers or -inf. A row that is impossible in all groups (all -inf)
+    gets posteriors of 0 and a log-sum of -inf, which the caller reports. NaN stays NaN.
 
     >>> posterior, evidence = softmax_rows(np.log([[0.3, 0.1], [0.0002, 0.0002]]))
     >>> posterior.round(6).tolist(), np.exp(evidence).round(6).tolist()
@@ -69,16 +69,16 @@ def softmax_rows(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _top(terms: np.ndarray, axis: int | None) -> np.ndarray:
-    """The largest term, kept as an axis of one; 0 if it is not finite, so that it can be subtracted."""
+    """Return the maximum along an axis, with that axis kept; 0 if it is not finite, so that it can be subtracted."""
     top = terms.max(axis=axis, keepdims=True, initial=-np.inf)
     return np.where(np.isfinite(top), top, 0.0)
 
 
 def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
-    """log(gamma(a + n) / gamma(a)): the product a (a + 1) ... (a + n - 1), also for n that is not whole.
+    """Return log(gamma(a + n) / gamma(a)), the log of a (a + 1) ... (a + n - 1), also for fractional n.
 
-    The evidence of counts is made of these. Subtracting two log-gammas loses eight digits at a = 1e8; here the
-    error stays near 1e-16 of the result. From a = 0 it is -inf, or 0 when n is 0.
+    The marginal likelihood of counts is a sum of these. Subtracting two log-gammas loses eight digits at a = 1e8; here
+    the relative error stays near 1e-16. For a = 0 the result is -inf, or 0 if n is 0.
 
     >>> round(log_rising(2.0, 3), 12) == round(float(np.log(2 * 3 * 4)), 12)
     True
@@ -86,7 +86,7 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
     (0.0, -inf)
     """
     start, steps = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(n, dtype=float))
-    with np.errstate(invalid="ignore"):  # inf - inf where both are zero, which is 0 below
+    with np.errstate(invalid="ignore"):  # inf - inf if both are zero, replaced by 0 below
         small = gammaln(start + steps) - gammaln(start)
     if (start < SERIES_FROM).all():
         return plain(np.where(steps == 0, 0.0, small))
@@ -97,7 +97,7 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:
-    """log gamma(x) minus (x - 1/2) log x - x + log(2 pi) / 2, for x of 10 or more."""
+    """Return log gamma(x) minus (x - 1/2) log x - x + log(2 pi) / 2, for x of 10 or more."""
     square = 1.0 / (x * x)
     rest = np.zeros_like(x)
     for term in reversed(SERIES):
@@ -107,15 +107,15 @@ def stirling_rest(x: np.ndarray) -> np.ndarray:
 
 
 def plain(values: ArrayLike) -> Number:
-    """A float for a single number, the array itself otherwise: scalars in give scalars out."""
+    """Return a float for a 0-dimensional array, else the array."""
     array = np.asarray(values)
     return float(array) if array.ndim == 0 else array
 
 
-# -- distribution functions of a few numbers, without SciPy, which takes 0.15 s to load
+# -- distribution functions of a few numbers without SciPy, which takes 0.15 s to load
 
 FEW_NUMBERS = 256
-"""Numbers up to which plain Python is quick enough."""
+"""Arrays up to this size are computed in plain Python."""
 FEW_STEPS = 500.0
 """Rates up to which the terms of a Poisson distribution are added up."""
 HALF_ROOT = sqrt(0.5)
@@ -124,7 +124,7 @@ many_pdtr = lazy_function("scipy.special", "pdtr")
 
 
 def ndtr(z: Any) -> Any:
-    """The standard normal distribution function; of a few numbers without SciPy, which takes 0.15 s to load.
+    """Return the standard normal distribution function, without loading SciPy (0.15 s) for a few numbers.
 
     >>> ndtr(0.0), ndtr(np.array([-1.0, 30.0])).round(4).tolist()
     (0.5, [0.1587, 1.0])
@@ -137,7 +137,7 @@ def ndtr(z: Any) -> Any:
 
 
 def pdtr(k: float, rate: np.ndarray) -> np.ndarray:
-    """The probability of at most k, a whole number, under Poisson distributions; of a few rates without SciPy.
+    """Return the Poisson probabilities of at most k (a whole number), without loading SciPy for a few rates.
 
     >>> pdtr(2.0, np.array([1.0, 4.0])).round(4)
     array([0.9197, 0.2381])
@@ -160,10 +160,10 @@ EPSILON = 2.0**-52
 
 
 def crossing(crosses: Callable[[float], float], low: float, high: float, close: float) -> float:
-    """A root of a function with different signs at the two ends, to within `close`.
+    """Return a root of a function with different signs at the two ends, to within `close`.
 
-    By the Illinois rule: secants, with the value of an end that stays halved each time. SciPy takes as many steps, but
-    half a second to load.
+    Illinois rule: secant steps; the value of an end point that stays is halved each time. SciPy takes as many steps,
+    but half a second to load.
 
     >>> round(crossing(lambda x: x**3 - 2.0, 0.0, 4.0, 1e-12), 9)
     1.25992105
@@ -191,7 +191,7 @@ def crossing(crosses: Callable[[float], float], low: float, high: float, close: 
 
 
 def brent_root(crosses: Callable[[float], float], low: float, high: float, close: float) -> float:
-    """A root by Brent's rule as R's `uniroot` applies it: with the same `close` it stops at the same number.
+    """Return a root by Brent's method as in R's `uniroot`: with the same `close` it stops at the same number.
 
     >>> round(brent_root(lambda x: x**3 - 2.0, 0.0, 4.0, 1e-12), 9)
     1.25992105
@@ -230,14 +230,14 @@ def brent_root(crosses: Callable[[float], float], low: float, high: float, close
 # -- the chi-squared distribution
 
 FEW = 200
-"""Degrees of freedom whose tail is added up: a small fit would have to load SciPy for it, which takes longer."""
+"""Degrees of freedom up to which the tail is summed: loading SciPy would take longer than a small fit."""
 
 
 def chi_squared_tail(freedom: int, value: float) -> float:
-    """The probability that chi-squared with this many degrees of freedom exceeds the value.
+    """Return the probability that chi-squared with this many degrees of freedom exceeds the value.
 
-    The tail of two degrees more is larger by the term (v/2)^a exp(-v/2) / gamma(a + 1); a tail of 1 is an error
-    function, one of 2 an exponential.
+    The tail of two degrees more is larger by the term (v/2)^a exp(-v/2) / gamma(a + 1). The tail of one degree is an
+    error function, that of two an exponential.
 
     >>> chi_squared_tail(1, 3.841458820694124), chi_squared_tail(4, 9.487729036781154)
     (0.05..., 0.05...)
@@ -251,33 +251,33 @@ def chi_squared_tail(freedom: int, value: float) -> float:
     return min(1.0, sum(terms) + (erfc(sqrt(half)) if odd else 0.0))
 
 
-# -- rounding of numbers: the least variance of a density
+# -- rounding of numbers and the variance floor of a density
 
 NARROW = 1e-6
-"""Share of a column's variance, or of the square of the typical distance between its values if that is less."""
+"""Variance floor as a share of the column's variance, or of the squared typical gap of its values if that is less."""
 COARSE = 1e-2
-"""The share of a column's variance up to which its rounding is taken for a width."""
+"""Largest share of a column's variance that its rounding may add to the variance floor."""
 
 
 class ColumnFloor(NamedTuple):
-    """The least variance of a group as a share of the column's, and whether it is how the column is rounded."""
+    """Variance floor of a group as a share of the column's variance, and whether the rounding of the column sets it."""
 
     share: float
     rounded: bool = False
 
 
 def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
-    """The least variance of a group as a share of the column's, from the spread and the gaps of the column's values.
+    """Return the variance floor of a group, from the spread of the column's values and the gaps between them.
 
-    Values rounded to 0.1 have no widths below 0.1 / sqrt(12). If values are not rounded, it is a thousandth of the
-    width they would have if all lay as close together as most do: groups a million widths apart keep their widths,
-    which a thousandth of the whole deviation would blur.
+    Values rounded to 0.1 have no deviations below 0.1 / sqrt(12). If values are not rounded, the floor is a thousandth
+    of the deviation they would have if all lay as close together as most do. So groups a million deviations apart keep
+    their deviations; a thousandth of the column's deviation would blur them.
     """
     ordered = np.sort(values)
     gaps = ordered[1:] - ordered[:-1]
     gaps = np.sort(gaps[gaps > 0])
     if not len(gaps):
-        return ColumnFloor(NARROW, rounded=True)  # of one value nothing can be told
+        return ColumnFloor(NARROW, rounded=True)  # one distinct value has no gaps
     top, mass = ordered[-1] - ordered[0], weights.sum()
     gaps /= top
     centred = (values - ordered[0]) / top
@@ -294,12 +294,12 @@ def least_share(values: np.ndarray, weights: np.ndarray) -> ColumnFloor:
 # -- inverses of triangular matrices
 
 SMALL = 8
-"""Columns up to which LAPACK's inverse of any matrix is as quick."""
+"""Number of columns up to which LAPACK's general inverse is as fast."""
 below = cache(np.tri)
 
 
 def inverse_of_lower(factors: np.ndarray) -> np.ndarray:
-    """Inverses of lower triangular matrices (..., d, d), half by half: a quarter of the time of any inverse at d = 60.
+    """Invert lower triangular matrices (..., d, d) by halves, in a quarter of the time of a general inverse at d = 60.
 
     >>> inverse_of_lower(np.array([[2.0, 0.0], [1.0, 4.0]]))
     array([[ 0.5  ,  0.   ],
@@ -322,7 +322,7 @@ STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
-    """Hash numbers of 64 bits with the finaliser of SplitMix64. Different numbers have different hashes.
+    """Hash 64-bit numbers with the finaliser of SplitMix64. Different numbers have different hashes.
 
     >>> mixed(np.array([1, 2], dtype=np.uint64)).tolist()
     [6238072747940578789, 15839785061582574730]
@@ -336,16 +336,16 @@ def mixed(numbers: np.ndarray) -> np.ndarray:
 # -- the shape of a gamma distribution: the equation log k - digamma(k) = c
 
 FAR = 16.0
-"""From here on differences of nearly equal functions are taken from their series: at 1e12 twelve digits would go."""
+"""From here on, differences of nearly equal functions come from their series: at 1e12, twelve digits would be lost."""
 HALF_LOG_2PI = 0.9189385332046727
 LOG_2 = Twofold(np.array(0.6931471805599453), np.array(2.3190468138462996e-17))
 SHAPE_STEPS = 4
-"""Newton steps; from the starting formula three reach the last digit for every k between 1e-3 and 1e12."""
+"""Newton steps. From the initial formula, three reach the last digit for every k between 1e-3 and 1e12."""
 ODD = tuple(Twofold.of(np.array(1.0)).over(Twofold.of(np.array(odd))) for odd in (7.0, 5.0, 3.0, 1.0))
 
 
 def height(k: np.ndarray) -> np.ndarray:
-    """k log k - k - log gamma(k) + log(2 pi) / 2, which is near log(k) / 2 for large k."""
+    """Return k log k - k - log gamma(k) + log(2 pi) / 2, which is near log(k) / 2 for large k."""
     near, far = np.minimum(k, FAR), np.maximum(k, FAR)
     direct = near * np.log(near) - near - gammaln(near) + HALF_LOG_2PI
     r = 1.0 / (far * far)
@@ -354,7 +354,7 @@ def height(k: np.ndarray) -> np.ndarray:
 
 
 def gap(k: np.ndarray) -> np.ndarray:
-    """log k - digamma(k): the slope of `height`, above zero and falling, between 1 / 2k and 1 / k."""
+    """Return log k - digamma(k), the derivative of `height`: positive, decreasing, between 1 / 2k and 1 / k."""
     near, far = np.minimum(k, FAR), np.maximum(k, FAR)
     r = 1.0 / (far * far)
     series = 0.5 / far + r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
@@ -362,7 +362,7 @@ def gap(k: np.ndarray) -> np.ndarray:
 
 
 def bend(k: np.ndarray) -> np.ndarray:
-    """trigamma(k) - 1 / k: how fast `gap` falls."""
+    """Return trigamma(k) - 1 / k, minus the derivative of `gap`."""
     near, far = np.minimum(k, FAR), np.maximum(k, FAR)
     r = 1.0 / (far * far)
     series = r * (0.5 + (1 / 6 - r * (1 / 30 - r * (1 / 42 - r * (1 / 30 - r * 5 / 66)))) / far)
@@ -370,23 +370,23 @@ def bend(k: np.ndarray) -> np.ndarray:
 
 
 def shape_of(c: np.ndarray) -> np.ndarray:
-    """The k with `gap(k) == c`, to about the last digit; a c of 0 or less gives a k near 1e100."""
+    """Return the k with `gap(k) == c`, to about the last digit. A c of 0 or less gives a k near 1e100."""
     c = np.maximum(c, 1e-100)
     k = (3.0 - c + np.sqrt((c - 3.0) ** 2 + 24.0 * c)) / (12.0 * c)
     for _ in range(SHAPE_STEPS):
         here = gap(k)
-        # By logarithms the equation is nearly a straight line of slope -1, from either end of k.
+        # On logarithmic axes the equation is nearly a straight line of slope -1 at both ends.
         k = np.clip(k * np.exp(np.log(here / c) * here / (k * bend(k))), 0.5 / c, 1.0 / c)
     return k
 
 
 def log_integral(rows: np.ndarray, spare: np.ndarray, low: float = 1e-300, high: float = 1e300) -> np.ndarray:
-    """log of the integral over log k, between bounds of k, of exp(rows * height(k) - k * spare).
+    """Return the log of the integral over log k, between bounds of k, of exp(rows * height(k) - k * spare).
 
-    By Simpson's rule around the peak, or around the bound that the peak lies beyond: good to about 1e-9.
+    Simpson's rule around the peak, or around the bound that the peak lies beyond; accurate to about 1e-9.
     """
     peak = np.clip(shape_of(spare / rows), max(low, 1e-12), min(high, 1e12))
-    # How far it takes to fall: by its bend at the peak, by its slope at a bound.
+    # Rate of decrease: from the curvature at the peak, or from the slope at a bound.
     falls = np.hypot(peak * np.sqrt(rows * bend(peak)), peak * (rows * gap(peak) - spare))
     left, right = np.log(peak) - 30.0 / falls, np.log(peak) + 30.0 / falls
     at = np.linspace(np.maximum(left, np.log(low)), np.minimum(right, np.log(high)), 1025)
@@ -400,26 +400,29 @@ def log_integral(rows: np.ndarray, spare: np.ndarray, low: float = 1e-300, high:
 
 
 def excess(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """x / mean - 1 - log(x / mean) to full precision: half the squared relative difference if that is small."""
+    """Return x / mean - 1 - log(x / mean) to full precision.
+
+    For small relative differences this is about half their square.
+    """
     d = np.minimum((x - mean) / mean, 1e300)
     s = d / (2.0 + d)
     r = s * s
     rest = 1 / 3 + r * (1 / 5 + r * (1 / 7 + r * (1 / 9 + r * (1 / 11 + r * (1 / 13 + r / 15)))))
     series = d * s - 2 * s * r * rest
-    # Not log(1 + d): of an x of 1e-14 of the mean d keeps two digits.
+    # Not log(1 + d): if x is 1e-14 of the mean, d keeps only two digits.
     return np.asarray(np.where(np.abs(d) < 0.125, series, d - np.log(np.clip(x / mean, 1e-308, 1e308))))
 
 
 @cache
 def _logs_of_parts() -> Twofold:
-    """The logarithms of 0, 1, ..., 48 over 32 in twofold; that of 0 is never used."""
+    """Return the logarithms of j / 32 for j = 0 to 48 in twofold; that of 0 is never used."""
     exact = [(Decimal(max(j, 1)) / 32).ln(Context(prec=40)) for j in range(49)]
     high = np.array([float(value) for value in exact])
     return Twofold(high, np.array([float(value - Decimal(h)) for value, h in zip(exact, high.tolist(), strict=True)]))
 
 
 def log_twofold(x: np.ndarray) -> Twofold:
-    """The logarithm of positive numbers to 30 digits: that of the nearest 32nd, and a short series for the rest."""
+    """Return the logarithm of positive numbers to 30 digits: that of the nearest 32nd plus a short series."""
     part, power = np.frexp(np.asarray(x, dtype=np.float64))
     low = part < np.sqrt(0.5)
     part, power = np.where(low, 2.0 * part, part), power - low
@@ -427,7 +430,7 @@ def log_twofold(x: np.ndarray) -> Twofold:
     near = steps / 32.0
     z = Twofold.of(part - near).over(Twofold.of(part) + Twofold.of(near))
     square = z * z
-    r = square.value  # at most 1.3e-4: terms from the fifth on are below 1e-16 of the first, so doubles do for them
+    r = square.value  # at most 1.3e-4: from the fifth term on, double precision is enough
     total = Twofold.of(1 / 9 + r * (1 / 11 + r * (1 / 13 + r * (1 / 15 + r / 17))))
     for share in ODD:
         total = total * square + share

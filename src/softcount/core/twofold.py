@@ -1,7 +1,7 @@
 """Arrays held as the unevaluated sum of two doubles, about 31 digits.
 
-A statistic kept this way can be merged, shifted and subtracted in any order without losing the variance of a group
-that sits a million standard deviations from its column's anchor.
+Such a statistic can be merged, shifted and subtracted in any order. The variance survives even in a group that lies a
+million standard deviations from its column's anchor.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 
 Index = Any
 ZERO = np.zeros(())
-SPLITTER = 134217729.0  # 2**27 + 1 cuts a double into two halves whose products are exact
+SPLITTER = 134217729.0  # 2**27 + 1 splits a double into two halves whose products are exact
 
 
 def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rounded sum and its exact rounding error."""
+    """Return the rounded sum and its exact rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rounded product and its exact rounding error (for magnitudes below 1e150)."""
+    """Return the rounded product and its exact rounding error (for magnitudes below 1e150)."""
     product = a * b
     a_wide, b_wide = SPLITTER * a, SPLITTER * b
     a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
@@ -52,7 +52,7 @@ class Twofold:
         return cls(values, np.zeros_like(values))
 
     def alike(self, hi: np.ndarray, lo: np.ndarray) -> Twofold:
-        """Other values in an array of the same type."""
+        """Return an array of the same type with other values."""
         return Twofold(hi, lo)
 
     @property
@@ -95,15 +95,15 @@ class Twofold:
         return self.map(lambda half: half.take(index, axis))
 
     def over(self, divisor: Twofold) -> Twofold:
-        """The quotient; a zero divisor gives zero."""
+        """Divide; a zero divisor gives zero."""
         safe = np.where(divisor.hi == 0, 1.0, divisor.hi)
         first = np.where(divisor.hi == 0, 0.0, self.hi / safe)
         rest = self - divisor * first
         return _normal(first, np.where(divisor.hi == 0, 0.0, rest.hi / safe))
 
     def sum(self, axis: int, keepdims: bool = False) -> Twofold:
-        """The total along one axis, added slice by slice without rounding errors."""
-        # Views: for every slice `take` would copy the whole of an array whose columns come first, as words do.
+        """Sum along one axis, slice by slice in twofold arithmetic."""
+        # Views, because `take` would copy the whole array for every slice if its columns come first, as words do.
         hi, lo = np.moveaxis(self.hi, axis, 0), np.moveaxis(self.lo, axis, 0)
         total = Twofold.of(np.zeros(hi.shape[1:]))
         for part in range(len(hi)):
@@ -112,7 +112,7 @@ class Twofold:
 
 
 class Single(Twofold):
-    """The same interface for plain doubles, for many approximate totals."""
+    """Plain doubles with the interface of `Twofold`, for many approximate totals."""
 
     __slots__ = ()
 
