@@ -1,1 +1,1 @@
-"""Densities of one column and of a few, with no shape assumed: sums of kernels, and histograms."""
+"""Nonparametric densities of one column or a few: kernel densities and histograms."""

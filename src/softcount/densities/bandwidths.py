@@ -14,15 +14,15 @@ from softcount.densities.kernels import DIGITS, KERNELS, SmoothingKernel, Weight
 from softcount.errors import DataError
 
 SUMMED = 4096
-"""Different values up to which every sum is made one by one."""
+"""Up to this many distinct values, sums are computed directly, without bins."""
 CLEAR = 1e-3
-"""Above this share of the peak, a row's own kernel can be taken off the density of all rows."""
+"""Where the rest exceeds this share of its peak, a row's own kernel can be subtracted from the density of all rows."""
 
 GAUSSIAN = KERNELS["gaussian"]
 
 
 def leave_one_out(points: WeightedPoints, h: float) -> float:
-    """The log-likelihood of the rows, each under a Gaussian kernel density of the others.
+    """Return the log-likelihood of the rows, each under a Gaussian kernel density of the others.
 
     >>> round(leave_one_out(WeightedPoints(np.array([0.0, 1.0, 3.0])), 1.0), 6)
     -7.537804
@@ -40,7 +40,7 @@ def leave_one_out(points: WeightedPoints, h: float) -> float:
 
 
 def _log_sums_of_others(points: WeightedPoints, which: np.ndarray, h: float) -> np.ndarray:
-    """The logarithm of the sum of kernels at some of the values, one row of each value left out."""
+    """Return the log of the sum of kernels at the values `which`, with one row of each value left out."""
     values, weights = points.ordered
     gaps = np.concatenate([[np.inf], np.diff(values), [np.inf]])
     nearest = np.where(weights > 1, 0.0, np.minimum(gaps[:-1], gaps[1:])) / h
@@ -51,7 +51,7 @@ def _log_sums_of_others(points: WeightedPoints, which: np.ndarray, h: float) -> 
         others = weights[low:high].copy()
         others[i - low] = max(weights[i] - 1, 0.0)
         peak = GAUSSIAN.log_pdf(nearest[i : i + 1])[0]
-        # Its own kernel, which may be far above all others, has weight 0 here: held down, it cannot overflow.
+        # The value's own kernel may be far above all others. Its weight here is 0; the minimum avoids overflow.
         shares = np.exp(np.minimum(GAUSSIAN.log_pdf((values[i] - values[low:high]) / h) - peak, 0.0))
         found[at] = peak + np.log(shares @ others)
     return found
@@ -60,19 +60,19 @@ def _log_sums_of_others(points: WeightedPoints, which: np.ndarray, h: float) -> 
 # Bandwidth rules, in the units of the data and for a Gaussian kernel.
 
 PAIR_BINS = 1000
-"""Bins of R's pair distances; more where they would be wider than a hundredth of the widest bandwidth tried."""
+"""Bins of R's pair distances. More are used if they would be wider than a hundredth of the widest bandwidth tried."""
 MOST_BINS = 1 << 20
 ISJ_BINS = 1 << 14
 SMALLEST, LARGEST = 1e-290, 1e290
-"""Deviations between which no square of a ratio is too small or too large for a number."""
+"""Standard deviations between which squares of ratios neither underflow nor overflow."""
 UNSOLVED = "the values are too few or too rounded for the rule of Sheather and Jones: use bandwidth='isj'."
 
 
 def bandwidth_of(rule: object, points: WeightedPoints, kernel: SmoothingKernel, columns: int = 1) -> float:
-    """The bandwidth that a number or the name of a rule means for these points.
+    """Return the bandwidth for these points, given as a number or as the name of a rule.
 
-    A number is taken as it is. A rule's answer is for a Gaussian kernel; another kernel gets the bandwidth at which it
-    smooths as much (its roughness and variance say how much that is).
+    A number is returned as is. A rule computes the bandwidth for a Gaussian kernel; for another kernel it is converted
+    to the bandwidth with the same amount of smoothing (from roughness and variance of the kernel).
 
     >>> bandwidth_of("scott", WeightedPoints(np.arange(32.0)), KERNELS["gaussian"])
     4.69041575982343
@@ -87,7 +87,7 @@ def bandwidth_of(rule: object, points: WeightedPoints, kernel: SmoothingKernel, 
 
 
 def checked_rule(given: object) -> float | str:
-    """A bandwidth as it was given: a number above 0, or the name of a rule."""
+    """Validate a bandwidth: a number above 0, or the name of a rule."""
     if isinstance(given, str):
         if given not in RULES:
             raise DataError(f"there is no bandwidth rule {given!r}. Give a number, or one of: {', '.join(RULES)}.")
@@ -104,18 +104,18 @@ def checked_rule(given: object) -> float | str:
 
 
 def scott(points: WeightedPoints, columns: int = 1) -> float:
-    """The best width for a normal density, nearly: SciPy's default."""
+    """Scott's rule, SciPy's default: nearly optimal for a normal density."""
     return float(points.deviation * points.total ** (-1 / (columns + 4)))
 
 
 def silverman(points: WeightedPoints, columns: int = 1) -> float:
-    """R's nrd0: 0.9 times the lesser of deviation and quartile distance / 1.34, times n^(-1/5)."""
+    """R's `nrd0`: 0.9 times the lesser of standard deviation and interquartile range / 1.34, times n^(-1/5)."""
     factor = 0.9 if columns == 1 else (4 / (columns + 2)) ** (1 / (columns + 4))
     return float(factor * _spread(points, 1.34) * points.total ** (-1 / (columns + 4)))
 
 
 def _spread(points: WeightedPoints, quartiles: float) -> float:
-    """The lesser of two measures of spread; where the quartiles are equal, the deviation."""
+    """Return the lesser of deviation and interquartile range / `quartiles`; the deviation if that range is 0."""
     return min(points.deviation, points.middle_half / quartiles or points.deviation)
 
 
@@ -123,7 +123,7 @@ def _spread(points: WeightedPoints, quartiles: float) -> float:
 
 
 class Pairs(Struct, frozen=True):
-    """How many pairs of rows lie how far apart; sums over all of them are estimates of a density's roughness."""
+    """Number of pairs of rows at each distance. Sums over all pairs estimate the roughness of a density."""
 
     distances: np.ndarray
     counts: np.ndarray
@@ -131,7 +131,7 @@ class Pairs(Struct, frozen=True):
 
     @staticmethod
     def of(points: WeightedPoints, widest: float) -> Pairs:
-        """All pairs, by the distance between the bins they fall in."""
+        """Count all pairs by the distance between their bins."""
         values, weights = points.ordered
         span = (values[-1] - values[0]) * 1.01
         bins = int(min(PAIR_BINS << 7, PAIR_BINS * 2.0 ** max(0, np.ceil(np.log2(100 * span / (PAIR_BINS * widest))))))
@@ -144,26 +144,26 @@ class Pairs(Struct, frozen=True):
         return Pairs(np.arange(len(held)) * width, counts, points.total)
 
     def curvature(self, h: float) -> float:
-        """The estimated integral of density times fourth derivative, at its own bandwidth."""
+        """Estimate the integral of the density times its fourth derivative, with bandwidth `h`."""
         u = (self.distances / h) ** 2
         total = 2 * (self.counts * np.exp(-u / 2) * ((u - 6) * u + 3)).sum() + 3 * self.rows
         return float(total / (self.rows * (self.rows - 1) * h**5 * sqrt(2 * pi)))
 
     def steepness(self, h: float) -> float:
-        """Minus the estimated integral of density times sixth derivative."""
+        """Estimate minus the integral of the density times its sixth derivative, with bandwidth `h`."""
         u = (self.distances / h) ** 2
         total = 2 * (self.counts * np.exp(-u / 2) * (((u - 15) * u + 45) * u - 15)).sum() - 15 * self.rows
         return float(-total / (self.rows * (self.rows - 1) * h**7 * sqrt(2 * pi)))
 
     def unbiased_loss(self, h: float) -> float:
-        """The squared error of the density up to a constant, estimated by leaving each row out."""
+        """Estimate the integrated squared error of the density by leave-one-out, up to a constant."""
         u = (self.distances / h) ** 2
         total = (self.counts * (np.exp(-u / 4) - sqrt(8) * np.exp(-u / 2))).sum()
         return float((0.5 + total / self.rows) / (self.rows * h * sqrt(pi)))
 
 
 def sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
-    """R's bw.SJ, solving the equation, to a tenth of the least bandwidth tried as R does."""
+    """R's `bw.SJ` (solve the equation), with R's tolerance: a tenth of the smallest bandwidth tried."""
     pairs, spread, widest = _jones_pairs(points)
     n = pairs.rows
     steep = pairs.steepness(1.23 * spread * n ** (-1 / 9))
@@ -181,7 +181,7 @@ def sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
 
 
 def direct_plug_in(points: WeightedPoints, columns: int = 1) -> float:
-    """R's bw.SJ with method "dpi": the curvature is plugged in, in two steps."""
+    """R's `bw.SJ` with method "dpi": the curvature is plugged in, in two steps."""
     pairs, spread, _ = _jones_pairs(points)
     n = pairs.rows
     steep = _positive(pairs.steepness(1.23 * spread * n ** (-1 / 9)))
@@ -195,18 +195,18 @@ def _jones_pairs(points: WeightedPoints) -> tuple[Pairs, float, float]:
 
 
 def _positive(estimate: float) -> float:
-    """An estimate that cannot be negative: where it is, the values are too few or too rounded for these rules."""
+    """Raise an error if an estimate is not positive: then the values are too few or too rounded for these rules."""
     if not estimate > 0:
         raise DataError(UNSOLVED)
     return estimate
 
 
 def unbiased(points: WeightedPoints, columns: int = 1) -> float:
-    """R's bw.ucv: the least squared error when each row is left out; looked for further down than R does if need be."""
+    """R's `bw.ucv`: least squares cross-validation. If necessary, it searches smaller bandwidths than R does."""
     from scipy.optimize import minimize_scalar
 
     high = 1.144 * points.deviation * points.total**-0.2
-    least = 0.01 * high  # equal rows make the loss fall without end
+    least = 0.01 * high  # equal rows let the loss fall without bound
     while True:
         low, pairs = 0.1 * high, Pairs.of(points, high)
         options = {"xatol": 0.1 * low}
@@ -220,10 +220,10 @@ def unbiased(points: WeightedPoints, columns: int = 1) -> float:
 
 
 def improved_sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
-    """Botev's fixed point: no normal density is referred to, so several modes are no trouble.
+    """Botev's fixed point. It assumes no normal reference density, so several modes are handled well.
 
-    The rows count as many as there are different values: rounding makes equal rows, and they say nothing of what lies
-    between. Where there is no fixed point, `silverman`.
+    The number of rows is at most the number of distinct values: rounding makes rows equal, and equal rows carry no
+    information about the gaps between values. If there is no fixed point, return `silverman`.
     """
     values, weights = points.ordered
     reference = silverman(points)
@@ -242,7 +242,7 @@ def improved_sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
 
 
 def _spectrum(values: np.ndarray, weights: np.ndarray, span: float, bins: int) -> np.ndarray:
-    """Squares of the cosine coefficients of the values in bins, but the first."""
+    """Return the squared cosine coefficients of the binned values, without the first."""
     from scipy.fft import dct
 
     place = (values - values[0] + span / 4) / span * bins - 0.5
@@ -253,10 +253,10 @@ def _spectrum(values: np.ndarray, weights: np.ndarray, span: float, bins: int) -
 
 
 def _excess(time: float, rows: float, squares: np.ndarray) -> float:
-    """How far a squared bandwidth lies above what it should be if it were right."""
+    """Return a squared bandwidth minus the value that the fixed-point equation assigns to it."""
     needed = time
     for order in range(7, 1, -1):
-        # exp(-100) of the largest term adds nothing to the sum.
+        # Terms below exp(-100) of the largest add nothing to the sum.
         kept = min(len(squares), int(sqrt(100 + order * 20) / (pi * sqrt(needed))) + 2)
         numbers = np.arange(1, kept + 1, dtype=np.float64) ** 2
         terms = np.exp(order * np.log(numbers) - numbers * (pi**2 * needed))

@@ -1,4 +1,4 @@
-"""The loops of binned densities that touch every value, compiled: loaded when a density is binned."""
+"""Compiled loops of binned densities over all values, loaded when a density is binned."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from softcount.kernels.jit import jit
 
 PARTS = float(1 << 20)
-"""A value lies at a whole number of these parts of its cell, so that sums of rows are exact in any order."""
+"""Positions are rounded to this fraction of a cell, so that sums of rows are exact in any order."""
 
 
 @jit()
 def share_out(values: Any, weights: Any, scale: Any, first: Any, nodes: Any) -> None:
-    """Add each value's weight to the two nodes around it, the nearer one more; node 0 of `nodes` is number `first`.
+    """Add the weight of each value to the two nodes around it, more to the nearer; `nodes[0]` is node number `first`.
 
-    No weights stand for weights of one.
+    An empty `weights` means weights of one.
     """
     for i in range(values.size):
         place = values[i] * scale
@@ -30,9 +30,9 @@ def share_out(values: Any, weights: Any, scale: Any, first: Any, nodes: Any) -> 
 
 @jit()
 def pass_on(weights: Any, parts: Any, shares: Any) -> None:
-    """(cells x 4) what the nodes of each cell pass on to four nodes, node k of every cell by the row k of `parts`.
+    """Add to `shares` (cells x 4) what the nodes of each cell pass on to four nodes; row k of `parts` is for node k.
 
-    A product of matrices, and so thin a one that BLAS took 8 ms where this takes 0.1.
+    This is a matrix product, but so thin that BLAS takes 8 ms and this loop 0.1 ms.
     """
     for i in range(weights.shape[0]):
         for k in range(weights.shape[1]):
@@ -44,9 +44,9 @@ def pass_on(weights: Any, parts: Any, shares: Any) -> None:
 
 @jit()
 def read_curve(queries: Any, scale: Any, blocks: Any, curve: Any, found: Any) -> None:
-    """The curve at each query, a cubic through the four nodes around it; 0 where the curve has no nodes.
+    """Interpolate the curve at each query by a cubic through the four nodes around it; 0 where there are no nodes.
 
-    `curve` holds the nodes of each block after those of the block before, with a cell to spare at both ends.
+    `curve` holds the nodes of all blocks in order, with two extra nodes at each end.
     """
     per_block = (curve.size - 4) // blocks.size
     low, high = blocks[0] * float(per_block), (blocks[-1] + 1) * float(per_block)

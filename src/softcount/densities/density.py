@@ -1,4 +1,4 @@
-"""Kernel densities of one column or of several, summed one by one or on a grid of bins."""
+"""Kernel densities of one column or of several, summed directly or on a grid of bins."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from softcount.errors import DataError
 # -- bins
 
 BLOCK = 1024
-"""Nodes that are kept or left out together."""
+"""Nodes per block. Empty blocks are not stored."""
 FURTHEST = float(1 << 52)
 """Nodes further from 0 than this cannot be distinguished."""
 DENSE = 1 << 21
-"""Nodes from the least value to the greatest up to which none is left out."""
+"""Up to this many nodes between the smallest value and the largest, all blocks are stored."""
 CELLS_BETWEEN_QUARTILES = 16
-"""As a power of two."""
+"""Number of cells between the quartiles, as a power of two."""
 
 
 class DyadicBins(Struct, frozen=True):
-    """Weights on the multiples of 2^level; a value between two of them is shared out, the nearer one getting more.
+    """Weights on the multiples of 2^level. A value between two nodes is shared between them, more to the nearer.
 
-    Node 0 is the number 0 whatever the data, and a cell of one level is two of the level below: bins of one level add
-    node by node, and the nodes of a finer level, shared out again, become those of a coarser one. `blocks` are the
-    numbers of the blocks of 1,024 nodes that hold any weight, `weights` (blocks x 1,024) what they hold.
+    Node 0 is the number 0 whatever the data, and a cell of one level is two cells of the level below. So bins of one
+    level add node by node, and nodes of a finer level can be shared again to give those of a coarser one. `blocks`
+    holds the numbers of the blocks of 1,024 nodes that have any weight, `weights` (blocks x 1,024) their weights.
 
     >>> bins = bins_of(WeightedPoints(np.array([0.25, 2.0, 1.5])), 0)
     >>> bins.points().ordered
@@ -56,15 +56,16 @@ class DyadicBins(Struct, frozen=True):
         return 2.0**self.level
 
     def points(self) -> WeightedPoints:
-        """The nodes that hold anything, as points."""
+        """Return the nodes with weight, as points."""
         block, node = np.nonzero(self.weights)
         return WeightedPoints((self.blocks[block] * BLOCK + node) * self.width, self.weights[block, node], self.level)
 
 
 def compress(points: WeightedPoints) -> WeightedPoints:
-    """Many points as nodes of a grid of 65,536 cells or more between the quartiles, or of the coarser one they are on.
+    """Replace many points by nodes of a grid with at least 65,536 cells between the quartiles.
 
-    A power of two in the data's own units, so that parts compressed by themselves add up like the whole.
+    If the points are on a coarser grid already, that is kept. Cells are a power of two in the units of the data, so
+    that parts compressed separately add up to the whole.
     """
     spread = points.middle_half or points.deviation
     level = int(np.floor(np.log2(spread))) - CELLS_BETWEEN_QUARTILES
@@ -72,9 +73,10 @@ def compress(points: WeightedPoints) -> WeightedPoints:
 
 
 def bins_of(points: WeightedPoints, level: int) -> DyadicBins:
-    """Points shared out among the nodes of a level.
+    """Share points among the nodes of a level.
 
-    Rows without weights add up to the same bits in any order: a value is taken at the nearest 2^-20 of its cell.
+    Each value is rounded to the nearest 2^-20 of its cell, so sums of rows without weights are bit-for-bit identical in
+    any order.
     """
     from softcount.densities.bin_loops import share_out  # compiled
 
@@ -89,7 +91,7 @@ def bins_of(points: WeightedPoints, level: int) -> DyadicBins:
         nodes = np.zeros((len(blocks), BLOCK))
         share_out(values, weights, scale, first * BLOCK, nodes.reshape(-1))
         return DyadicBins(level, blocks, nodes)
-    # The values are so far apart that most blocks between them are empty: each block by itself.
+    # The values are so far apart that most blocks between them are empty: fill each block separately.
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order] if len(weights) else weights
     block = np.floor_divide(np.floor(values * scale), BLOCK).astype(np.int64)
@@ -103,17 +105,17 @@ def bins_of(points: WeightedPoints, level: int) -> DyadicBins:
     return DyadicBins(level, blocks, nodes)
 
 
-# -- the density of bins: one convolution for all queries, with a known bound on the error
+# -- the density of bins: one convolution for all queries, with a known error bound
 
 FINE = 512
-"""Cells to a bandwidth, at least."""
+"""Minimum number of cells per bandwidth."""
 RATIO = 16
-"""Fine cells to a cell of the grid on which the convolution runs."""
+"""Fine cells per cell of the grid on which the convolution runs."""
 PER_BLOCK = BLOCK // RATIO
 LINEAR, CUBIC = 1 / 8, 3 / 128
-"""The error of a straight line between two nodes, and of a cubic through four, over the derivative next in order."""
+"""Error constants of linear and of cubic interpolation, as multiples of the second and the fourth derivative."""
 FAINT = 1e-6
-"""Below this share of the peak, queries are summed one by one: the convolution's own rounding would show."""
+"""Below this share of the peak, queries are summed directly: the rounding errors of the convolution would show."""
 FRACTION = np.arange(RATIO) / RATIO
 CUBIC_SHARES = np.stack(
     [
@@ -122,11 +124,11 @@ CUBIC_SHARES = np.stack(
     ],
     axis=1,
 )  # fmt: skip
-"""(16 x 4) how much of a fine node goes to the four coarse nodes around its cell."""
+"""(16 x 4) shares of a fine node that go to the four coarse nodes around its cell."""
 
 
 def level_for(h: float) -> int:
-    """The level of the bins that a bandwidth wants.
+    """Return the level of the bins for a bandwidth.
 
     >>> level_for(1.0), level_for(0.99), level_for(1024.0)
     (-9, -10, 1)
@@ -135,7 +137,7 @@ def level_for(h: float) -> int:
 
 
 class BinnedDensity(Struct, frozen=True, dict=True):
-    """The density of bins under a smooth kernel; `points` are what the bins were made of, for the far tails.
+    """The density of bins under a smooth kernel. `points` are the binned points, needed for the far tails.
 
     >>> from softcount.densities.kernels import KERNELS
     >>> points = WeightedPoints(np.array([0.0, 1.0]))
@@ -151,19 +153,19 @@ class BinnedDensity(Struct, frozen=True, dict=True):
 
     @property
     def error(self) -> float:
-        """The most by which a density can be wrong, as a share of the greatest density there is."""
+        """Bound on the error of a density, as a share of the maximum density."""
         second, fourth = self.kernel.bends or (np.inf, np.inf)
         fine = self.bins.width / self.h
         return LINEAR * second * fine**2 + 2 * CUBIC * fourth * (RATIO * fine) ** 4
 
     @property
     def width(self) -> float:
-        """The width of a cell of the curve."""
+        """Width of a cell of the curve."""
         return self.bins.width * RATIO
 
     @cached_property
     def blocks(self) -> np.ndarray:
-        """The numbers of the blocks that the curve covers: those with weight, and as many around as kernels reach."""
+        """Numbers of the blocks that the curve covers: those with weight, and neighbours within reach of the kernel."""
         reach = float(self.kernel.reach(np.zeros(1), DIGITS)[0]) * self.h
         around = int(np.ceil(reach / (BLOCK * self.bins.width))) + 1
         held = self.bins.blocks
@@ -173,7 +175,7 @@ class BinnedDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def mass(self) -> np.ndarray:
-        """The weights on the coarser grid, each shared out among four nodes, so that cubics keep their values."""
+        """Weights on the coarse grid. Each is shared among four nodes so that cubics keep their values."""
         from softcount.densities.bin_loops import pass_on  # compiled
 
         shares = np.zeros((self.bins.weights.size // RATIO, 4))
@@ -189,7 +191,7 @@ class BinnedDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def curve(self) -> np.ndarray:
-        """The density at the nodes of the blocks, with two nodes of nothing at either end."""
+        """Density at the nodes of the blocks, with two zeros at either end."""
         curve = self._convolve(self.kernel.pdf(self._away)) / (self.total * self.h)
         return np.concatenate([[0.0, 0.0], np.maximum(curve, 0.0), [0.0, 0.0]])
 
@@ -199,12 +201,12 @@ class BinnedDensity(Struct, frozen=True, dict=True):
 
     @property
     def _away(self) -> np.ndarray:
-        """Distances in bandwidths from a node to those after it, as far as a kernel reaches."""
+        """Distances in bandwidths from a node to the following nodes, as far as the kernel reaches."""
         reach = float(self.kernel.reach(np.zeros(1), DIGITS)[0])
         return np.arange(int(np.ceil(reach * self.h / self.width)) + 1) * (self.width / self.h)
 
     def _convolve(self, half: np.ndarray, sign: float = 1.0) -> np.ndarray:
-        """The mass under a kernel given by its right half, its left half being the same times `sign`."""
+        """Convolve the mass with a kernel given by its right half; its left half is the mirror image times `sign`."""
         from scipy.fft import irfft, next_fast_len, rfft
 
         size = next_fast_len(len(self.mass), real=True)
@@ -214,7 +216,7 @@ class BinnedDensity(Struct, frozen=True, dict=True):
         return np.asarray(irfft(rfft(self.mass, size) * rfft(kernel), size)[: len(self.mass)])
 
     def log_density(self, queries: np.ndarray, images: Images = UNREFLECTED) -> np.ndarray:
-        """The logarithm of the density at each query, or of the sum of those at its images."""
+        """Return the log-density at each query, or the log of the sum of the densities at its images."""
         from softcount.densities.bin_loops import read_curve  # compiled
 
         found, part = np.empty(len(queries)), np.empty(len(queries))
@@ -231,13 +233,13 @@ class BinnedDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def cumulative(self) -> np.ndarray:
-        """The share of the density at or below each node."""
+        """Distribution function at each node."""
         half = self.kernel.cdf(self._away) - 1.0
         half[0] = 0.0
         return np.asarray((np.cumsum(self.mass) - 0.5 * self.mass + self._convolve(half, -1.0)) / self.total)
 
     def cdf(self, queries: np.ndarray) -> np.ndarray:
-        """The share of the density at or below each query: a cubic with the density as its slope."""
+        """Return the distribution function at each query, by cubic interpolation with the density as slope."""
         place = np.clip(queries / self.width, self.blocks[0] * PER_BLOCK, (self.blocks[-1] + 1) * PER_BLOCK - 1.5)
         cell = np.floor(place)
         block = np.floor_divide(cell, PER_BLOCK).astype(np.int64)
@@ -254,16 +256,16 @@ class BinnedDensity(Struct, frozen=True, dict=True):
 # -- one column
 
 SUMMED = 4096
-"""Points up to which every sum is made one by one: less work than waking the compiled loops."""
+"""Up to this many points, sums are computed directly: that is less work than loading the compiled loops."""
 HALVINGS = 1100
-"""Enough to get from any number to any other."""
+"""Enough bisections to get from any number to any other."""
 
 
 class ColumnDensity(Struct, frozen=True, dict=True):
-    """Points under a kernel of one bandwidth.
+    """Points under a kernel with one bandwidth.
 
-    Smooth kernels on many points are binned, unless `exact`; a kernel with an end has its edges where the points are,
-    and is summed over the points near each query.
+    Smooth kernels on many points are binned, unless `exact`. A kernel with bounded support is summed over the points
+    near each query, because its edges are where the points are.
     """
 
     points: WeightedPoints
@@ -281,7 +283,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
     @property
     def error(self) -> float:
-        """The most by which a density can be wrong, as a share of the peak, not counting rounding."""
+        """Bound on the error of a density as a share of the peak, apart from rounding."""
         binned = 0.0 if self.binned is None else self.binned.error
         if self.points.level is None:
             return binned
@@ -290,7 +292,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
     @cached_property
     def reach(self) -> float:
-        """How far from a point its kernel still counts."""
+        """Distance from a point beyond which its kernel is negligible."""
         return self.h * float(self.kernel.reach(np.zeros(1), DIGITS)[0])
 
     @cached_property
@@ -298,7 +300,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
         return self.ends.images(self.reach)
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:
-        """The logarithm of the density at each query: minus infinity beyond the ends, 0 for a missing one."""
+        """Return the log-density at each query: -inf outside the bounds, 0 for a missing query."""
         missing = np.isnan(queries) if np.isnan(queries.sum()) else None
         known = queries if missing is None else queries[~missing]
         if self.binned is not None:
@@ -314,7 +316,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
         return whole
 
     def cdf(self, queries: np.ndarray) -> np.ndarray:
-        """The probability of a value at or below each query; of a missing one, missing."""
+        """Return the distribution function at each query; NaN for a missing query."""
         missing = np.isnan(queries)
         if missing.any():
             found = self.cdf(np.where(missing, 0.0, queries))
@@ -335,7 +337,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
         return near_cdf(self.points, queries, self.kernel, self.h)
 
     def quantile(self, shares: np.ndarray) -> np.ndarray:
-        """The value that has each share of the density at or below it, found by bisection."""
+        """Return the quantile of each share, found by bisection."""
         least, most = float(self.points.values.min()), float(self.points.values.max())
         low = np.full(len(shares), max(least - self.reach, self.ends.low))
         high = np.full(len(shares), min(most + self.reach, self.ends.high))
@@ -354,7 +356,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
         return np.where(shares <= 0, first, np.where(shares >= 1, last, high))
 
     def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
-        """Values drawn: a point by its weight, a step by the kernel, folded back at the ends."""
+        """Draw values: a point by its weight plus a step from the kernel, reflected at the bounds."""
         values, _ = self.points.ordered
         drawn = np.searchsorted(self.points.below[1:], rng.random(number) * self.points.below[-1], side="right")
         steps = self.h * self.kernel.draw(rng, number)
@@ -367,9 +369,10 @@ CELLS = 1 << 18
 
 
 class ProductDensity(Struct, frozen=True):
-    """(rows x columns) points with weights under a kernel, with a bandwidth and ends for each column.
+    """Weighted points (rows x columns) under a product kernel, with a bandwidth and bounds for each column.
 
-    All sums are exact, in blocks. A missing cell of a query is left out: the density is that of its other cells.
+    All sums are exact, computed in blocks. Missing cells of a query are left out: the density is that of its other
+    cells.
     """
 
     values: np.ndarray
@@ -394,7 +397,7 @@ class ProductDensity(Struct, frozen=True):
         return found
 
     def _log_kernels(self, cells: np.ndarray, column: int) -> np.ndarray:
-        """(queries x rows) the logarithm of one column's kernels, their images added; 0 for missing cells."""
+        """Return the log-kernels of one column, images added, of shape (queries, rows); 0 for missing cells."""
         ends, h = self.ends[column], self.h[column]
         found: np.ndarray | None = None
         for sign, shift in ends.images(float(self.kernel.reach(np.zeros(1), DIGITS)[0]) * h):
@@ -423,7 +426,7 @@ class ProductDensity(Struct, frozen=True):
         return np.clip(found, 0.0, 1.0)
 
     def _share_between(self, low: np.ndarray, high: np.ndarray, column: int) -> np.ndarray:
-        """(boxes x rows) the share of one column's kernels between two values."""
+        """Return the mass of one column's kernels between two values, of shape (boxes, rows)."""
         ends, h = self.ends[column], self.h[column]
         low, high = np.clip(low, ends.low, ends.high), np.clip(high, ends.low, ends.high)
         found = np.zeros((len(low), len(self.values)))
@@ -433,7 +436,7 @@ class ProductDensity(Struct, frozen=True):
         return np.clip(found, 0.0, 1.0)
 
     def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
-        """(number x columns) rows drawn: a row by its weight, a step in each column."""
+        """Draw rows of shape (number, columns): a row by its weight plus a kernel step in each column."""
         drawn = rng.choice(len(self.values), number, p=self.weights / self.weights.sum())
         columns = []
         for column, ends in enumerate(self.ends):

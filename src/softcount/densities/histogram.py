@@ -1,4 +1,4 @@
-"""Where a histogram's bins should begin and end."""
+"""Choice of the bin edges of a histogram."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from softcount.errors import DataError
 
 MOST_BINS = 100_000
 CANDIDATES = 128
-"""Places that a cut may have; if there are more gaps between values, they are spaced evenly by rows."""
+"""Most candidate edges. If there are more gaps between values, candidates are spaced evenly by rank and by distance."""
 MOST_CUT_BINS = 100
-"""Bins that free cuts may make."""
+"""Most bins that free cut points may make."""
 ENOUGH_BINS = 10
-"""More bins that are tried after those that were best."""
+"""The search tries this many more bins after the best number so far."""
 FALSE_ALARM = 0.05
-"""The share of false cuts that Bayesian blocks accept in noise."""
+"""Share of false cut points in noise that Bayesian blocks accept."""
 
 
 class HistogramDensity(Struct, frozen=True, dict=True):
-    """A density in steps; one prior row is spread evenly from the first edge to the last."""
+    """A piecewise constant density. One prior row is spread evenly from the first edge to the last."""
 
     edges: np.ndarray
     counts: np.ndarray
@@ -40,7 +40,7 @@ class HistogramDensity(Struct, frozen=True, dict=True):
         return np.concatenate([[0.0], np.cumsum(self.probabilities)[:-1], [1.0]])
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:
-        """Minus infinity outside the edges, 0 for a missing value."""
+        """Return the log-density: -inf outside the edges, 0 for a missing value."""
         heights = np.log(self.probabilities / np.diff(self.edges))
         with np.errstate(invalid="ignore"):
             inside = (queries >= self.edges[0]) & (queries <= self.edges[-1])
@@ -60,7 +60,7 @@ class HistogramDensity(Struct, frozen=True, dict=True):
 
 
 def edges_of(bins: object, points: WeightedPoints) -> np.ndarray:
-    """The edges that a number of bins, a rule, or a rule with a number means for these points.
+    """Return the edges for these points, given a number of bins, a rule, or a rule with a number.
 
     >>> edges_of(3, WeightedPoints(np.array([0.0, 1.0, 6.0])))
     array([0., 2., 4., 6.])
@@ -73,7 +73,7 @@ def edges_of(bins: object, points: WeightedPoints) -> np.ndarray:
 
 
 def checked_bins(bins: object) -> int | str | tuple[str, int]:
-    """Bins as they were given: a number of them, the name of a rule, or ("count", number)."""
+    """Validate bins: a number of them, the name of a rule, or ("count", number)."""
     if isinstance(bins, (tuple, list)) and len(bins) == 2 and bins[0] == "count":
         return "count", _whole(bins[1])
     if not isinstance(bins, str):
@@ -92,14 +92,17 @@ def _whole(given: object) -> int:
 
 
 def equal_width(points: WeightedPoints, number: int) -> np.ndarray:
-    """This many bins of one width, from the least value to the greatest."""
+    """Return the edges of this many bins of equal width, from the smallest value to the largest."""
     values, _ = points.ordered
     edges = np.linspace(values[0], values[-1], number + 1)
     return edges if (np.diff(edges) > 0).all() else np.unique(edges)
 
 
 def equal_count(points: WeightedPoints, number: int | None = None) -> np.ndarray:
-    """Bins that hold as many rows each as equal values allow: 2 n^(2/5) of them, if no number is given."""
+    """Return the edges of bins with equal numbers of rows, as far as ties allow.
+
+    The default number of bins is 2 n^(2/5).
+    """
     number = max(1, round(2 * points.total**0.4)) if number is None else number
     values, _ = points.ordered
     gaps = (values[1:] + values[:-1]) / 2
@@ -109,17 +112,17 @@ def equal_count(points: WeightedPoints, number: int | None = None) -> np.ndarray
 
 
 def freedman_diaconis(points: WeightedPoints) -> np.ndarray:
-    """Bins of one width, at most twice the distance of the quartiles over the cube root of the rows."""
+    """Return bins of equal width, at most twice the interquartile range over the cube root of the number of rows."""
     values, _ = points.ordered
     width = 2 * points.middle_half * points.total ** (-1 / 3) or 3.49 * points.deviation * points.total ** (-1 / 3)
     return equal_width(points, int(min(MOST_BINS, max(1, np.ceil((values[-1] - values[0]) / width)))))
 
 
-# -- cuts between values
+# -- cut points between values
 
 
 def _candidates(points: WeightedPoints) -> tuple[np.ndarray, np.ndarray]:
-    """Edges between which bins may be joined, and the weight up to each: gaps by rank and by distance."""
+    """Return candidate edges, chosen by rank and by distance, and the weight below each."""
     values, _ = points.ordered
     ranks = np.searchsorted(points.below, points.total * np.arange(1, CANDIDATES) / CANDIDATES)
     lengths = np.searchsorted(values, np.linspace(values[0], values[-1], CANDIDATES // 2)[1:-1])
@@ -135,7 +138,7 @@ def _candidates(points: WeightedPoints) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gains(edges: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """(starts x ends) the log-likelihood of the rows in each possible bin, up to what all cuts share."""
+    """Return the log-likelihood of the rows in each possible bin (starts x ends), up to a constant."""
     rows = below[None, :] - below[:, None]
     width = edges[None, :] - edges[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -144,7 +147,10 @@ def _gains(edges: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def bayesian_blocks(points: WeightedPoints) -> np.ndarray:
-    """Scargle's blocks: the most probable steps, each cut paying what makes one in twenty cuts in noise false."""
+    """Scargle's Bayesian blocks: the most probable piecewise constant density.
+
+    The penalty per cut point makes 1 in 20 cut points in noise false.
+    """
     edges, below = _candidates(points)
     gains = _gains(edges, below)
     price = 4 - np.log(73.53 * FALSE_ALARM * points.total**-0.478)
@@ -160,10 +166,11 @@ def bayesian_blocks(points: WeightedPoints) -> np.ndarray:
 
 
 def description_length(points: WeightedPoints, edges: np.ndarray, places: int = 0) -> float:
-    """Nats to encode the rows, up to what all histograms share: by the bins, for the shares, and for the cuts.
+    """Return the description length of the rows in nats, up to what all histograms share.
 
-    The shares cost what the best code loses for not knowing them (the normalised maximum likelihood of Kontkanen and
-    Myllymaki); cuts chosen among several places cost the choice, cuts at equal widths only their number.
+    It is the code length of the rows, of the shares of the bins, and of the cut points. The shares cost the regret of
+    the normalised maximum likelihood (Kontkanen and Myllymaki). Cut points chosen among several places cost the choice;
+    bins of equal width cost only their number.
     """
     counts = counts_of(points, edges)
     there = counts > 0
@@ -172,13 +179,13 @@ def description_length(points: WeightedPoints, edges: np.ndarray, places: int = 
 
 
 def _choices(places: int, bins: int) -> float:
-    """The nats of a number of bins, and of its cuts among these places."""
+    """Return the code length in nats of the number of bins, and of its cut points among these places."""
     chosen = gammaln(places + 1) - gammaln(bins) - gammaln(places - bins + 2) if places else 0.0
     return float(chosen + 2 * np.log(bins + 1))
 
 
 def _regret(rows: float, most: int) -> np.ndarray:
-    """What the best code for 1 .. `most` shares loses for not knowing them, in nats."""
+    """Return the regret in nats of the normalised maximum likelihood code, for 1 to `most` bins."""
     logs = [0.0, float(np.log(sqrt(rows * pi / 2) + 2 / 3 + sqrt(2 * pi / rows) / 24))]
     for bins in range(3, most + 1):  # R(k) = R(k - 1) + n / (k - 2) R(k - 2)
         logs.append(float(np.logaddexp(logs[-1], np.log(rows / (bins - 2)) + logs[-2])))
@@ -186,7 +193,7 @@ def _regret(rows: float, most: int) -> np.ndarray:
 
 
 def shortest_cuts(points: WeightedPoints) -> np.ndarray:
-    """The free cuts of least description length, by dynamic programming over candidate places."""
+    """Return the free cut points of least description length, by dynamic programming over candidates."""
     edges, below = _candidates(points)
     gains = _gains(edges, below)
     places, last = len(edges) - 2, len(edges) - 1
@@ -210,9 +217,10 @@ def shortest_cuts(points: WeightedPoints) -> np.ndarray:
 
 
 def shortest(points: WeightedPoints) -> np.ndarray:
-    """The bins of least description length: free cuts, or the best number of equal widths.
+    """Return the bins of least description length: free cut points, or bins of equal width.
 
-    Equal widths are at least twice the smallest gap between values, or bins would show how the values are rounded.
+    Bins of equal width are at least twice as wide as the smallest gap between values; narrower ones would show the
+    rounding of the values.
     """
     values, _ = points.ordered
     gap = float(np.diff(values).min())
@@ -226,7 +234,7 @@ def shortest(points: WeightedPoints) -> np.ndarray:
 
 
 def counts_of(points: WeightedPoints, edges: np.ndarray) -> np.ndarray:
-    """The weight in each bin; an edge belongs to the bin that it begins, the last one to the last bin."""
+    """Return the weight in each bin. An edge belongs to the bin that it begins, the last edge to the last bin."""
     values, weights = points.ordered
     where = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(where, weights, minlength=len(edges) - 1)

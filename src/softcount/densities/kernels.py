@@ -1,4 +1,4 @@
-"""Kernel sums over weighted points, with reflection at a border."""
+"""Kernel sums over weighted points, with reflection at a bound."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ LOG_ROOT_TWO_PI = 0.5 * np.log(2 * pi)
 
 
 class SmoothingKernel(Struct, frozen=True):
-    """A symmetric density around 0; at bandwidth h it is K(u / h) / h.
+    """A symmetric density around 0. At bandwidth h it is K(u / h) / h.
 
-    `roughness` is the integral of K squared, `variance` the second moment, `support` how far it reaches. `bends` are
-    there for kernels that are smooth everywhere: where a sum of kernels of height 1 has its peak at P, no sum of the
-    absolute second (fourth) derivatives is above the first (second) of them times P.
+    `roughness` is the integral of K squared, `variance` the second moment, `support` the largest distance with a
+    positive density. Kernels that are smooth everywhere have `bends`, bounds on their derivatives. If a sum of kernels
+    of height 1 has its peak at P, the sum of absolute second derivatives is at most `bends[0]` times P, and that of
+    fourth derivatives at most `bends[1]` times P.
 
     >>> named_kernel("epanechnikov").pdf(np.array([0.0, 0.5, 1.0, 2.0]))
     array([0.75  , 0.5625, 0.    , 0.    ])
@@ -44,7 +45,7 @@ class SmoothingKernel(Struct, frozen=True):
 
     @property
     def canonical(self) -> float:
-        """What a bandwidth is multiplied with to smooth as much as another kernel does at its own."""
+        """Canonical bandwidth: bandwidths in proportion to it smooth equally, whatever the kernel."""
         return float((self.roughness / self.variance**2) ** 0.2)
 
     def log_pdf(self, u: np.ndarray) -> np.ndarray:
@@ -57,7 +58,7 @@ class SmoothingKernel(Struct, frozen=True):
         return np.asarray(-away - 2 * np.log1p(np.exp(-away)))
 
     def reach(self, nearest: np.ndarray, lost: float) -> np.ndarray:
-        """How far away a point adds less than exp(-lost) of what one `nearest` away adds."""
+        """Return the distance beyond which a point adds less than exp(-lost) of one at distance `nearest`."""
         if self.support < inf:
             return np.full_like(nearest, self.support)
         # The logistic density lies between exp(-u) / 4 and exp(-u).
@@ -71,12 +72,12 @@ def named_kernel(name: object) -> SmoothingKernel:
 
 
 def _power(height: float, power: int) -> Shape:
-    """height (1 - u^2)^power between -1 and 1."""
+    """Return the function height (1 - u^2)^power between -1 and 1."""
     return lambda u: height * np.maximum(1 - u * u, 0.0) ** power
 
 
 def _power_cdf(*odd: float) -> Shape:
-    """1/2 + a polynomial of odd powers of u, held between -1 and 1."""
+    """Return the function 1/2 plus a polynomial of odd powers of u, clipped to -1 <= u <= 1."""
 
     def cdf(u: np.ndarray) -> np.ndarray:
         u = np.clip(u, -1.0, 1.0)
@@ -91,7 +92,7 @@ def _triangular_cdf(u: np.ndarray) -> np.ndarray:
 
 
 def _folded_beta(power: int) -> Draw:
-    """(1 - u^2)^power is a symmetric beta density, stretched to -1 .. 1."""
+    """Draw from (1 - u^2)^power, a symmetric beta density stretched to -1 .. 1."""
     return lambda rng, n: 2 * rng.beta(power + 1, power + 1, n) - 1
 
 
@@ -102,7 +103,7 @@ _EVERY = (
     ),
     SmoothingKernel("epanechnikov", _power(3 / 4, 1), _power_cdf(3 / 4, -1 / 4), _folded_beta(1), 3 / 5, 1 / 5),
     SmoothingKernel(
-        # Both ends belong to it.
+        # The density is 0.5 at both ends too.
         "uniform", lambda u: np.where(np.abs(u) <= 1, 0.5, 0.0), _power_cdf(1 / 2), _folded_beta(0), 1 / 2, 1 / 3
     ),
     SmoothingKernel(
@@ -132,7 +133,7 @@ KERNELS = {kernel.name: kernel for kernel in _EVERY}
 
 
 class WeightedPoints(Struct, frozen=True, dict=True):
-    """Finite numbers in any order, each counted as often as its weight says; without weights, each once.
+    """Finite numbers in any order, each with a weight; without weights, each counts once.
 
     >>> points = WeightedPoints(np.array([3.0, 1.0, 3.0]))
     >>> points.total, points.ordered
@@ -142,7 +143,7 @@ class WeightedPoints(Struct, frozen=True, dict=True):
     values: np.ndarray
     weights: np.ndarray | None = None
     level: int | None = None
-    """Where the values are nodes of a dyadic grid that stand for the rows, the level of that grid."""
+    """Level of the dyadic grid, if the values are grid nodes that stand for rows."""
 
     @cached_property
     def total(self) -> float:
@@ -158,7 +159,7 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 
     @cached_property
     def below(self) -> np.ndarray:
-        """The weight of the first 0, 1, 2, ... of the ordered values."""
+        """Total weight of the first 0, 1, 2, ... ordered values."""
         return np.concatenate([[0.0], np.cumsum(self.ordered[1])])
 
     @cached_property
@@ -169,7 +170,7 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 
     @cached_property
     def deviation(self) -> float:
-        """The standard deviation, with one row less than there are below the line."""
+        """Standard deviation with the divisor n - 1."""
         with np.errstate(over="ignore"):
             away = np.abs(self.values - self.mean)
         furthest = float(away.max())
@@ -179,7 +180,7 @@ class WeightedPoints(Struct, frozen=True, dict=True):
         return float(furthest * np.sqrt(square))
 
     def quantile(self, share: float) -> float:
-        """The value at a share of the way from the first row to the last, on a straight line between two rows."""
+        """Return the quantile at a share, interpolated linearly between rows."""
         place = share * (self.total - 1)
         low = np.floor(place)
         at = np.searchsorted(self.below[1:], [low, low + 1], side="right")
@@ -199,7 +200,7 @@ class WeightedPoints(Struct, frozen=True, dict=True):
         return WeightedPoints(values, np.concatenate(weights), level)
 
     def refuse_no_spread(self, remedy: str) -> None:
-        """Raise where nothing can be learned about how far apart the values lie."""
+        """Raise an error if the values have no spread to learn a bandwidth from."""
         if not len(self.values):
             raise DataError("there is no row with a value and a weight above zero, so there is no density.")
         if len(self.values) == 1:
@@ -216,22 +217,23 @@ class WeightedPoints(Struct, frozen=True, dict=True):
 # Sums of kernels over the points near each query: exact, also in the far tails.
 
 TOGETHER = 128
-"""Neighbouring queries that share the points near them."""
+"""Neighbouring queries that are computed together, from the points near any of them."""
 CELLS = 1 << 18
-"""Distances worked out at once, so that they stay in the cache."""
+"""Number of distances computed in one step, so that they stay in the cache."""
 Images = Sequence[tuple[float, float]]
 """Signs and shifts: a query x has the images sign * x + shift."""
 UNREFLECTED: Images = ((1.0, 0.0),)
 DIGITS = 37.0
-"""Points that together add less than exp(-37), which is 1e-16, of the nearest are left out."""
+"""Points that together add less than exp(-37), about 1e-16, of the nearest are left out."""
 
 
 def near_log_density(
     points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float, images: Images = UNREFLECTED
 ) -> np.ndarray:
-    """The logarithm of the density at each query, right to rounding: minus infinity where no kernel reaches.
+    """Return the log-density at each query, accurate to rounding; -inf where no kernel reaches.
 
-    With images, that of the sum of the densities at all images of a query, the first of which is itself.
+    With images, return the log of the sum of the densities at all images of a query. The first image is the query
+    itself.
 
     >>> from softcount.densities.kernels import KERNELS
     >>> near_log_density(WeightedPoints(np.array([0.0])), np.array([0.0, 20.0]), KERNELS["gaussian"], 2.0).round(4)
@@ -263,7 +265,7 @@ def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKern
 
 
 def near_cdf(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKernel, h: float) -> np.ndarray:
-    """The share of the density at or below each query; queries may be infinite."""
+    """Return the distribution function at each query; queries may be infinite."""
     values, weights = points.ordered
     found = np.where(queries > 0, 1.0, 0.0)
     order, ordered = _finite_in_order(queries)
@@ -283,7 +285,7 @@ def _finite_in_order(queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _windows(values: np.ndarray, ordered: np.ndarray, reach: np.ndarray) -> Iterator[tuple[slice, int, list[slice]]]:
-    """Blocks of neighbouring queries, the first value that any of a block needs, and pieces of all those values."""
+    """Yield blocks of neighbouring queries, the first value that a block needs, and slices of all values it needs."""
     for start in range(0, len(ordered), TOGETHER):
         block = slice(start, start + TOGETHER)
         low = int(np.searchsorted(values, (ordered[block] - reach[block]).min()))
@@ -295,11 +297,11 @@ def _windows(values: np.ndarray, ordered: np.ndarray, reach: np.ndarray) -> Iter
 # Bounded columns: kernel mass beyond a bound is reflected.
 
 WIDEST = 100.0
-"""Largest bandwidth as a multiple of the distance between two ends: wider ones need too many images."""
+"""Largest bandwidth as a multiple of the distance between the bounds: wider ones need too many images."""
 
 
 class Reflection(Struct, frozen=True):
-    """The ends of a column, infinite where it has none; a density is mirrored at each.
+    """The bounds of a column, infinite if it has none. A density is reflected at each.
 
     >>> Reflection(0.0).images(5.0)
     ((1.0, 0.0), (-1.0, 0.0))
@@ -311,7 +313,7 @@ class Reflection(Struct, frozen=True):
     high: float = inf
 
     def images(self, reach: float) -> Images:
-        """Where a kernel that reaches so far finds the points that a query's density is summed from."""
+        """Return the images of a query whose densities add up to the reflected density, for a kernel of this reach."""
         if self.low == -inf and self.high == inf:
             return UNREFLECTED
         if self.low == -inf or self.high == inf:
@@ -325,7 +327,7 @@ class Reflection(Struct, frozen=True):
         return np.asarray((values >= self.low) & (values <= self.high))
 
     def folded(self, values: np.ndarray) -> np.ndarray:
-        """Values mirrored at the ends until they lie between them."""
+        """Reflect values at the bounds until they lie between them."""
         if self.low == -inf:
             return self.high - np.abs(self.high - values) if self.high < inf else values
         away = np.abs(values - self.low)
@@ -343,7 +345,7 @@ class Reflection(Struct, frozen=True):
 
 
 OPEN = Reflection()
-"""A column without ends."""
+"""A column without bounds."""
 
 
 def reflection_of(bounds: object) -> Reflection:

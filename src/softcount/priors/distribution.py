@@ -1,4 +1,4 @@
-"""The base of conjugate priors: checked parameters with the groups first, equality, and one-line representations."""
+"""Base of conjugate priors: checked parameters with the groups first, equality, and one-line representations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SHOWN = 5
 
 
 class Distribution(Struct, frozen=True, eq=False):
-    """One distribution, or any number of them: each parameter is a float or an array with the groups first."""
+    """One distribution, or several: each parameter is a float or an array with the groups first."""
 
     own_axes: ClassVar[int] = 0
-    """Axes of the first parameter that are not groups: 1 if it has levels or columns."""
+    """Axes of the first parameter that are not groups: 1 if it has categories or columns."""
 
     title: ClassVar[str] = ""
-    """Its public name, if that is not the name of the class."""
+    """Public name, if it differs from the name of the class."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -56,12 +56,12 @@ class Distribution(Struct, frozen=True, eq=False):
         return f"{self._name}({', '.join(parts)})"
 
     def describe(self) -> str:
-        """The distribution in one plain line."""
+        """Describe the distribution in one line."""
         return repr(self)
 
     @property
     def by_group(self) -> bool:
-        """Whether it holds a distribution for each of several groups, rather than one."""
+        """Whether there is one distribution per group, rather than a single one."""
         return bool(np.ndim(getattr(self, self.__struct_fields__[0])) > self.own_axes)
 
     @property
@@ -69,7 +69,7 @@ class Distribution(Struct, frozen=True, eq=False):
         return self.title or type(self).__name__
 
     def _settle(self, **checks: Callable[[str, Any], np.ndarray]) -> None:
-        """Check and store parameters, stretched to one shape: floats alone, read-only arrays otherwise."""
+        """Check the parameters and store them, broadcast to one shape: as floats, or as read-only arrays."""
         values = {name: check(f"{self._name}'s {name}", getattr(self, name)) for name, check in checks.items()}
         shapes = {name: np.shape(value) for name, value in values.items()}
         try:
@@ -84,7 +84,7 @@ class Distribution(Struct, frozen=True, eq=False):
             self._store(name, np.broadcast_to(np.asarray(value, dtype=float), together))
 
     def _require(self, right: ArrayLike, name: str, remedy: str) -> None:
-        """Raise an error for the first value of a parameter that is not right."""
+        """Raise an error for the first value of a parameter for which `right` is false."""
         require(right, getattr(self, name), f"{self._name}'s {name}", remedy)
 
     def _store(self, name: str, value: np.ndarray) -> None:
@@ -95,7 +95,7 @@ class Distribution(Struct, frozen=True, eq=False):
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
-    """The value as an array of floats; words, dates and ragged lists are refused by name."""
+    """Return the value as an array of floats. Words, dates and ragged lists raise an error."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "biufO":
@@ -106,7 +106,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
 
 
 def finite(name: str, value: Any, axes: Sequence[str] = ("group",)) -> np.ndarray:
-    """The value as finite floats."""
+    """Return the value as finite floats."""
     array = numbers(name, value)
     require(np.isfinite(array), array, name, "It must be a finite number.", axes)
     return array
@@ -115,21 +115,21 @@ def finite(name: str, value: Any, axes: Sequence[str] = ("group",)) -> np.ndarra
 def nonnegative(
     name: str, value: Any, remedy: str = "Counts are finite and 0 or more.", axes: Sequence[str] = ("group",)
 ) -> np.ndarray:
-    """The value as finite floats of 0 or more."""
+    """Return the value as finite floats of 0 or more."""
     array = numbers(name, value)
     require(np.isfinite(array) & (array >= 0), array, name, remedy, axes)
     return array
 
 
 def positive(name: str, value: Any, remedy: str = "It must be finite and above 0.") -> np.ndarray:
-    """The value as finite floats above 0."""
+    """Return the value as finite floats above 0."""
     array = numbers(name, value)
     require(np.isfinite(array) & (array > 0), array, name, remedy)
     return array
 
 
 def either(values: object, parts: Sequence[object], wrong: str) -> None:
-    """Raise an error unless either the values or all of the parts are given."""
+    """Raise an error unless either the values or all of the parts are given, but not both."""
     if sum(part is not None for part in parts) != (len(parts) if values is None else 0):
         raise DataError(wrong)
 
@@ -142,7 +142,7 @@ def require(
     axes: Sequence[str] = ("group",),
     levels: Sequence[object] | None = None,
 ) -> None:
-    """Raise an error for the first value that is not right, with its place and the remedy."""
+    """Raise an error for the first value for which `right` is false, with its position and the remedy."""
     wrong = np.argwhere(~np.atleast_1d(right))
     if not len(wrong):
         return
@@ -153,7 +153,7 @@ def require(
 
 
 def place(at: Sequence[int], axes: Sequence[str], levels: Sequence[object] | None = None) -> str:
-    """Words for a position, from its last axis outwards: " at level 'red' of group 3"."""
+    """Word a position, from its last axis outwards: " at level 'red' of group 3"."""
     if not at:
         return ""
     names = list(axes)[-len(at) :]
@@ -166,23 +166,23 @@ def place(at: Sequence[int], axes: Sequence[str], levels: Sequence[object] | Non
 
 
 def against(x: ArrayLike, *parameters: Number) -> tuple[np.ndarray, ...]:
-    """The points, and each parameter with axes of one for them.
+    """Return the points, and each parameter with trailing axes of length one for them.
 
-    Every group is combined with every point, groups first.
+    Every group is then combined with every point, groups first.
     """
     points = np.asarray(x, dtype=float)
     return points, *(np.reshape(p, np.shape(p) + (1,) * points.ndim) for p in parameters)
 
 
 def tail(level: float) -> float:
-    """The probability left out on each side of an equal-tailed interval."""
+    """Return the probability on each side of an equal-tailed interval."""
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}. An interval holds a probability between 0 and 1, such as 0.95.")
     return (1 - level) / 2
 
 
 def shown(value: Number) -> str:
-    """A number in four digits; for groups the first few."""
+    """Format a number with four digits; of several groups, the first few."""
     if np.ndim(value) == 0:
         return f"{float(value):.4g}"
     flat = np.ravel(value)

@@ -1,4 +1,4 @@
-"""The rate of a Poisson count, learned from a total and a number of rows."""
+"""Gamma: the distribution of a Poisson rate, learned from a total and a number of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from softcount.priors.predictive import Belief, NegativeBinomial, counts_of, log
 
 
 class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
-    """What is believed about a Poisson rate, as if `rate` rows had been seen with a total of `shape`.
+    """Distribution of a Poisson rate, worth `rate` prior rows with a total of `shape`.
 
     >>> after = Gamma(2, 1).update(total=10, rows=4)
     >>> after
@@ -40,9 +40,9 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         values: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> Gamma:
-        """The belief after these counts: a total over rows, or the values themselves.
+        """Return the posterior after these counts: a total over rows, or the values themselves.
 
-        Values have the rows last; NaN is missing, and a weight of 2 is the value twice.
+        Values have the rows on the last axis. NaN is missing, and a weight of 2 counts the value twice.
         """
         added, seen, _ = _tally(total, rows, values, weights)
         return Gamma(self.shape + added, self.rate + seen)
@@ -56,7 +56,7 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
 
     @property
     def mode(self) -> Number:
-        """The likeliest rate, (shape - 1) / rate; refused below shape 1, where the density runs off at zero."""
+        """The most probable rate, (shape - 1) / rate. Raises an error below shape 1: the density is unbounded at 0."""
         remedy = "Below 1 there is no interior mode: use the mean, or a prior total of at least 1."
         self._require(np.asarray(self.shape) >= 1, "shape", remedy)
         remedy = "Without any row there is no mode: update with data first, or use one prior row: Gamma(1, 1)."
@@ -65,17 +65,17 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
 
     @property
     def variance(self) -> Number:
-        """How far rates spread around the mean, squared."""
+        """The variance of the rate."""
         return plain(self.mean / self.rate)
 
     def pdf(self, x: ArrayLike) -> Number:
-        """The density of each rate in x, per group."""
+        """Return the density of each rate in x, per group."""
         self._proper()
         points, shape, rate = against(x, self.shape, self.rate)
         return plain(np.exp(log_gamma_pdf(points * rate, shape)) * rate)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The low and high ends of an equal-tailed range holding the rate with this probability."""
+        """Return the ends of an equal-tailed interval that holds the rate with this probability."""
         from scipy.special import gammainccinv, gammaincinv
 
         self._proper()
@@ -95,9 +95,9 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         values: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> Number:
-        """The log-probability of these counts before any of them was seen.
+        """Return the log marginal likelihood of these counts.
 
-        From a total alone the sum of log(x!) is not known and is left out: give it as `log_factorials`, or give the
+        A total does not determine the sum of log(x!), so it is left out: give it as `log_factorials`, or give the
         values. It is the same for every prior, so comparisons do not need it.
 
         >>> round(float(np.exp(Gamma(1, 1).log_evidence(values=[0]))), 6)
@@ -113,13 +113,13 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
-        """n rates drawn from the belief, groups first."""
+        """Draw n rates, groups first."""
         self._proper()
         _, shape, rate = against([0.0], self.shape, self.rate)
         return np.random.default_rng(random_state).gamma(shape, 1 / rate, size=(*np.shape(self.shape), n))
 
     def describe(self) -> str:
-        """The belief in one line.
+        """Describe the distribution in one line.
 
         >>> Gamma(12, 5).describe()
         'a rate of 2.4 (1.24 to 3.936 with 95 %), worth a total of 12 over 5 rows'
@@ -141,7 +141,10 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
 def _tally(
     total: ArrayLike | None, rows: ArrayLike | None, values: ArrayLike | None, weights: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The total, the rows and the sum of log(x!): from values, or as given with the last of them 0."""
+    """Return the total, the rows and the sum of log(x!), from values or as given.
+
+    The last is 0 if no values are given.
+    """
     from scipy.special import gammaln
 
     either(values, (total, rows), "Give either values, or both total and rows.")

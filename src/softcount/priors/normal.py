@@ -1,4 +1,4 @@
-"""The mean and the variance of a normal column."""
+"""Conjugate priors for the mean and the variance of a normal column."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EITHER = "Give either values, or rows with their mean and sum_squares (of the di
 
 
 class Moments(NamedTuple):
-    """Rows, their mean (0 without rows) and the sum of squared differences from it."""
+    """Number of rows, their mean (0 without rows) and the sum of squared differences from it."""
 
     rows: np.ndarray
     mean: np.ndarray
@@ -42,7 +42,7 @@ def moments(
     mean: ArrayLike | None,
     sum_squares: ArrayLike | None,
 ) -> Moments:
-    """The moments of the values (rows on the last axis, NaN is missing), or those given, checked."""
+    """Compute the moments of the values (rows on the last axis, NaN is missing), or check those given."""
     either(values, (rows, mean, sum_squares), EITHER)
     if values is None:
         no_weights(weights)
@@ -53,7 +53,7 @@ def moments(
         return Moments(n, np.where(empty, 0.0, middle), squares)
     array, shares = weighted(values, weights)
     seen, n = shares > 0, shares.sum(axis=-1)
-    # Differences from the first value that counts: equal values then scatter by exactly 0.
+    # Differences from the first value with a positive weight: the sum of squares of equal values is then exactly 0.
     first = np.zeros((*array.shape[:-1], 1))
     if array.shape[-1]:
         picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
@@ -65,9 +65,9 @@ def moments(
 
 
 def weighted(values: ArrayLike, weights: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """The values (rows last) and the weight of each: 1 by default, 0 if the value is missing.
+    """Return the values (rows last) and their weights: 1 by default, 0 if the value is missing.
 
-    Weights may have groups before their rows: the same values then count in each group by its own weights.
+    Weights may have group axes before the rows: every group then uses the same values with its own weights.
     """
     array = np.atleast_1d(numbers("values", values))
     require(~np.isinf(array), array, "a value", "Values are finite, or NaN where missing.", ("group", "row"))
@@ -78,7 +78,7 @@ def weighted(values: ArrayLike, weights: ArrayLike | None) -> tuple[np.ndarray, 
 
 
 def row_weights(weights: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """One weight for each row of values of this shape (rows last), checked."""
+    """Check that there is one weight for each row of values of this shape (rows last)."""
     remedy = "Weights are finite and 0 or more: a weight of 2 is the row twice."
     shares = nonnegative("a weight", weights, remedy, ("group", "row"))
     right = shares.ndim > 0 and shares.shape[-1] == shape[-1]
@@ -94,11 +94,12 @@ def no_weights(weights: ArrayLike | None) -> None:
 
 
 class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
-    """What is believed about a normal's mean and variance together.
+    """Joint distribution of the mean and the variance of a normal column.
 
-    As if `kappa` rows had shown the mean to be `mean`, and `nu` rows the variance to be `variance`. `kappa=0` leaves
-    the mean to the data, `nu=0` the variance. Both 0 is the limit of ever weaker priors, not the textbooks'
-    1 / variance: that one is `kappa=0, nu=-1`, after which the interval of the mean is the classical t interval.
+    It is worth `kappa` prior rows for the mean `mean`, and `nu` prior rows for the variance `variance`. `kappa=0`
+    leaves the mean to the data, `nu=0` the variance. Both 0 is the limit of ever weaker priors, not the prior 1 /
+    variance of the textbooks: that is `kappa=0, nu=-1`, after which the interval of the mean is the classical t
+    interval.
 
     >>> after = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4).update(values=[9.0, 11.0, 10.0])
     >>> after
@@ -129,9 +130,9 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         mean: ArrayLike | None = None,
         sum_squares: ArrayLike | None = None,
     ) -> NormalInverseChi2:
-        """The belief after these values (rows last, NaN is missing), or after their moments.
+        """Return the posterior after these values (rows last, NaN is missing), or after their moments.
 
-        A weight of 2 is the value twice. `sum_squares` is of the differences from the rows' own mean.
+        A weight of 2 counts the value twice. `sum_squares` is the sum of squared differences from the mean of the rows.
         """
         seen = moments(values, weights, rows, mean, sum_squares)
         kappa, nu = self.kappa + seen.rows, self.nu + seen.rows
@@ -145,35 +146,35 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
 
     @property
     def mode(self) -> Number:
-        """The likeliest mean, whatever the variance: the same as `mean`."""
+        """The most probable mean, whatever the variance: equal to `mean`."""
         self._known_kappa()
         return self.mean
 
     @property
     def mean_variance(self) -> Number:
-        """How far the mean may be from `mean`, squared: infinite while nu is 2 or less."""
+        """The variance of the mean: infinite if nu is 2 or less."""
         return self._location().variance
 
     @property
     def joint_mode(self) -> tuple[Number, Number]:
-        """The likeliest mean and variance together: the variance is nu * variance / (nu + 3)."""
+        """The most probable mean and variance together: the variance is nu * variance / (nu + 3)."""
         return self.mode, plain(self._squares / (np.asarray(self.nu) + 3))
 
     @property
     def variance_mode(self) -> Number:
-        """The likeliest variance, whatever the mean: nu * variance / (nu + 2)."""
+        """The most probable variance, whatever the mean: nu * variance / (nu + 2)."""
         return plain(self._squares / (np.asarray(self.nu) + 2))
 
     @property
     def variance_mean(self) -> Number:
-        """The expected variance, nu * variance / (nu - 2): there is none while nu is 2 or less."""
+        """The expected variance, nu * variance / (nu - 2). Raises an error if nu is 2 or less."""
         nu = np.asarray(self.nu)
         remedy = "Up to 2 the variance has no mean: use variance_mode or variance_interval, or see more rows."
         self._require(nu > 2, "nu", remedy)
         return plain(self._squares / (nu - 2))
 
     def variance_interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of an equal-tailed range holding the variance with this probability."""
+        """Return the ends of an equal-tailed interval that holds the variance with this probability."""
         from scipy.special import gammainccinv, gammaincinv
 
         self._known_variance()
@@ -192,7 +193,7 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         mean: ArrayLike | None = None,
         sum_squares: ArrayLike | None = None,
     ) -> Number:
-        """The log-density of these values before any of them was seen.
+        """Return the log marginal likelihood of these values.
 
         >>> prior = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4)
         >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
@@ -210,7 +211,7 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """n means and n variances drawn together from the belief, groups first."""
+        """Draw n pairs of a mean and a variance, groups first."""
         kappa = self._known_kappa()
         self._known_variance()
         rng, size = np.random.default_rng(random_state), (*np.shape(self.mean), n)
@@ -220,7 +221,7 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         return np.expand_dims(self.mean, -1) + spread * rng.standard_normal(size), variances
 
     def describe(self) -> str:
-        """The belief in one line.
+        """Describe the distribution in one line.
 
         >>> NormalInverseChi2(mean=7.5, kappa=4, nu=4, variance=20.25).describe()
         'a mean of 7.5, worth 4 rows, and a variance of 20.25, worth 4 rows'
@@ -234,7 +235,7 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         return self._student(self.variance / np.asarray(self._known_kappa()))
 
     def _student(self, square: Number) -> StudentT:
-        """A Student-t of nu degrees of freedom around the mean, with this squared scale."""
+        """Return a Student t of nu degrees of freedom around the mean, with this squared scale."""
         self._known_variance()
         return StudentT(self.nu, self.mean, np.sqrt(square))
 
@@ -251,14 +252,14 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
 
     @property
     def _squares(self) -> np.ndarray:
-        """The prior sum of squared differences; 0 if nu is negative."""
+        """Prior sum of squared differences; 0 if nu is negative."""
         return np.asarray(np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance))
 
 
 class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
-    """What is believed about a normal's mean when its `variance` is known: itself a normal.
+    """Distribution of the mean of a normal column with known `variance`: itself a normal distribution.
 
-    `mean_variance` says how far the mean may be from `mean`; infinite leaves it to the data.
+    `mean_variance` is the variance of the mean; infinite leaves the mean to the data.
 
     >>> after = NormalKnownVariance(mean=0, mean_variance=1, variance=2).update(values=[3.0, 5.0])
     >>> after.mean, after.mean_variance
@@ -282,9 +283,9 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
         rows: ArrayLike | None = None,
         mean: ArrayLike | None = None,
     ) -> NormalKnownVariance:
-        """The belief after these values (rows last, NaN is missing; a weight of 2 is the value twice).
+        """Return the posterior after these values (rows last, NaN is missing), or after `rows` rows with this `mean`.
 
-        Or after a number of `rows` with this `mean`.
+        A weight of 2 counts the value twice.
         """
         seen = moments(values, weights, rows, mean, None if values is not None else 0.0)
         prior, known = np.asarray(self.mean_variance), np.asarray(self.variance)
@@ -298,7 +299,7 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
 
     @property
     def mode(self) -> Number:
-        """The likeliest mean: the same as `mean`."""
+        """The most probable mean: equal to `mean`."""
         self._proper()
         return self.mean
 
@@ -315,7 +316,7 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
         mean: ArrayLike | None = None,
         sum_squares: ArrayLike | None = None,
     ) -> Number:
-        """The log-density of these values before any of them was seen."""
+        """Return the log marginal likelihood of these values."""
         self._proper()
         n, centre, squares = moments(values, weights, rows, mean, sum_squares)
         weight = n * self.mean_variance / np.asarray(self.variance)
@@ -326,13 +327,13 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
-        """n means drawn from the belief, groups first."""
+        """Draw n means, groups first."""
         self._proper()
         noise = np.random.default_rng(random_state).standard_normal((*np.shape(self.mean), n))
         return np.expand_dims(self.mean, -1) + np.expand_dims(np.sqrt(self.mean_variance), -1) * noise
 
     def describe(self) -> str:
-        """The belief in one line.
+        """Describe the distribution in one line.
 
         >>> NormalKnownVariance(2, 0.5, 2).describe()
         'a mean of 2, give or take 0.7071; the variance is known to be 2'

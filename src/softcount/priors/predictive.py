@@ -13,7 +13,7 @@ from softcount.priors.distribution import Distribution, Number, against, finite,
 
 
 def quantile_points(q: ArrayLike) -> np.ndarray:
-    """Probabilities between 0 and 1, checked."""
+    """Check that probabilities are between 0 and 1."""
     points = np.asarray(q, dtype=float)
     if not np.all((points >= 0) & (points <= 1)):
         raise DataError(f"A quantile is asked at {q!r}. Quantiles are asked at probabilities from 0 to 1.")
@@ -21,22 +21,25 @@ def quantile_points(q: ArrayLike) -> np.ndarray:
 
 
 class Predictive(Distribution, frozen=True, eq=False):
-    """The distribution of the next row; subclasses implement its log-density and quantiles."""
+    """The distribution of the next row. Subclasses implement its log-density and quantiles."""
 
     def log_pdf(self, x: ArrayLike) -> Number:
-        """The log-density of each point, per group."""
+        """Return the log-density of each point, per group."""
         raise NotImplementedError
 
     def pdf(self, x: ArrayLike) -> Number:
-        """The density of each point, per group; of a count, its probability."""
+        """Return the density of each point, per group; for a count, its probability."""
         return plain(np.exp(self.log_pdf(x)))
 
     def quantile(self, q: ArrayLike) -> Number:
-        """The value below which the next row falls with probability q, per group."""
+        """Return the quantile of the next row at probability q, per group."""
         raise NotImplementedError
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of a range holding the next row with this probability (a count: at least), the rest split evenly."""
+        """Return the ends of an equal-tailed interval that holds the next row with this probability.
+
+        For a count the probability is at least that.
+        """
         return self.quantile(tail(level)), self.quantile(1 - tail(level))
 
 
@@ -44,22 +47,25 @@ Next = TypeVar("Next", bound=Predictive)
 
 
 class Belief(Distribution, Generic[Next], frozen=True, eq=False):
-    """What is known about the parameters of a distribution; subclasses implement `_next` and `_location`."""
+    """The distribution of the parameters of another distribution. Subclasses implement `_next` and `_location`."""
 
     def _next(self) -> Next:
-        """The distribution of the next row. Raises an error while too little is known."""
+        """Return the distribution of the next row. Raises an error if it is improper."""
         raise NotImplementedError
 
     def _location(self) -> Predictive:
-        """The distribution of the mean. Raises an error while too little is known."""
+        """Return the distribution of the mean. Raises an error if it is improper."""
         raise NotImplementedError
 
     def pdf(self, x: ArrayLike) -> Number:
-        """The density of each possible mean in x (of a block, columns last), per group."""
+        """Return the density of each possible mean in x (for a block, columns last), per group."""
         return self._location().pdf(x)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The ends of an equal-tailed range holding the mean with this probability; of a block, each mean alone."""
+        """Return the ends of an equal-tailed interval that holds the mean with this probability.
+
+        For a block, the interval is that of each mean alone.
+        """
         return self._location().interval(level)
 
     @overload
@@ -67,16 +73,16 @@ class Belief(Distribution, Generic[Next], frozen=True, eq=False):
     @overload
     def predict(self, x: ArrayLike) -> Number: ...
     def predict(self, x: ArrayLike | None = None) -> Next | Number:
-        """The distribution of the next row, or its density at x (of a count its probability), per group."""
+        """Return the distribution of the next row, or its density at x (for a count its probability), per group."""
         return self._next() if x is None else self._next().pdf(x)
 
     def predict_log(self, x: ArrayLike) -> Number:
-        """The log-density of the next row at x, per group; -inf if x is not a count."""
+        """Return the log-density of the next row at x, per group; for a count, -inf if x is not a count."""
         return self._next().log_pdf(x)
 
 
 class StudentT(Predictive, frozen=True, eq=False):
-    """A bell with heavy tails: a normal whose variance had to be learned.
+    """Student's t: the predictive distribution of a normal column whose variance was learned.
 
     >>> StudentT(df=4, location=10, scale=2).variance
     8.0
@@ -91,14 +97,14 @@ class StudentT(Predictive, frozen=True, eq=False):
 
     @property
     def mean(self) -> Number:
-        """The centre; with df of 1 or less the tails are too heavy for a mean, and `location` is the median."""
+        """The mean. With df of 1 or less there is none: an error is raised, and `location` is the median."""
         remedy = "Up to 1 there is no mean: use location, the median."
         self._require(np.asarray(self.df) > 1, "df", remedy)
         return self.location
 
     @property
     def variance(self) -> Number:
-        """The spread squared: infinite while df is 2 or less."""
+        """The variance: infinite if df is 2 or less."""
         df = np.asarray(self.df)
         spread = np.square(self.scale) * df / np.where(df > 2, df - 2, 1.0)
         return plain(np.where(df > 2, spread, np.inf))
@@ -123,7 +129,7 @@ class StudentT(Predictive, frozen=True, eq=False):
 
 
 class MultivariateStudentT(Predictive, frozen=True, eq=False):
-    """A bell with heavy tails over several columns, which come last; `scale` is a matrix, as a covariance is.
+    """Student's t over several columns, which come last; `scale` is a matrix, like a covariance.
 
     Quantiles and intervals are those of each column alone: groups first, then columns, then points.
 
@@ -142,22 +148,22 @@ class MultivariateStudentT(Predictive, frozen=True, eq=False):
 
     @property
     def columns(self) -> StudentT:
-        """Each column alone, whatever the others are."""
+        """The marginal distribution of each column."""
         spread = np.sqrt(np.diagonal(self.scale, axis1=-2, axis2=-1))
         return StudentT(np.asarray(self.df)[..., None], self.location, spread)
 
     @property
     def mean(self) -> np.ndarray:
-        """The centre; with df of 1 or less the tails are too heavy for a mean, and `location` is the median."""
+        """The mean. With df of 1 or less there is none: an error is raised, and `location` is the median."""
         return np.asarray(self.columns.mean)
 
     @property
     def variance(self) -> np.ndarray:
-        """The spread of each column, squared: infinite while df is 2 or less."""
+        """The variance of each column: infinite if df is 2 or less."""
         return np.asarray(self.columns.variance)
 
     def log_pdf(self, x: ArrayLike) -> Number:
-        """The log-density of each row of x (columns last), per group."""
+        """Return the log-density of each row of x (columns last), per group."""
         points, d = numbers("x", x), self.location.shape[-1]
         if points.shape[-1:] != (d,):
             raise DataError(f"x has shape {points.shape}. Give {d} columns, on the last axis.")
@@ -177,7 +183,7 @@ class MultivariateStudentT(Predictive, frozen=True, eq=False):
 
 
 class NormalPredictive(Predictive, frozen=True, eq=False):
-    """A bell: what the next row may be when the variance is known.
+    """Normal distribution: the predictive distribution of the next row if the variance is known.
 
     >>> round(NormalPredictive(0, 4).quantile(0.975), 4)
     3.9199
@@ -207,7 +213,7 @@ class NormalPredictive(Predictive, frozen=True, eq=False):
 
 
 class NegativeBinomial(Predictive, frozen=True, eq=False):
-    """Counts 0, 1, 2, ... from a Poisson whose rate is only known as Gamma(shape, rate).
+    """Counts 0, 1, 2, ... from a Poisson distribution whose rate is distributed as Gamma(shape, rate).
 
     >>> coming = NegativeBinomial(shape=3, rate=1.5)
     >>> coming.mean, round(coming.variance, 4), coming.quantile(0.5)
@@ -227,11 +233,11 @@ class NegativeBinomial(Predictive, frozen=True, eq=False):
 
     @property
     def variance(self) -> Number:
-        """The spread squared: the mean, and more for not knowing the rate."""
+        """The variance: the mean, plus the uncertainty of the rate."""
         return plain(self.shape / self.rate * (1 + 1 / self.rate))
 
     def log_pdf(self, x: ArrayLike) -> Number:
-        """The log-probability of each count, per group; -inf if x is not a count."""
+        """Return the log-probability of each count, per group; -inf if x is not a count."""
         from scipy.special import gammaln
 
         points, shape, rate = against(x, self.shape, self.rate)
@@ -242,7 +248,7 @@ class NegativeBinomial(Predictive, frozen=True, eq=False):
         return plain(np.where(whole, answer, np.where(np.isnan(points), np.nan, -np.inf)))
 
     def quantile(self, q: ArrayLike) -> Number:
-        """The smallest count that the next row does not exceed with probability q, per group."""
+        """Return the smallest count that the next row does not exceed with probability q, per group."""
         from scipy.stats import nbinom
 
         points, shape, rate = against(quantile_points(q), self.shape, self.rate)
@@ -253,10 +259,10 @@ class NegativeBinomial(Predictive, frozen=True, eq=False):
 
 
 def log_gamma_pdf(y: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """The log-density of y under a Gamma of rate one; -inf below zero.
+    """Return the log-density of y under a Gamma distribution of rate one; -inf below zero.
 
-    From shape 10 upwards the logarithms are expanded around the mean: the plain formula loses nine digits at
-    shape 1e8, where a posterior of a million rows easily is.
+    From shape 10 upwards the logarithms are expanded around the mean. The plain formula loses nine digits at shape 1e8,
+    which the posterior of a million rows easily reaches.
     """
     from scipy.special import gammaln, xlogy
 
@@ -271,7 +277,7 @@ def log_gamma_pdf(y: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 
 def counts_of(name: str, values: ArrayLike) -> np.ndarray:
-    """Whole numbers of 0 or more, NaN if missing; an error names the row of any other value."""
+    """Return whole numbers of 0 or more, NaN if missing. An error names the row of any other value."""
     array = np.atleast_1d(numbers(name, values))
     right = np.isnan(array) | ((array >= 0) & (array == np.floor(array)) & np.isfinite(array))
     require(right, array, name, "Counts are 0, 1, 2, ...", ("group", "row"))

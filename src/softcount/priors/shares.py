@@ -1,4 +1,4 @@
-"""Beliefs about shares: Beta, Dirichlet, an expert's counts, and concentrations chosen by the data."""
+"""Distributions of shares: Beta, Dirichlet, prior counts of an expert, and concentrations chosen by the data."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from softcount.priors.predictive import log_gamma_pdf
 
 
 class Beta(Distribution, frozen=True, eq=False):
-    """What is believed about a share, as if `alpha` successes and `beta` failures had been counted.
+    """Distribution of a share, worth `alpha` prior successes and `beta` prior failures.
 
-    Beta(1, 1) believes every share alike; Beta(0, 0) is improper and has no mean before data are added.
+    Beta(1, 1) is uniform. Beta(0, 0) is improper and has no mean before data are added.
 
     >>> after = Beta(5, 3).update(successes=1, failures=2)
     >>> after
@@ -49,13 +49,13 @@ class Beta(Distribution, frozen=True, eq=False):
         self._settle(alpha=counts, beta=counts)
 
     def update(self, successes: ArrayLike = 0.0, failures: ArrayLike = 0.0) -> Beta:
-        """The belief after counting: the counts are added. Arrays hold one count per group."""
+        """Return the posterior: the counts are added. Arrays hold one count per group."""
         won, lost = nonnegative("successes", successes), nonnegative("failures", failures)
         return Beta(self.alpha + won, self.beta + lost)
 
     @property
     def total(self) -> Number:
-        """How many counts the belief is worth."""
+        """Number of counts that the distribution is worth."""
         return plain(self.alpha + self.beta)
 
     @property
@@ -67,10 +67,10 @@ class Beta(Distribution, frozen=True, eq=False):
 
     @property
     def mode(self) -> Number:
-        """The likeliest share, (alpha - 1) / (alpha + beta - 2), and 1/2 for Beta(1, 1), where all are alike.
+        """The most probable share, (alpha - 1) / (alpha + beta - 2), and 1/2 for the uniform Beta(1, 1).
 
-        So Beta(1, 1) with any data has the maximum-likelihood share as its mode. Below 1 the density runs off to
-        infinity at an end: refused.
+        So Beta(1, 1) with any data has the maximum-likelihood share as its mode. If alpha or beta is below 1, the
+        density is unbounded at an end, and an error is raised.
         """
         remedy = "Below 1 there is no interior mode: use the mean, or prior counts of at least 1."
         for name, count in (("alpha", self.alpha), ("beta", self.beta)):
@@ -81,12 +81,12 @@ class Beta(Distribution, frozen=True, eq=False):
 
     @property
     def variance(self) -> Number:
-        """How far shares spread around the mean, squared."""
+        """The variance of the share."""
         mean = self.mean
         return plain(mean * (1 - mean) / (self.total + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
-        """The density of each share in x, per group; 0 outside 0 to 1."""
+        """Return the density of each share in x, per group; 0 outside 0 to 1."""
         from scipy.stats import beta
 
         self._proper()
@@ -94,7 +94,7 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(beta.pdf(points, a, b))
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """The low and high ends of an equal-tailed range holding the share with this probability."""
+        """Return the ends of an equal-tailed interval that holds the share with this probability."""
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
@@ -102,13 +102,13 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(betaincinv(self.alpha, self.beta, out)), plain(betainccinv(self.alpha, self.beta, out))
 
     def predict(self, success: bool = True) -> Number:
-        """The probability that the next trial is a success, or with `success=False` that it is a failure."""
+        """Return the probability that the next trial is a success, or with `success=False` a failure."""
         if success not in (True, False):
             raise DataError(f"The next trial is a success or a failure, True or False, not {success!r}.")
         return self.mean if success else Beta(self.beta, self.alpha).mean
 
     def log_evidence(self, successes: ArrayLike = 0.0, failures: ArrayLike = 0.0) -> Number:
-        """The log-probability of seeing these trials, in the order they came, before any of them was seen.
+        """Return the log marginal likelihood of these trials in the order they came.
 
         For the probability of the counts in any order, add the logarithm of the binomial coefficient.
 
@@ -122,13 +122,13 @@ class Beta(Distribution, frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
-        """n shares drawn from the belief, groups first."""
+        """Draw n shares, groups first."""
         self._proper()
         _, a, b = against([0.0], self.alpha, self.beta)
         return np.random.default_rng(random_state).beta(a, b, size=(*np.shape(self.alpha), n))
 
     def describe(self) -> str:
-        """The belief in one line.
+        """Describe the distribution in one line.
 
         >>> Beta(6, 5).describe()
         'a share of 0.5455 (0.2624 to 0.8129 with 95 %), worth 6 successes and 5 failures'
@@ -147,15 +147,16 @@ class Beta(Distribution, frozen=True, eq=False):
             self._require(np.asarray(count) > 0, name, remedy)
 
 
-# -- shares of several levels
+# -- shares of several categories
 
 AXES = ("group", "level")
 
 
 class Dirichlet(Distribution, frozen=True, eq=False):
-    """What is believed about the shares of several levels, as if `alpha` of each had been counted.
+    """Distribution of the shares of several categories, worth `alpha` prior counts of each.
 
-    The last axis of `alpha` is the levels; axes before it are groups. With `levels` named, counts may come by name.
+    The last axis of `alpha` holds the categories; axes before it are groups. If `levels` names the categories, counts
+    may be given by name.
 
     >>> die = Dirichlet([1, 1, 1, 1, 1, 1]).update([3, 0, 0, 1, 0, 0])
     >>> die.predict().tolist()
@@ -200,7 +201,7 @@ class Dirichlet(Distribution, frozen=True, eq=False):
 
     @classmethod
     def symmetric(cls, concentration: float, levels: int | Sequence[Hashable]) -> Dirichlet:
-        """The same prior count for every level; levels by number or by name.
+        """Return a Dirichlet with one prior count for every category; categories are given by number or by name.
 
         >>> Dirichlet.symmetric(0.5, ["no", "yes"])
         Dirichlet(alpha=[0.5, 0.5], levels=('no', 'yes'))
@@ -212,24 +213,27 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return cls(np.full(size, concentration, dtype=float), names)
 
     def update(self, counts: ArrayLike | Mapping[Any, float]) -> Dirichlet:
-        """The belief after counting: the counts are added. An array has the levels last; a mapping goes by name."""
+        """Return the posterior: the counts are added. An array has the categories last; a mapping has them by name."""
         return Dirichlet(self.alpha + self._check_counts(counts), self.levels)
 
     @property
     def total(self) -> Number:
-        """How many counts the belief is worth."""
+        """Number of counts that the distribution is worth."""
         return plain(self.alpha.sum(axis=-1))
 
     @property
     def mean(self) -> np.ndarray:
-        """The expected share of each level."""
+        """The expected share of each category."""
         remedy = "Without any count there is no mean: update with data first, or use a prior count of 1 for each level."
         require(np.asarray(self.total) > 0, self.total, "the sum of Dirichlet's alpha", remedy)
         return np.asarray(self.alpha / self.alpha.sum(axis=-1, keepdims=True))
 
     @property
     def mode(self) -> np.ndarray:
-        """The likeliest shares, (alpha - 1) over its sum; equal shares where every alpha is 1 and all are alike."""
+        """The most probable shares, (alpha - 1) over its sum; equal shares if every alpha is 1.
+
+        Raises an error if any alpha is below 1.
+        """
         remedy = "Below 1 there is no interior mode: use the mean, or prior counts of at least 1."
         require(self.alpha >= 1, self.alpha, "Dirichlet's alpha", remedy, AXES, self.levels)
         above = self.alpha - 1
@@ -238,12 +242,12 @@ class Dirichlet(Distribution, frozen=True, eq=False):
 
     @property
     def variance(self) -> np.ndarray:
-        """How far the share of each level spreads around its mean, squared."""
+        """The variance of the share of each category."""
         mean = self.mean
         return np.asarray(mean * (1 - mean) / (self.alpha.sum(axis=-1, keepdims=True) + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
-        """The density of shares x (levels last, summing to one), per group."""
+        """Return the density of shares x (categories last, summing to one), per group."""
         self._proper()
         points = np.asarray(x, dtype=float)
         off = points.ndim == 0 or points.shape[-1] != self.alpha.shape[-1]
@@ -259,24 +263,24 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return plain(np.exp(each - log_gamma_pdf(total, total) + (points.shape[-1] - 1) * np.log(total)))
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """For each level alone, the ends of an equal-tailed range holding its share with this probability."""
+        """Return, for each category alone, the ends of an equal-tailed interval that holds its share."""
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
         out = tail(level)
-        if self.alpha.shape[-1] == 1:  # the only level has all of the share
+        if self.alpha.shape[-1] == 1:  # a single category has the whole share
             return np.ones_like(self.alpha), np.ones_like(self.alpha)
         rest = self.alpha.sum(axis=-1, keepdims=True) - self.alpha
         return betaincinv(self.alpha, rest, out), betainccinv(self.alpha, rest, out)
 
     def predict(self, level: Hashable | None = None) -> Number:
-        """The probability of each level for the next row, or of the one level named (or numbered)."""
+        """Return the probability of each category for the next row, or of one category given by name or number."""
         if level is None:
             return self.mean
         return plain(self.mean[..., self._position(level)])
 
     def log_evidence(self, counts: ArrayLike | Mapping[Any, float]) -> Number:
-        """The log-probability of rows with these counts, in the order they came, before any of them was seen.
+        """Return the log marginal likelihood of rows with these counts, in the order they came.
 
         >>> round(float(np.exp(Dirichlet([1, 1, 1]).log_evidence([1, 1, 0]))), 6)   # 1/3 * 1/4
         0.083333
@@ -288,9 +292,9 @@ class Dirichlet(Distribution, frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n: int = 1, random_state: Seed = None) -> np.ndarray:
-        """n sets of shares drawn from the belief: groups first, then draws, then levels."""
+        """Draw n sets of shares: groups first, then draws, then categories."""
         self._proper()
-        # Shares are drawn through logarithms: with alpha near 0 plain gamma draws are all zero and divide to NaN.
+        # Shares are drawn through logarithms: with alpha near 0, plain gamma draws are all zero and divide to NaN.
         rng = np.random.default_rng(random_state)
         size = (*self.alpha.shape[:-1], n, self.alpha.shape[-1])
         alpha = self.alpha[..., None, :]
@@ -300,7 +304,7 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
     def describe(self) -> str:
-        """The belief in one line.
+        """Describe the distribution in one line.
 
         >>> Dirichlet([2, 4], levels=("cherry", "lime")).describe()
         'shares of 2 levels: cherry 0.3333, lime 0.6667, worth 6 counts'
@@ -321,7 +325,7 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         raise DataError(f"There is no level {level!r}: the levels are {known}.")
 
     def _check_counts(self, counts: ArrayLike | Mapping[Any, float]) -> np.ndarray:
-        """Counts as an array with the levels last, checked."""
+        """Return the counts as an array with the categories last, checked."""
         if isinstance(counts, Mapping):
             given: list[Any] = [0.0] * self.alpha.shape[-1]
             for level, count in counts.items():
@@ -341,19 +345,19 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         require(self.alpha > 0, self.alpha, "Dirichlet's alpha", remedy, AXES, self.levels)
 
 
-# -- prior counts: an expert's n of m trials, and rules for when no expert says how many
+# -- prior counts: an expert's n of m trials, and rules for use without an expert
 
 LEAST, MOST = 1e-6, 1e6
-"""Between these a concentration is looked for."""
+"""Bounds of the search for a concentration."""
 
 STEPS = 121
-"""Points of the first, coarse look: ten to a power of ten, so that a second hill would be noticed."""
+"""Points of the first, coarse search: ten per power of ten, so that a second maximum would be noticed."""
 
 
 class Expert(Distribution, frozen=True, eq=False):
-    """Somebody who says "n of m", and how sure they are by how large m is.
+    """The opinion of an expert, "n of m": the larger m is, the surer the expert.
 
-    For several levels n is one count per level, in order or by name, and m is their sum (it may be left out).
+    For several categories n is one count per category, in order or by name, and m is their sum (it may be left out).
 
     >>> Expert(n=2, m=3).update(successes=1, failures=9).estimate == 3 / 13
     True
@@ -393,7 +397,7 @@ class Expert(Distribution, frozen=True, eq=False):
     def update(
         self, successes: float = 0.0, failures: float = 0.0, *, counts: ArrayLike | Mapping[Any, float] | None = None
     ) -> Expert:
-        """The opinion after counting: a success adds one to n and m, a failure to m alone; levels take counts."""
+        """Return the updated opinion: a success adds one to n and m, a failure to m alone. Categories take `counts`."""
         if np.ndim(self.n):
             if counts is None:
                 raise DataError("This expert knows several levels: update(counts=...), one count per level.")
@@ -405,24 +409,24 @@ class Expert(Distribution, frozen=True, eq=False):
 
     @property
     def estimate(self) -> Number:
-        """The share n / m (one per level where there are several)."""
+        """The share n / m; one per category if there are several."""
         require(self._m > 0, self._m, "Expert's m", "No trials give no share: use prior trials, or update first.")
         return plain(self.n / (self._m[..., None] if np.ndim(self.n) else self._m))
 
     def as_beta(self) -> Beta:
-        """The opinion as a belief about a share: n successes and m - n failures, so that its mean is n / m."""
+        """Return the opinion as a Beta with n successes and m - n failures, so that its mean is n / m."""
         if np.ndim(self.n):
             raise DataError("This expert knows several levels: use as_dirichlet().")
         return Beta(self.n, self._m - self.n)
 
     def as_dirichlet(self) -> Dirichlet:
-        """The opinion as a belief about the shares of levels; a single share gives two, success first."""
+        """Return the opinion as a Dirichlet; a single share gives two categories, success first."""
         if np.ndim(self.n):
             return Dirichlet(np.asarray(self.n), self.levels)
         return Dirichlet(np.stack([np.asarray(self.n), self._m - self.n]))
 
     def describe(self) -> str:
-        """The opinion in one line.
+        """Describe the opinion in one line.
 
         >>> Expert(n=2, m=3).describe()
         '2 of 3 prior trials'
@@ -438,7 +442,7 @@ class Expert(Distribution, frozen=True, eq=False):
 
 
 def jeffreys(levels: int | Sequence[Hashable] | None = None) -> Beta | Dirichlet:
-    """Half a count of everything: a Beta, or a Dirichlet when levels are given by number or by name.
+    """Return half a prior count of everything: a Beta, or a Dirichlet if categories are given by number or name.
 
     >>> jeffreys()
     Beta(alpha=0.5, beta=0.5)
@@ -449,9 +453,9 @@ def jeffreys(levels: int | Sequence[Hashable] | None = None) -> Beta | Dirichlet
 
 
 def bdeu(equivalent_size: float, levels: int | Sequence[Hashable], parents: int = 1) -> Dirichlet:
-    """`equivalent_size` prior rows spread evenly over the levels and the `parents` configurations of parents.
+    """Spread `equivalent_size` prior rows evenly over the categories and the `parents` configurations of parents.
 
-    What comes back is the belief for one configuration; it is the same for each.
+    The result is the prior of one configuration; it is the same for each.
 
     >>> bdeu(6, ["no", "yes"], parents=3)
     Dirichlet(alpha=[1., 1.], levels=('no', 'yes'))
@@ -464,10 +468,11 @@ def bdeu(equivalent_size: float, levels: int | Sequence[Hashable], parents: int 
 
 
 def best_concentration(counts: ArrayLike, least: float = LEAST, most: float = MOST) -> float:
-    """The prior count per level, shared by all groups, under which these counts are most probable.
+    """Return the prior count per category, shared by all groups, with the largest marginal likelihood.
 
-    `counts` is groups x levels. The answer lies between `least` and `most` and is one of them when the evidence
-    keeps rising; where the counts do not care (no group has two rows, or there is one level) it is 1.
+    `counts` has shape (groups, levels). The result lies between `least` and `most`, and is one of them if the marginal
+    likelihood keeps rising. It is 1 if the counts carry no information: no group has two rows, or there is one
+    category.
 
     >>> round(best_concentration([[9, 1], [2, 8], [5, 5]]), 4)
     1.6354
@@ -494,9 +499,9 @@ def best_concentration(counts: ArrayLike, least: float = LEAST, most: float = MO
 
 
 class _SharedEvidence:
-    """The log-evidence of all groups as a function of the logarithm of the concentration.
+    """The log marginal likelihood of all groups as a function of the logarithm of the concentration.
 
-    Equal counts give equal terms, so each distinct count is evaluated once, with its frequency.
+    Equal counts give equal terms, so each distinct count is evaluated once, weighted by its frequency.
     """
 
     def __init__(self, table: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""The means and covariances of a block of correlated columns."""
+"""Conjugate prior for the means and the covariance of a block of correlated columns."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ EITHER = "Give either values, or rows with their mean and scatter (products of t
 
 
 class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
-    """What is believed about the means and the covariance of several columns together.
+    """Joint distribution of the means and the covariance of several columns.
 
-    As if `kappa` rows had shown the means to be `mean`, and `nu` rows had scattered around them by `scale`, the
+    It is worth `kappa` prior rows for the means `mean`, and `nu` prior rows that scatter around them by `scale`, the
     matrix of summed products (not divided by nu). Columns come last; axes before them are groups.
 
     >>> prior = NormalInverseWishart(mean=[0, 0], kappa=1, nu=3, scale=[[1, 0], [0, 1]])
@@ -67,7 +67,7 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
 
     @property
     def size(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return int(self.mean.shape[-1])
 
     def update(
@@ -79,9 +79,10 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         mean: ArrayLike | None = None,
         scatter: ArrayLike | None = None,
     ) -> NormalInverseWishart:
-        """The belief after these values (rows x columns, groups first), or after their moments.
+        """Return the posterior after these values (rows x columns, groups first), or after their moments.
 
-        A weight of 2 is the row twice. `scatter` is the matrix of summed products of differences from the rows' mean.
+        A weight of 2 counts the row twice. `scatter` is the matrix of summed products of differences from the mean of
+        the rows.
         """
         n, centre, products = self._moments(values, weights, rows, mean, scatter)
         kappa = self.kappa + n
@@ -94,35 +95,35 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
 
     @property
     def mode(self) -> np.ndarray:
-        """The likeliest means, whatever the covariance: the same as `mean`."""
+        """The most probable means, whatever the covariance: equal to `mean`."""
         self._known_kappa()
         return self.mean
 
     @property
     def variance(self) -> np.ndarray:
-        """The variance of each column that the nu prior rows have: the diagonal of scale / nu."""
+        """The variance of each column in the nu prior rows: the diagonal of scale / nu."""
         remedy = "Nothing is known of the covariance yet: update with data first, or use some prior rows."
         self._require(np.asarray(self.nu) > 0, "nu", remedy)
         return np.asarray(np.diagonal(self.scale, axis1=-2, axis2=-1) / np.asarray(self.nu)[..., None])
 
     @property
     def mean_variance(self) -> np.ndarray:
-        """How far each mean may be from `mean`, squared: infinite while nu is columns + 1 or less."""
+        """The variance of each mean: infinite if nu is columns + 1 or less."""
         return self._location().variance
 
     @property
     def covariance_mode(self) -> np.ndarray:
-        """The likeliest covariance, whatever the means: scale / (nu + columns + 1)."""
+        """The most probable covariance, whatever the means: scale / (nu + columns + 1)."""
         return np.asarray(self.scale / (np.asarray(self.nu) + self.size + 1)[..., None, None])
 
     @property
     def joint_mode(self) -> tuple[np.ndarray, np.ndarray]:
-        """The likeliest means and covariance together: the covariance is scale / (nu + columns + 2)."""
+        """The most probable means and covariance together: the covariance is scale / (nu + columns + 2)."""
         return self.mode, self.scale / (np.asarray(self.nu) + self.size + 2)[..., None, None]
 
     @property
     def covariance_mean(self) -> np.ndarray:
-        """The expected covariance, scale / (nu - columns - 1): none while nu is too small."""
+        """The expected covariance, scale / (nu - columns - 1). Raises an error if nu is columns + 1 or less."""
         left = np.asarray(self.nu) - self.size - 1
         remedy = f"Up to columns + 1 = {self.size + 1} the covariance has no mean: use covariance_mode, or more rows."
         self._require(left > 0, "nu", remedy)
@@ -143,7 +144,7 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         mean: ArrayLike | None = None,
         scatter: ArrayLike | None = None,
     ) -> Number:
-        """The log-density of these rows before any of them was seen.
+        """Return the log marginal likelihood of these rows.
 
         >>> prior = NormalInverseWishart([0, 0], 1, 3, [[1, 0], [0, 1]])
         >>> abs(prior.log_evidence([[1.0, 2.0]]) - prior.predict_log([1.0, 2.0])) < 1e-12
@@ -162,7 +163,7 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """n sets of means and n covariances drawn together from the belief: groups first, then draws."""
+        """Draw n pairs of means and a covariance: groups first, then draws."""
         kappa, factor = self._known_kappa(), self._factor()
         rng, d = np.random.default_rng(random_state), self.size
         shape = (*self.mean.shape[:-1], n, d, d)
@@ -176,7 +177,7 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         return self.mean[..., None, :] + noise[..., 0] / np.sqrt(kappa)[..., None, None], covariances
 
     def describe(self) -> str:
-        """The belief in one line.
+        """Describe the distribution in one line.
 
         >>> NormalInverseWishart([0, 5], 1, 4, [[2, 0], [0, 2]]).describe()
         'means of 2 columns, 0, 5, worth 1 rows, and a covariance worth 4 rows'
@@ -195,7 +196,7 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         mean: ArrayLike | None,
         scatter: ArrayLike | None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, their mean and their scatter: of the values, or those given, checked."""
+        """Return the number of rows, their mean and their scatter, from the values or as given and checked."""
         either(values, (rows, mean, scatter), EITHER)
         if values is not None:
             return _of_block(values, weights, self.size)
@@ -209,13 +210,13 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         return n, np.where(n[..., None] == 0, 0.0, centre), products
 
     def _student(self, wider: np.ndarray) -> MultivariateStudentT:
-        """A Student-t of nu - columns + 1 degrees of freedom whose spread is the scale times `wider`."""
+        """Return a Student t of nu - columns + 1 degrees of freedom whose spread is the scale times `wider`."""
         self._factor()
         df = np.asarray(self.nu) + 1 - self.size
         return MultivariateStudentT(df, self.mean, self.scale * (wider / df)[..., None, None])
 
     def _factor(self) -> np.ndarray:
-        """The lower triangular root of the scale. Raises an error while the belief is not a distribution."""
+        """Return the Cholesky factor of the scale. Raises an error if the distribution is improper."""
         remedy = f"Up to columns - 1 = {self.size - 1} it is not a distribution: raise nu, or see more rows."
         self._require(np.asarray(self.nu) > self.size - 1, "nu", remedy)
         try:
@@ -244,7 +245,7 @@ def _of_block(values: ArrayLike, weights: ArrayLike | None, size: int) -> tuple[
     rows = shares.sum(axis=-1)
     if array.shape[-2] == 0:
         return rows, np.zeros((*rows.shape, size)), np.zeros((*rows.shape, size, size))
-    # Apart from the first row that counts: a constant column then scatters by exactly 0.
+    # Differences from the first row with a positive weight: the scatter of a constant column is then exactly 0.
     first = np.take_along_axis(array, (shares > 0).argmax(axis=-1)[..., None, None], axis=-2)
     apart = array - first
     total = np.where(rows > 0, rows, 1.0)[..., None, None]
@@ -255,7 +256,7 @@ def _of_block(values: ArrayLike, weights: ArrayLike | None, size: int) -> tuple[
 
 
 def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale") -> None:
-    """A matrix of summed products is symmetric and has no negative direction, whatever the units of its columns."""
+    """Raise an error if a matrix of summed products is not symmetric and positive semidefinite, in any units."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
     require(diagonal >= 0, diagonal, f"{name}, on its diagonal,", "A sum of squares is 0 or more.", ("group", "column"))
     # Sums of squares below 1e-290 have lost digits to underflow: their columns cannot be checked.
