@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from math import inf, log
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.characteristic_words import ABSENT
 from softcount.text import Reading, block_of
 from softcount.text.count_words import spans_of, spots_of
+from text.ways import WAYS, way
 
 MODELS = ("multinomial", "bernoulli", "complement")
 VOCABULARY = ("call", "claim", "free", "home", "love", "mum", "prize", "the")
@@ -275,20 +277,27 @@ def test_places_are_those_of_the_words_that_were_counted(document, low, more, lo
     ngrams=st.sampled_from([(1, 1), (1, 2), (2, 2)]),
     pattern=st.sampled_from([None, r"\w", r"\w*", r"-(\w)?"]),
     lowercase=st.booleans(),
+    how=st.sampled_from(WAYS),
+    step=st.integers(1, 12),
 )
-def test_places_of_many_words_at_once_are_those_of_each_occurrence(document, words, ngrams, pattern, lowercase):
+def test_places_of_many_words_at_once_are_those_of_each_occurrence(
+    document, words, ngrams, pattern, lowercase, how, step
+):
     reading = Reading(ngrams=ngrams, pattern=pattern, lowercase=lowercase, stop_words=("ab",))
     every = list(spots_of(document, reading, Everything()))
     words = list(dict.fromkeys([*words, *(spot.word for spot in every)]))
-    found = spans_of(document, reading, words)
+    with way(how), patch("softcount.text.compiled.LOOKED_UP", step):
+        found = spans_of(document, reading, words)
     assert sum(map(len, found)) == len(every)
     for word, places in zip(words, found, strict=True):
         assert places.tolist() == [[spot.start, spot.end] for spot in every if spot.word == word]
 
 
-def test_places_after_many_dotted_capitals_are_those_of_the_document_as_written():
+@pytest.mark.parametrize("how", WAYS)
+def test_places_after_many_dotted_capitals_are_those_of_the_document_as_written(how):
     document = "\u0130stanbul, \u0130\u0130 free " * 50
-    (places,) = spans_of(document, Reading(), ["free"])
+    with way(how):
+        (places,) = spans_of(document, Reading(), ["free"])
     assert places.tolist() == [list(found.span()) for found in re.finditer("free", document)]
 
 

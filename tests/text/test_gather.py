@@ -88,6 +88,14 @@ def test_words_are_sorted_found_and_taken_by_their_spelling(words, others, how):
 
 
 @pytest.mark.parametrize("how", WAYS)
+@given(words=st.lists(st.tuples(st.integers(0, 50), st.text("\0aé", max_size=12)), max_size=30))
+def test_words_that_begin_alike_are_sorted_by_their_later_letters(words, how):
+    spelt = ["a" * length + rest for length, rest in words]
+    with way(how):
+        assert [spelt[at] for at in Words.of(spelt).order()] == sorted(spelt)
+
+
+@pytest.mark.parametrize("how", WAYS)
 @given(lists=st.lists(SPELLINGS, max_size=5))
 def test_words_keep_the_numbers_they_were_first_given(lists, how):
     known: dict[str, int] = {}

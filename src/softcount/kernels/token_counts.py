@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels import tokenise
-from softcount.kernels.tokenise import HALF, ONE, address, compiled, longer, lowest, put
+from softcount.kernels.tokenise import HALF, ONE, address, chunk, compiled, longer, lowest, put
 
 LOW = np.uint64(0xFFFFFFFF)
 PLAIN = np.uint64(0)
@@ -148,6 +148,25 @@ def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spr
         key = tokenise.key_of(start, stop, limit, PLAIN, spread)
         ids[i] = tokenise.cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
     return ids
+
+
+@compiled
+def sort_keys(data: Any, offsets: Any, places: Any, groups: Any, skip: Any, bits: Any) -> Any:
+    """A number for each of some words that sorts as its group and then its bytes after the first `skip` ones.
+
+    A group takes the upper `bits`; the bytes take the rest, the first one highest.
+    """
+    first, limit = address(data), address(data) + data.size
+    keys = np.empty(places.size, np.uint64)
+    for i in range(keys.size):
+        start, stop = first + offsets[places[i]] + skip, first + offsets[places[i] + 1]
+        read, swapped = chunk(start, stop, limit) if start < stop else PLAIN, PLAIN
+        for _ in range(8):
+            swapped = (swapped << np.uint64(8)) | (read & np.uint64(0xFF))
+            read >>= np.uint64(8)
+        upper = np.uint64(groups[i]) << np.uint64(64 - bits) if bits else PLAIN
+        keys[i] = upper | (swapped >> np.uint64(bits))
+    return keys
 
 
 @compiled

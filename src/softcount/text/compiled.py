@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,13 @@ from softcount.kernels import token_counts as kernels
 from softcount.kernels import tokenise
 from softcount.kernels.tokenise import EVERY
 from softcount.text.word_list import Words, read_only
-from softcount.text.words import Reading, Spelled, decoded, encoded, joined
+from softcount.text.words import Reading, Spelled, decoded, encoded, joined, spelled
 
 FIRST_CELLS = 1 << 15
 """Cells a table of words begins with: the words of a block of 4 MB nearly fit."""
+
+LOOKED_UP = 1 << 20
+"""Characters whose kinds are looked up together: each takes 8 bytes."""
 
 SIGMA = 0x3A3
 """The Greek capital whose small form depends on whether it ends the word."""
@@ -69,6 +72,20 @@ def counted(span: Spelled, reading: Reading) -> tuple[np.ndarray, np.ndarray, np
     # Half the bytes stay in the cache twice as often.
     seen = np.full(len(offsets) - 1, -1, np.int32 if len(tokens) < 2**31 - 1 else np.int64)
     return (*kernels.tally(tokens, stretches[ends], seen), Words(data, offsets))
+
+
+def find_words(text: str, numbers: Mapping[str, int]) -> np.ndarray:
+    """(occurrences x 3) the numbers of the words of a text that have one, and where each begins and ends."""
+    tokens, _, data, offsets = _read(tokenise.read_words, spelled([text]), False, FIRST_CELLS, EVERY)
+    which = np.array([numbers.get(word, -1) for word in Words(data, offsets)], dtype=np.int64)[tokens]
+    inside = np.zeros(len(text) + 2, dtype=bool)
+    for start in range(0, len(text), LOOKED_UP):
+        codes = np.frombuffer(text[start : start + LOOKED_UP].encode("utf-32-le", "surrogatepass"), np.uint32)
+        inside[start + 1 : start + 1 + len(codes)] = LETTERS[codes] & tokenise.WORD  # known since they were read
+    edges = np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2)
+    edges = edges[edges[:, 1] - edges[:, 0] > 1]
+    there = which >= 0
+    return np.column_stack([which[there], edges[there]])
 
 
 def _read(kernel: Callable[..., Any], span: Spelled, lowercase: bool, *more: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -173,14 +173,43 @@ def spans_of(document: str, reading: Reading, words: Sequence[str]) -> list[np.n
     [[[0, 4], [16, 20]], []]
     """
     numbers = {word: number for number, word in enumerate(words)}
-    cells = array("q")
-    for spot in spots_of(document, reading, numbers):
-        cells.extend((numbers[spot.word], spot.start, spot.end))
-    found = np.frombuffer(cells, np.int64).reshape(-1, 3)
+    if reading.analyzer == "word" and reading.ngrams == (1, 1):
+        found = _find_single_words(document, reading, numbers)
+    else:
+        cells = array("q")
+        for spot in spots_of(document, reading, numbers):
+            cells.extend((numbers[spot.word], spot.start, spot.end))
+        found = np.frombuffer(cells, np.int64).reshape(-1, 3)
     order = np.argsort(found[:, 0], kind="stable")
     edges = np.searchsorted(found[order, 0], np.arange(len(words) + 1))
     places = found[order, 1:]
     return [places[start:stop] for start, stop in pairwise(edges.tolist())]
+
+
+def _find_single_words(document: str, reading: Reading, numbers: Mapping[str, int]) -> np.ndarray:
+    """(occurrences x 3) the number of each word, and where it begins and ends; no Python object for each."""
+    text, stopped = document.lower() if reading.lowercase else document, frozenset(reading.stopped)
+    known = {word: number for word, number in numbers.items() if word not in stopped}
+    if reading.pattern is None and worth_bytes(len(text)):
+        from softcount.text.compiled import find_words
+
+        found = find_words(text, known)
+    else:
+        pattern, cells = re.compile(reading.pattern or WORD), array("q")
+        group = min(pattern.groups, 1)
+        for match in pattern.finditer(text):
+            word = match[group] or ""
+            if word in known:
+                start = match.start(group) if word else match.start()
+                cells.extend((known[word], start, start + len(word)))
+        found = np.frombuffer(cells, np.int64).reshape(-1, 3)
+    surplus = _surplus(document, text)
+    if surplus:
+        which, starts, ends = found.T
+        first = starts - np.searchsorted(surplus, starts, side="right")
+        last = ends - np.searchsorted(surplus, ends - 1, side="right")
+        found = np.column_stack([which, first, np.where(starts < ends, last, first)])
+    return found
 
 
 def _tokens(document: str, reading: Reading, wanted: Container[str] | None = None) -> Iterator[tuple[str, Part]]:

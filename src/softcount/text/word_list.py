@@ -20,6 +20,9 @@ WORTH_WORDS = 400_000
 LOADED_BYTES, LOADED_WORDS = 2_000, 500
 """Sizes from which the kernels are faster once they are loaded. Both ways give the same words."""
 
+SORT_ROUNDS = 4
+"""Rounds of sorting by eight bytes, or by five or six after the first; words that share more are few."""
+
 SHOWN, LONGEST = 5, 24
 """Words in a repr, and bytes of each."""
 
@@ -128,10 +131,35 @@ class Words(Sequence[str]):
         return Words(np.frombuffer(letters, np.uint8), np.frombuffer(ends, np.int64, len(places) + 1))
 
     def order(self) -> np.ndarray:
-        """The places of the words sorted by spelling: the order of bytes is that of code points."""
-        cells, how = [self.to_arrow(pa.large_binary())], arrow_compute.ArraySortOptions()
-        found = arrow_compute.call_function("array_sort_indices", cells, how)
-        return np.frombuffer(found.buffers()[1] or b"", np.uint64, len(self)).astype(np.int64)
+        """The places of the words sorted by spelling: the order of bytes is that of code points.
+
+        If the kernels are worth it, by the first eight bytes as one number, then words that share these by their next
+        bytes: 50,000 words take 2 ms. Arrow compares words one with another, and takes 12 ms.
+        """
+        found, tied = np.arange(len(self)), np.arange(len(self))
+        groups, skip, bits = tied, 0, 0
+        for _ in range(SORT_ROUNDS if worth_words(len(self)) else 0):
+            from softcount.kernels.token_counts import sort_keys
+
+            words = found[tied]
+            keys = sort_keys(self.data, self.offsets, words, groups, skip, bits)
+            by = np.argsort(keys)
+            found[tied], keys = words[by], keys[by]
+            same = np.zeros(len(keys) + 1, dtype=bool)
+            same[1:-1] = keys[1:] == keys[:-1]
+            stay = np.flatnonzero(same[1:] | same[:-1])
+            tied, groups = tied[stay], np.cumsum(~same[stay])
+            skip += (64 - bits) // 8
+            if not len(tied):
+                break
+            bits = int(groups[-1]).bit_length()
+        if len(tied):  # groups keep their places if all that are left are sorted as one
+            words = found[tied]
+            cells = [self.take(words).to_arrow(pa.large_binary())]
+            how = arrow_compute.ArraySortOptions()
+            by = arrow_compute.call_function("array_sort_indices", cells, how).buffers()[1]
+            found[tied] = words[np.frombuffer(by, np.uint64, len(words))]
+        return found
 
     def columns(self, words: Words) -> np.ndarray:
         """The place of each of the other words in this list, or -1."""
