@@ -23,7 +23,7 @@ from softcount.families.student import Student
 from softcount.families.text import Text
 from softcount.families.totals import Exponential, Geometric, Poisson
 
-for _found in pkgutil.iter_modules(__path__):  # a family that is not named above is known all the same
+for _found in pkgutil.iter_modules(__path__):  # registers families that are not imported above
     import_module(f"{__name__}.{_found.name}")
 
 EXAMPLES: tuple[Example, ...] = tuple(
@@ -31,7 +31,7 @@ EXAMPLES: tuple[Example, ...] = tuple(
     for module in dict.fromkeys(family.__module__ for family in FAMILIES.values())
     for example in getattr(sys.modules[module], "EXAMPLES", ())
 )
-"""Every family's examples, in the order of the registry."""
+"""Examples of all families, in the order of the registry."""
 
 __all__ = [
     "EXAMPLES",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Columns = list[Sequence[Any] | np.ndarray]
 Rng = np.random.Generator
 NOTHING = 1e-6
-"""Means below this share of their spread are shown as 0: memberships of 1e-140 left "mean 1.597e-133" in Adult."""
+"""Means below this share of their spread are shown as 0: memberships of 1e-140 gave "mean 1.597e-133" in Adult."""
 
 
 # -- blocks whose columns depend on each other
@@ -26,11 +26,11 @@ NOTHING = 1e-6
 def draw_one_by_one(
     family: Family, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray
 ) -> np.ndarray:
-    """(rows x columns) cells of a block: those that are NaN one after another, each given those already known."""
-    start = np.nan_to_num(cells) if family.levels_of(setting) else cells  # an open level has the code 0
+    """Draw the missing cells of a block one after another, each given those already known; return (rows x columns)."""
+    start = np.nan_to_num(cells) if family.levels_of(setting) else cells  # an open category has the code 0
     values = np.tile(start, (len(groups), 1))
     for want in np.flatnonzero(np.isnan(cells)):
-        # What is still open is open in every row, and NaN would make each row a state of its own.
+        # Open cells are open in every row. As NaN they would make every row a distinct state.
         states = np.nan_to_num(np.column_stack([groups, values]))
         _, first, which = np.unique(states, axis=0, return_index=True, return_inverse=True)
         for i, row in enumerate(first):
@@ -43,7 +43,7 @@ def draw_one_by_one(
 def fill_one_by_one(
     family: Family, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int
 ) -> np.ndarray:
-    """Fills of one column of a block, row by row: each given the other cells of its row."""
+    """Fill one column of a block, row by row, given the other cells of each row."""
     alone, found = replace(setting, levels=family.levels_of(setting, want) or ()), []
     for row, own in zip(cells, weights, strict=True):
         single, part = family.conditional(params, setting, row, want)
@@ -52,7 +52,7 @@ def fill_one_by_one(
 
 
 def patterns(present: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows with the same pattern of missing cells, and that pattern (true if present)."""
+    """Yield rows with the same pattern of missing cells, and that pattern (true if present)."""
     if present.all():
         yield np.arange(len(present)), np.ones(present.shape[1], dtype=bool)
         return
@@ -63,22 +63,22 @@ def patterns(present: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 DRAWS = 4096
 STEP = 1e-3
-"""Of a parameter, by which it is moved: with five points the error is near 1e-12 of the slope."""
+"""Relative step of a parameter: with five points the error is near 1e-12 of the slope."""
 POINTS = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
-"""Five-point difference: places, in steps from the parameter, and their weights."""
+"""Five-point difference: offsets in steps from the parameter, and their weights."""
 
 
 def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-    """How `completed` plus `log_prior` rises with each parameter of the chart, from five places around it.
+    """Return the derivative of `completed` plus `log_prior` by each parameter of the chart, by five-point differences.
 
-    A parameter that several groups or columns share has its slope divided between them.
+    If several groups or columns share a parameter, its slope is divided between them.
     """
     chart = {name: np.array(params[name], dtype=float) for name in family.chart}
     extra = family.prior_stats(hyper, how)
     known = None if extra is None else stats.value + extra
 
     def height(there: Params) -> Any:
-        """The objective: of each group if it is a product, else of all groups together."""
+        """Return the objective: of each group if it is a product, else of all groups together."""
         if known is not None:
             return product(known, family.natural(there))
         return family.completed(stats, params | there) + np.sum(family.log_prior(params | there, hyper, how))
@@ -102,13 +102,13 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
 
 
 def product(stats: np.ndarray, natural: np.ndarray) -> np.ndarray:
-    """Statistics times natural parameters, summed over the features; 0 times infinity is 0."""
+    """Return statistics times natural parameters, summed over the features; 0 times infinity is 0."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(stats != 0, stats * natural, 0.0).sum(axis=-1))
 
 
 def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
-    """The step for each number of a parameter: small enough to stay in its range."""
+    """Return the step for each number of a parameter, small enough to stay in its range."""
     value = params[name]
     if line == "plain":
         return np.broadcast_to(STEP * np.asarray(family.deviation(params)), value.shape)
@@ -120,11 +120,11 @@ def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
 
 
 def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
-    """Log marginal likelihood of rows with these statistics, in counting units and without `base`.
+    """Return the log marginal likelihood of rows with these statistics, in counting units and without `base`.
 
     With a proper prior it is the log of the product of one-step-ahead predictions. For a parameter with an improper
-    prior, the prior's part is left out: only priors of that kind can be compared. The default, without a closed form,
-    is the likelihood at the posterior mean less half the logarithm of the rows for every parameter (Schwarz's
+    prior, the part of the prior is left out: only priors of that kind can be compared. Without a closed form, the
+    default is the likelihood at the posterior mean less half the logarithm of the rows for every parameter (Schwarz's
     approximation to Laplace's).
     """
     params = family.estimate(stats, hyper, "mean")
@@ -134,19 +134,18 @@ def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
 
 
 def draws(family: Family, params: Params) -> Any:
-    """(groups x 4,096) draws from every group, the same each time."""
+    """Return (groups x 4,096) draws from every group, the same each time."""
     count = len(next(iter(params.values())))
     drawn = family.draw(params, np.repeat(np.arange(count), DRAWS), np.random.default_rng(0))
     return drawn.reshape(count, DRAWS, *drawn.shape[1:])
 
 
 def divergence(family: Family, params: Params, shares: np.ndarray) -> np.ndarray:
-    """How far each group's distribution is from the whole table's, in nats, from public parameters.
+    """Return the divergence of each group's distribution from that of the whole table, in nats, from public parameters.
 
-    It is E[T] . (eta of the group - eta of the whole), from the mean features.
-    The whole is the member of the family with the mean features of all groups together; of a predictive form the
-    parameters are plugged in. Without mean features it is the mixture of the groups, and divergences are averages
-    over draws.
+    It is E[T] . (eta of the group - eta of the whole), from the mean features. The whole is the member of the family
+    with the mean features of all groups together; in a predictive form the parameters are plugged in. Without mean
+    features the whole is the mixture of the groups, and divergences are averages over draws.
     """
     plain = {name: params[name] for name in family.chart}
     means = family.mean_features(plain) if family.is_product(plain) else None
@@ -160,7 +159,7 @@ def divergence(family: Family, params: Params, shares: np.ndarray) -> np.ndarray
 
 
 def entropy(family: Family, params: Params, simple: bool) -> np.ndarray:
-    """The entropy of a value in each group: -E[T] . eta if the density has no other part (`simple`)."""
+    """Return the entropy of a value in each group: -E[T] . eta if the density has no other part (`simple`)."""
     means = family.mean_features(params) if simple and family.is_product(params) else None
     if means is not None:
         return -product(means, family.natural(params))
@@ -171,7 +170,7 @@ def entropy(family: Family, params: Params, simple: bool) -> np.ndarray:
 
 
 def from_mixture(scored: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Divergences from the mixture of all groups: averages of (groups x values x groups) log-densities."""
+    """Return divergences from the mixture of all groups: averages of (groups x values x groups) log-densities."""
     with np.errstate(divide="ignore"):
         whole = np.logaddexp.reduce(scored + np.log(shares), axis=-1)
     own = scored[np.arange(len(shares)), :, np.arange(len(shares))]
@@ -179,7 +178,7 @@ def from_mixture(scored: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
-    """A description of parameters that are out of range, by their chart, or None."""
+    """Return a description of parameters that are out of range according to their chart, or None."""
     shares = [name for name, line in chart.items() if line == "shares"]
     if any(not sums_to_one(params[name]) for name in shares):
         return f"its {_plural(shares)} do not sum to one"
@@ -189,13 +188,13 @@ def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
     positive = [name for name, line in chart.items() if line == "log"]
     if any(not (params[name] > 0).all() for name in positive):
         return f"its {_plural(positive)} are not all positive"
-    for name in chart:  # a KeyError names what is missing
+    for name in chart:  # a missing parameter raises a KeyError with its name
         params[name]
     return None
 
 
 def sums_to_one(shares: np.ndarray) -> bool:
-    """Whether the numbers are shares that sum to one in every group; true if there are none."""
+    """Return whether the numbers are shares that sum to one in every group; true for zero categories."""
     if not shares.shape[-1]:
         return True
     return bool((shares >= 0).all() and np.abs(shares.sum(axis=-1) - 1).max(initial=0.0) <= 1e-9)

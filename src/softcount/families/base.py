@@ -42,7 +42,7 @@ __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "
 LARGEST = 1e150
 """Limit of parameters, in counting units: beyond it squares and products overflow."""
 MAY_BE_INFINITE = ("freedom",)
-"""Parameters that have no largest value: with infinite freedom a t distribution is normal."""
+"""Parameters without an upper limit: with infinite `freedom` a t distribution is normal."""
 NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
 """Priors without a mode, which imply `mean`."""
 
@@ -51,8 +51,9 @@ class Family:
     """A configured distribution. It holds neither data nor parameters.
 
     A family must implement `width`, `features`, `hyper`, `estimate`, `natural` or `score`, `draw`, and have a `chart`.
-    Everything else has a default. Parameters are private (in counting units) in all methods about learning, and public
-    (in the user's units) in all methods that answer, unless a method says otherwise. The group axis leads.
+    Everything else has a default. Methods about learning take private parameters (in counting units). Methods that
+    answer queries take public parameters (in the user's units), unless their docstring says otherwise. The first axis
+    is the group.
     """
 
     __struct_fields__: ClassVar[tuple[str, ...]]
@@ -62,15 +63,15 @@ class Family:
     block: ClassVar[bool] = False
     """Whether it models several columns together."""
     chart: ClassVar[Mapping[str, Line]] = {}
-    """The parameters that EM changes, each with the scale on which straight lines make sense.
+    """Parameters that EM changes, each with the scale on which linear steps make sense.
 
-    Plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step computes all other
-    parameters again.
+    The scale is plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step
+    recomputes all other parameters.
     """
     facts: ClassVar[Facts] = Facts()
     _n_features: ClassVar[int] = 0
     setting_type: ClassVar[type[Setting]] = Setting
-    """The class of its settings: a subclass of `Setting` if it needs more information."""
+    """Class of its settings: a subclass of `Setting` if it needs more information."""
 
     # Defaults that take more than a few lines are functions of the family.
     slope = answers.slope_by_differences
@@ -81,7 +82,7 @@ class Family:
 
     @property
     def discrete(self) -> bool:
-        """Whether its values are levels."""
+        """Whether its values are categories."""
         return self.kind is Kind.CATEGORICAL
 
     @property
@@ -96,52 +97,53 @@ class Family:
 
     @property
     def signed(self) -> bool:
-        """Whether statistics other than the first, the rows, may be below zero."""
+        """Whether statistics other than the first (the rows) may be negative."""
         return self.kind in (Kind.REAL, Kind.POSITIVE)
 
     @property
     def alone(self) -> bool:
-        """Whether its statistics are estimated alone, not side by side with those of like columns."""
+        """Whether its statistics are estimated separately, not together with those of similar columns."""
         return self.block or self.kind is Kind.TEXT
 
     @property
     def title(self) -> str:
-        """Its name in reports."""
+        """Name in reports."""
         return self.name
 
     # -- setting up
 
     @property
     def reads(self) -> Kind | Reading:
-        """The kind that its columns are read as, or for text how documents are read."""
+        """Kind as which its columns are read; for text, how documents are read."""
         return self.kind
 
     @classmethod
     def of_field(cls, field: Field) -> Self:
-        """The default family of a column of its kind."""
+        """Return the default family of a column of its kind."""
         return cls()
 
     @classmethod
     def spelt(cls, how: str) -> Family:
-        """The family with the settings written after its name and a colon."""
+        """Return the family with the settings written after its name and a colon."""
         raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """The settings of this family worth trying for a column of numbers with these facts.
+        """Return the settings of this family worth trying for a column of numbers with these facts.
 
-        Empty if it does not fit. By default positive numbers and counts fit, each of their own kind.
+        The result is empty if the family does not fit. By default families of positive numbers and of counts are tried
+        for such columns.
         """
         fits = {Kind.POSITIVE: facts.least > 0, Kind.COUNT: facts.countable}.get(cls.kind, False)
         return (cls(),) if fits and not cls.block else ()
 
     @property
     def choices(self) -> Sequence[Family]:
-        """The families that rows choose from; empty if nothing is left to choose."""
+        """Families among which the rows choose; empty if nothing is left to choose."""
         return ()
 
     def for_key(self, key: Key) -> Family:
-        """The family for a key: a column, or a tuple of columns."""
+        """Return the family for a key: a column, or a tuple of columns."""
         if isinstance(key, tuple) and not key:
             raise DataError(f"kinds names a block of no columns as {self.name}. Give a tuple of names.")
         if self.block and not isinstance(key, tuple):
@@ -151,11 +153,11 @@ class Family:
         return self
 
     def node_key(self, setting: Setting) -> Key:
-        """The key of its node: a column, or a tuple of columns."""
+        """Return the key of its node: a column, or a tuple of columns."""
         return setting.keys if self.block else setting.keys[0]
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
-        """The family and its setting for these columns of a schema. Raises an error if they do not fit."""
+        """Return the family and its setting for these columns of a schema. Raises an error if they do not fit."""
         for spec in fields:
             if spec.kind is Kind.TEXT and self.kind is not Kind.TEXT:
                 raise DataError(f"column {spec.key!r} is text, which {self.name} cannot model. Declare it text.")
@@ -167,24 +169,27 @@ class Family:
         return self, self.setting_type(keys, groups, levels, anchor, scale, floor, written=written)
 
     def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
-        """The family and its setting with the levels of a merged schema and this many groups."""
+        """Return the family and its setting with the categories of a merged schema and this many groups."""
         kept = self.discrete or self.kind is Kind.TEXT
         levels = fields[0].levels if kept else setting.levels
         return self, replace(setting, groups=groups, levels=levels, blank=None)
 
     @property
     def number_parents(self) -> tuple[Key, ...]:
-        """The numbers that it depends on."""
+        """Numeric columns that it depends on."""
         return ()
 
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Intercepts, (groups x number parents) coefficients and variances around the line, in counting units."""
+        """Return intercepts, coefficients (groups x numeric parents) and residual variances, in counting units."""
         raise NotImplementedError
 
     # -- counting
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
-        """Raise an error, naming column and row, for a value that the family cannot model; by default by its kind."""
+        """Raise an error, naming column and row, for a value that the family cannot model.
+
+        By default the kind of the family decides.
+        """
         if self.kind is Kind.COUNT:
             check_counts(column, key, start)
         elif self.kind is Kind.POSITIVE:
@@ -197,46 +202,53 @@ class Family:
                 )
 
     def width(self, setting: Setting) -> int:
-        """How many features a column has; by default a constant, or one for every level."""
+        """Return the number of features; by default a constant, or one per category."""
         return self._n_features or len(setting.levels)
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """The numbers that are counted: the values or their logarithms."""
+        """Return the numbers that are counted: the values or their logarithms."""
         return values
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """The (rows x width) matrix whose sums are all that is ever learned; a missing row is zeros."""
+        """Return the (rows x width) feature matrix, whose sums are all that is learned. A missing row is zeros."""
         raise NotImplementedError
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) statistics of rows by their memberships; expected ones under the parameters before."""
+        """Return the (groups x width) statistics of rows with these memberships.
+
+        Statistics that depend on hidden quantities are expected ones, under the previous parameters `params`.
+        """
         return Twofold.of(memberships.T @ self.features(column, setting))
 
     def count_labels(
         self, column: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int, setting: Setting
     ) -> Twofold:
-        """For a stack of points: (groups x width) statistics of rows of known class; the others are passed over."""
+        """Return the (groups x width) statistics of labelled rows, for a stack of points.
+
+        Unlabelled rows are skipped.
+        """
         raise NotImplementedError
 
     def hidden(self, key: Key, holes: bool) -> str:
-        """A description of what one pass over labelled rows cannot count, or an empty string."""
+        """Return a description of what one pass over labelled rows cannot count, or an empty string."""
         return f"column {key!r} is {self.name}, whose rows {self.facts.hidden}" if self.facts.hidden else ""
 
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """The initial guess for groups without information (`Setting.blank`); None if counting needs none.
+        """Return the initial guess for groups without information (`Setting.blank`); None if counting needs none.
 
-        `labels` are the groups of rows, below 0 if unknown, in parts like the columns; empty if no labels are known.
+        `labels` holds the groups of rows (below 0 if unknown), in parts like the columns. It is empty if no labels are
+        known.
         """
         return None
 
     def observed(self, stats: np.ndarray) -> float | None:
-        """The weight of the rows that had a value; None if the statistics do not tell."""
+        """Return the weight of the rows that had a value; None if the statistics do not show it."""
         return float(stats[..., 0].sum()) if self.facts.rows_first else None
 
     def moved(self, stats: Twofold, was: Family, old: Setting, new: Setting) -> Twofold:
-        """Statistics counted in another setting, converted to this one. Raises an error for those of another family."""
+        """Convert statistics counted in another setting to this one. Raises an error for those of another family."""
         if type(was) is not type(self):
             raise DataError(
                 f"column {was.node_key(old)!r} is {was.name} in one model and {self.name} in the other. "
@@ -248,49 +260,49 @@ class Family:
         return stats
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """Whether more was taken out of the statistics than was in them."""
+        """Return whether more was subtracted from the statistics than was in them."""
         return bool((after.value < -slack * np.maximum(before.value, 1.0)).any())
 
     # -- learning
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """The prior parameters for `prior`."""
+        """Return the prior parameters for `prior`."""
         raise NotImplementedError
 
     def prior_stats(self, hyper: Hyper, how: How) -> np.ndarray | None:
-        """Prior statistics, as far as they are in the objective; None if the prior is more than prior rows."""
+        """Return the prior statistics that are part of the objective; None if the prior is more than prior rows."""
         return None
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """The same prior made proper, as comparing numbers of groups requires."""
+        """Make the prior proper, as comparing numbers of groups requires."""
         return hyper
 
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
-        """A description of what the counts decided about the column, or None."""
+        """Return a description of what the counts decided about the column, or None."""
         return None
 
     def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
-        """A note if the prior counts exceed those of the labelled rows, or None."""
+        """Return a note if the prior counts exceed those of the labelled rows, or None."""
         return None
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Parameters of every group from its statistics and the prior.
+        """Estimate the parameters of every group from its statistics and the prior.
 
-        A family implements this or, if other parameters depend on those that are fixed, `held`.
+        A family implements this method, or `held` if other parameters depend on those that are fixed.
         """
         return self.held(stats, hyper, how, {})
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """The estimate with some parameters fixed; the others are estimated as if these were certain."""
+        """Estimate with some parameters fixed. The others are estimated as if these were certain."""
         free = self.estimate(stats, hyper, how)
         return {name: free[name] for name in free if name in self.chart or name == "unseen"} | fixed
 
     def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
-        """Parameters of the rows alone, without a prior, in counting units: for display, not for scoring."""
+        """Estimate parameters from the rows alone, without a prior, in counting units: for display, not for scoring."""
         return self.estimate(stats, hyper, "ml")
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        """The log prior, in every group and column, without its normalising constant."""
+        """Return the log-prior, for every group and column, without its normalising constant."""
         extra = self.prior_stats(hyper, how)
         if extra is None:
             raise NotImplementedError
@@ -298,28 +310,28 @@ class Family:
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def completed(self, stats: Twofold, params: Params) -> float:
-        """Log-likelihood of complete rows with these statistics, in counting units and without `base`."""
+        """Return the log-likelihood of complete rows with these statistics, in counting units and without `base`."""
         counts = stats.value
         with np.errstate(invalid="ignore"):
             return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        """The posterior itself, as a conjugate object that holds every group."""
+        """Return the posterior as a conjugate object that holds every group."""
         key = self.node_key(setting)
         raise DataError(f"column {key!r} is {self.name}, which has no conjugate prior: it has no posterior.")
 
     @property
     def shared_by_groups(self) -> frozenset[str]:
-        """The parameters that all groups have in common."""
+        """Parameters that all groups have in common."""
         return frozenset()
 
     @property
     def shared_by_columns(self) -> bool:
-        """Whether columns that hold equal instances share their spread."""
+        """Whether columns with equal instances of the family share their spread."""
         return False
 
     def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
-        """The shape of one group's parameter."""
+        """Return the shape of the parameter of one group."""
         line, d = self.chart[name], len(setting.anchor)
         if line == "covariance":
             return (d, d)
@@ -328,16 +340,16 @@ class Family:
         return (d,) if self.block and line == "plain" else ()
 
     def free_numbers(self, name: str, setting: Setting) -> int:
-        """How many numbers of one group's parameter may vary freely."""
+        """Return the number of free values in the parameter of one group."""
         line, inner = self.chart[name], self.inner_shape(name, setting)
         if line == "covariance":
             return inner[0] * (inner[0] + 1) // 2
         return prod(inner[:-1]) * max(inner[-1] - 1, 0) if line == "shares" else prod(inner)
 
     def free(self, setting: Setting, groups: int, columns: int = 1, names: Collection[str] | None = None) -> int:
-        """The number of free parameters over all groups, or of those with these names.
+        """Return the number of free parameters over all groups, or of those with these names.
 
-        For this many like columns; a parameter that groups or columns share counts once.
+        It is for this many similar columns. A parameter that groups or columns share counts once.
         """
         total = 0
         for name in self.chart if names is None else names:
@@ -347,146 +359,151 @@ class Family:
         return total
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        """As `free`, after decisions made by the counts; `hyper` may be empty."""
+        """Return the number of free parameters after decisions made by the counts; `hyper` may be empty."""
         return self.free(setting, groups, columns)
 
     def public(self, params: Params, setting: Setting) -> Params:
-        """The parameters in the user's units."""
+        """Convert parameters to the user's units."""
         return params
 
     def private(self, params: Params, setting: Setting) -> Params:
-        """Back from the user's units."""
+        """Convert parameters back from the user's units."""
         return params
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        """The part of the log-likelihood due to the column's unit; 0 without a unit."""
+        """Return the part of the log-likelihood due to the unit of the column; 0 without a unit."""
         return 0.0
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        """The part of the log-likelihood due to the columns' deviations, in counting units."""
+        """Return the part of the log-likelihood due to the deviations of the columns, in counting units."""
         return 0.0
 
     def deviation(self, params: Params) -> np.ndarray | float:
-        """The unit of a plain parameter in every group."""
+        """Return the unit of a plain parameter in every group."""
         return 1.0
 
     # -- floors
 
     def within(self, params: Params, hyper: Hyper) -> Params:
-        """The nearest parameters that an estimate may be: floors are kept."""
+        """Return the nearest parameters that respect the floors."""
         return params
 
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Which groups are at a floor of their spread, even if the whole table is."""
+        """Return which groups are at a floor of their spread, even if the whole table is."""
         return np.zeros(len(next(iter(params.values()))), dtype=bool)
 
     def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
-        """Which groups a floor holds, though the column as a whole is not at it."""
+        """Return which groups are at a floor, unless the column as a whole is at it too."""
         held = self.degenerate(params, hyper)
         if not held.any():
             return held
         return np.asarray(held & ~self.degenerate(self.estimate(stats.sum(0).spread(0), hyper, "ml"), hyper))
 
     def rows_needed(self, setting: Setting) -> float:
-        """Rows that a group's spread cannot do without."""
+        """Return the number of rows that estimating the spread of a group requires."""
         return 2.0 if self.facts.spread_parameters else 0.0
 
     def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
-        """The public spread to start from around given means; `hypers` are of the columns that share it."""
+        """Return the initial public spread around given means; `hypers` are those of the columns that share it."""
         return {}
 
     # -- scoring
 
     def natural(self, params: Params) -> np.ndarray:
-        """(groups x width) parameters that multiply the features."""
+        """Return the (groups x width) parameters that multiply the features."""
         raise NotImplementedError
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
-        """The part of each row's log-density that no group changes."""
+        """Return the part of each row's log-density that is the same in all groups."""
         return 0.0
 
     def is_product(self, params: Params) -> bool:
-        """Whether a row's score under these parameters is features times natural parameters.
+        """Return whether a row's score under these parameters is features times natural parameters.
 
-        Not so in a predictive form, which has more parameters than the chart.
+        It is not in a predictive form, which has more parameters than the chart.
         """
         return self.facts.has_products and set(params) <= set(self.chart)
 
     def scorable(self, params: Params, setting: Setting) -> Params:
-        """Parameters in the form of `score`, made once per pass.
+        """Return parameters in the form that `score` takes, computed once per pass.
 
-        The public ones, and those too small for the user's units.
+        These are the public parameters, and those too small for the user's units.
         """
         return self.public(params, setting)
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """(rows x groups) log-density of one column, without `base`."""
+        """Return the (rows x groups) log-density of one column, without `base`."""
         return np.asarray(self.features(column, setting) @ self.natural(params).T)
 
     @property
     def races(self) -> bool:
-        """Whether features times `raced` parameters are the score, precisely enough to compare initialisations."""
+        """Whether features times `raced` parameters are precise enough to compare initialisations."""
         return self.facts.has_products
 
     def raced(self, params: Params, setting: Setting) -> np.ndarray:
-        """Natural parameters of every group, with many sets of parameters side by side."""
+        """Return the natural parameters of every group, for many sets of parameters side by side."""
         return self.natural(self.public(params, setting))
 
     def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """For a stack of reals: means, inverse deviations and constants in the user's units; None if not normal."""
+        """Return means, inverse deviations and constants in the user's units, for a stack of reals.
+
+        The result is None if the distribution is not normal.
+        """
         raise NotImplementedError
 
     def table(self, params: Params) -> np.ndarray:
-        """For a stack of codes: log-probabilities by code, 0 being missing and the last a level never seen."""
+        """Return log-probabilities by code, for a stack of codes: 0 is missing, the last an unseen category."""
         raise NotImplementedError
 
     def combine(self, codes: np.ndarray) -> np.ndarray:
-        """For a stack of one joint table: a code for each row's combination of codes."""
+        """Return a code for each row's combination of codes, for a stack of one joint table."""
         raise NotImplementedError
 
     def lacking(self, params: Params) -> np.ndarray | None:
-        """Weights that count the words that a document must hold but does not; None if no word is certain."""
+        """Return weights that count the words that a document must contain but does not; None if no word is certain."""
         return None
 
-    # -- answers: `cells` of a block are its columns' codes or numbers as floats, `want` the place of one of its columns
+    # -- answers: `cells` of a block are the codes or numbers of its columns as floats, `want` the position of one
+    # column
 
     def mean_features(self, params: Params) -> np.ndarray | None:
-        """(groups x width) expected features of a row; None if unknown."""
+        """Return the (groups x width) expected features of a row; None if unknown."""
         return None
 
     def entropy(self, params: Params) -> np.ndarray:
-        """The entropy of a value in each group, in nats.
+        """Return the entropy of a value in each group, in nats.
 
-        Computed from the mean features if they are known and the density has no other part. Otherwise from 4,096 draws,
-        the same every time: good to about 0.01.
+        It is computed from the mean features if they are known and the density has no other part. Otherwise it is
+        estimated from 4,096 draws, the same every time, to about 0.01.
         """
         return answers.entropy(self, params, simple=type(self).base is Family.base)
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of each group, for a numeric column; by default from 4,096 draws."""
+        """Return mean and variance of each group, for a numeric column; by default from 4,096 draws."""
         drawn = answers.draws(self, params)
         return drawn.mean(axis=1), drawn.var(axis=1)
 
     def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        """The probability in each group of a value of at most x or, if `above`, of more than x.
+        """Return the probability in each group of a value of at most x or, if `above`, of more than x.
 
-        By default from 4,096 draws. A family computes both tails to full precision: 1 - cdf would lose digits.
+        By default it is estimated from 4,096 draws. A family computes both tails to full precision: 1 - cdf would lose
+        digits.
         """
         below = (answers.draws(self, params) <= x).mean(axis=1)
         return np.asarray(1.0 - below if above else below)
 
     @property
     def has_cdf(self) -> bool:
-        """Whether probabilities of ranges are exact: from draws they are not."""
+        """Whether probabilities of ranges are exact; estimates from draws are not."""
         return type(self).cdf is not Family.cdf
 
     def mass_at(self, params: Params, x: float) -> np.ndarray:
-        """The probability in each group of exactly x, which is 0 for a density."""
+        """Return the probability in each group of exactly x, which is 0 for a density."""
         nearest = self.cdf(params, x) - self.cdf(params, x - 1.0) if self.whole_numbers else np.zeros(1)
         return np.asarray(nearest + np.zeros(len(next(iter(params.values())))))
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
-        """The levels of one of its columns, or of all together; None for numbers and words."""
+        """Return the categories of one of its columns, or of all together; None for numbers and words."""
         return None
 
     @property
@@ -504,17 +521,17 @@ class Family:
             )
 
     def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        """One column's family and parameters in every group, given the other cells of its block."""
+        """Return one column's family and parameters in every group, given the other cells of its block."""
         return self, params
 
     def draw(self, params: Params, groups: np.ndarray, rng: Rng) -> np.ndarray:
-        """One value for each entry of `groups`."""
+        """Draw one value for each entry of `groups`."""
         raise NotImplementedError
 
     def draw_columns(
         self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
     ) -> Columns:
-        """Each column's values as the user writes them, one for each entry of `groups`.
+        """Draw the values of each column as the user writes them, one for each entry of `groups`.
 
         If some `cells` of a block are known, only those that are NaN are drawn, given the others.
         """
@@ -523,7 +540,7 @@ class Family:
         return list(np.atleast_2d(self.draw(params, groups, rng).T))
 
     def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> np.ndarray:
-        """The mean, or the most probable level, of one column in rows with these `weights` of the groups."""
+        """Return the mean or the most probable category of one column, in rows with these group weights."""
         if self.facts.counted:
             return np.zeros(len(weights))
         if self.block:
@@ -531,70 +548,71 @@ class Family:
         return np.asarray(weights @ self.moments(params)[0])
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        """Each group in a few words."""
+        """Describe each group in a few words."""
         each = [[f"{name} {value:.4g}" for value in params[name]] for name in self.chart]
         return [", ".join(group) for group in zip(*each, strict=True)]
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
-        """A typical value of each group: the most frequent level, the mean, or the median of skewed numbers."""
+        """Return a typical value of each group: the most frequent category, the mean, or the median if skewed."""
         mean, variance = self.moments(params)
         spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
         found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
         return found
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """(groups x features) weights and (groups,) intercepts of linear log-densities; None if not linear.
+        """Return weights (groups x features) and intercepts (groups,) of linear log-densities; None if not linear.
 
         Terms that are common to all groups are left out.
         """
         return None
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and intercepts from natural parameters, for a linear family."""
+        """Return weights and intercepts from natural parameters, for a linear family."""
         return natural, np.zeros(len(natural))
 
     def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """(features x parts) basis of natural parameters if linear weights are learned; None for the identity."""
+        """Return the (features x parts) basis of natural parameters for linear weights; None for the identity."""
         return None
 
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
-        """(groups x columns) means and (groups x columns x columns) covariances of normal columns, else None."""
+        """Return means (groups x columns) and covariances (groups x columns x columns) of normal columns, else None."""
         return None
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Its log-density in every group, up to terms common to all groups, as a formula without special functions.
+        """Return the log-density in every group, up to terms common to all groups, as a formula.
 
-        For exports, which have no NumPy; None if there is no such formula. The only column is there, unless the formula
-        looks a level up; of several columns, each may be missing. `sizes` are their numbers of levels.
+        The formula uses no special functions, because exports run without NumPy. The result is None if there is no such
+        formula. A single column is present, unless the formula looks up a category; of several columns, each may be
+        missing. `sizes` holds their numbers of categories.
         """
         return None
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Its features times (groups x features) weights as such a formula, or None."""
+        """Return its features times (groups x features) weights as a formula, or None."""
         return None
 
     # -- surprise, from private parameters
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """The entropy in every group; of a block, of the columns that are present."""
+        """Return the entropy in every group; for a block, that of the columns that are present."""
         return self.entropy(self.public(params, setting))
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """Which cells are evidence; None if a row holds several."""
+        """Return which cells are evidence; None if a row holds several."""
         return None if self.alone else np.asarray(~np.isnan(column))
 
     def present(self, column: np.ndarray) -> np.ndarray:
-        """(rows x columns) which cells of a block are there."""
+        """Return which cells of a block are present, of shape (rows, columns)."""
         return np.asarray(~np.isnan(column))
 
     def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """The number of counts or words in each row, which is not modelled."""
+        """Return the number of counts or words in each row, which is not modelled."""
         return np.ravel(self.features(column, setting).sum(axis=1)).astype(np.float64)
 
     def surprise_by_column(
         self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
     ) -> np.ndarray | None:
-        """(rows x columns) surprise of a block in excess of its entropy; None if it cannot be divided.
+        """Return the (rows x columns) surprise of a block in excess of its entropy; None if it cannot be divided.
 
         The density is averaged over the groups by `members`, the entropy by `expected`.
         """
@@ -603,44 +621,47 @@ class Family:
     # -- words
 
     def words_of(self, setting: Setting) -> WordFigures | None:
-        """Statistics of its words; None if it has none."""
+        """Return statistics of its words; None if it has no words."""
         return None
 
     def seen(self, stats: Twofold) -> np.ndarray | None:
-        """Which of its words any group holds; None if it has none."""
+        """Return which of its words occur in any group; None if it has no words."""
         return None
 
     def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """The estimate of a fit that knows only the seen words."""
+        """Estimate as a fit does that knows only the seen words."""
         return self.estimate(stats, hyper, how)
 
     # -- files
 
     def takes(self, kind: Kind) -> bool:
-        """Whether it can model a column of this kind."""
+        """Return whether it can model a column of this kind."""
         return kind.numeric
 
     def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
-        """Raise an error if the columns do not match the key; `alone` if nothing else is modelled."""
+        """Raise an error if the columns do not match the key; `alone` means that nothing else is modelled."""
         if not columns or key != (columns if self.block else columns[0]):
             raise ModelFileError(f"{key!r} is {self.name} of the columns {list(columns)!r}.")
 
     def units(self, columns: tuple[Key, ...]) -> int:
-        """How many anchors and scales it has."""
+        """Return the number of its anchors and scales."""
         return len(columns) or 1
 
     def filed_levels(self, setting: Setting) -> Any:
-        """Its levels for a file: plain values and tuples of them."""
+        """Return its categories for a file: plain values and tuples of them."""
         return len(setting.levels)
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        """Levels from a file, and other arguments of its `setting_type`; no table there is wider than `widest`."""
+        """Return the categories from a file, and other arguments of `setting_type`.
+
+        No table in the file is wider than `widest`.
+        """
         if not specs and (type(levels) is not int or not 0 <= levels <= widest):
             raise ModelFileError(f"width is {levels!r}, which is not a whole number between 0 and {widest}.")
         return {"levels": tuple(spec.key for spec in specs) or tuple(range(levels))}
 
     def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
-        """A description of what is wrong with the shape or the range of parameters that were read, or None."""
+        """Return a description of what is wrong with the shape or the range of parameters from a file, or None."""
         for name, value in params.items():
             if value.shape[:1] != (groups,):
                 return f"{name} is not given for each of {groups} groups"
@@ -656,11 +677,11 @@ class Family:
         return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
 
     def check_params(self, params: Params) -> str | None:
-        """A description of what is wrong with these parameters, or None."""
+        """Return a description of what is wrong with these parameters, or None."""
         return answers.senseless(self.chart, params)
 
     def check_hyper(self, hyper: Hyper) -> str | None:
-        """A description of what is wrong with prior parameters that were read, or None."""
+        """Return a description of what is wrong with prior parameters from a file, or None."""
         if not all(np.isfinite(value).all() for value in hyper.values()):
             return "its prior counts are not finite"
         counts = hyper.get("alpha", np.zeros(1))
@@ -671,26 +692,26 @@ FAMILIES: dict[str, type[Family]] = {}
 
 
 def register(family: type[Family]) -> type[Family]:
-    """Make a family known by its name everywhere: kinds, model files, contract tests, the command line."""
+    """Register a family by its name, for kinds, model files, contract tests and the command line."""
     FAMILIES[family.name] = family
     return family
 
 
 def name_or_family(family: Family) -> str | Family:
-    """The value of `kinds` for a family: its name if all settings have their defaults, or the family."""
+    """Return the value of `kinds` for a family: its name if all settings have their defaults, else the family."""
     parts = signature(type(family)).parameters.values()
     return family.name if all(getattr(family, part.name) == part.default for part in parts) else family
 
 
 def given_family(kind: object) -> Family | None:
-    """A declared kind if it is a family and not a name."""
+    """Return a declared kind if it is a family and not a name, else None."""
     return kind if isinstance(kind, Family) else None
 
 
 def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -> float:
-    """The number of prior rows, or counts per level, for a prior given as a word or a number.
+    """Return the number of prior rows, or of prior counts per category, for a prior given as a word or a number.
 
-    "row" is one row in every group, "bdeu" one row in the whole table, shared by groups and levels.
+    "row" is one row in every group, "bdeu" one row in the whole table, shared by groups and categories.
     """
     if isinstance(prior, str):
         words = {"flat": 1.0, "laplace": 1.0, "jeffreys": 0.5, "row": 1 / levels, "bdeu": 1 / (levels * max(groups, 1))}
@@ -705,7 +726,7 @@ def scalar_prior(prior: Any, family: Family, levels: int = 1, groups: int = 1) -
 
 
 def format_number(value: float, digits: int, spread: float = 0.0) -> str:
-    """A number in a few digits as people write it; 0 if it is negligible compared with a spread.
+    """Format a number with a few digits; as 0 if it is negligible compared with a spread.
 
     >>> format_number(21387.6, 4), format_number(0.2461, 3), format_number(1.597e-133, 4, spread=6.21)
     ('21,388', '0.246', '0')
@@ -716,14 +737,14 @@ def format_number(value: float, digits: int, spread: float = 0.0) -> str:
 
 
 def write_number(setting: Setting, value: float, plain: str = "", spread: float = 0.0) -> str:
-    """A number of a column as its cells are written; as `plain`, or in four digits, if they are plain numbers."""
+    """Format a number of a column like its cells. If cells are plain numbers, use `plain`, or four digits."""
     if is_plain(setting.written):
         return plain or format_number(value, 4, spread)
     return str(write_cell(setting.written, float(value)))
 
 
 def write_spread(setting: Setting, value: float) -> str:
-    """The spread of a column in a few digits, in the units of its cells."""
+    """Format the spread of a column with a few digits, in the units of its cells."""
     written = setting.written
     return format_number(value, 3) if written is None or is_plain(written) else written.write_difference(float(value))
 
@@ -740,5 +761,5 @@ def check_counts(column: np.ndarray, key: Key, start: int) -> None:
 
 
 def where_first(bad: np.ndarray, start: int) -> int:
-    """The 1-based row number of the first true entry."""
+    """Return the 1-based row number of the first true entry."""
     return start + int(np.argmax(bad if bad.ndim == 1 else bad.any(axis=1))) + 1

@@ -1,4 +1,4 @@
-"""Shared vocabulary of the families: names of their arrays, settings, and parameters as a user writes them."""
+"""Shared vocabulary of the families: types of their arrays, settings, and parameters given by a user."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 How = Literal["ml", "map", "mean", "predictive"]
 Line = Literal["plain", "log", "share", "shares", "covariance"]
 Labels = Sequence[np.ndarray]
-"""The groups of rows, in parts; below 0 if unknown."""
+"""Groups of rows, in parts; below 0 if unknown."""
 Params = dict[str, np.ndarray]
 Hyper = dict[str, np.ndarray]
 HOWS: tuple[How, ...] = ("ml", "map", "mean", "predictive")
 
 IMPOSSIBLE = -1e199
-"""A log-density below this stands for probability zero, because a product must stay finite."""
+"""A log-density below this stands for probability zero, because products must stay finite."""
 SMALLEST = 1e-300
 SLACK = 1e-6
-"""In proportion, by which a spread may be above its floor and still be at it: steps bring it back off by rounding."""
+"""Relative tolerance within which a spread counts as being at its floor: steps may leave it by rounding."""
 
 
 class Setting(Struct, frozen=True):
-    """The columns that a family models: number of groups, levels, units.
+    """The columns that a family models: number of groups, categories, units.
 
     A number x is counted as `(x - anchor) * scale`, so `anchor` and `scale` convert parameters into the user's units.
-    `blank` stands for missing cells while nothing is known about their group: the columns' means and variances, or the
-    result of `Family.blank`. `floor` is the least variance of a group as a share of the column's; `rounded` tells that
-    it is the rounding of the numbers. `written` is the format of the cells of a single column. A family that needs more
-    has its own subclass (`Family.setting_type`).
+    `blank` replaces missing cells while nothing is known about their group: the means and variances of the columns, or
+    the result of `Family.blank`. `floor` is the smallest variance of a group as a share of the column's variance;
+    `rounded` tells whether the rounding of the numbers sets it. `written` is the format of the cells of a single
+    column. A family that needs more has a subclass (`Family.setting_type`).
     """
 
     keys: tuple[Key, ...] = ()
@@ -52,24 +52,24 @@ class Setting(Struct, frozen=True):
     written: CellForm | None = None
 
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
-        """The least width of a column without spread: the resolution of its numbers."""
+        """Return the smallest width of a column without spread: the resolution of its numbers."""
         finest = np.finfo(float).eps * np.maximum(np.abs(mean), np.abs(self.anchor * self.scale))
         return np.asarray(np.maximum(finest, least))
 
 
 LARGE_SHARE = 0.1
-"""The share of rows from which on one value is a spike. Among numbers of 0 or more, zero always is."""
+"""Share of rows from which on one value is a spike. Among numbers of 0 or more, zero always is."""
 FEW_ROWS = 50
-"""Rows of the smallest class below which no family of many parameters is tried."""
+"""If the smallest class has fewer rows than this, families with many parameters are not tried."""
 
 
 class Facts(Struct, frozen=True):
-    """What a family is and needs."""
+    """Properties and requirements of a family."""
 
     stack: str = "features"
-    """Which kind of stack scores and counts it: "reals", "codes", "joint", "block", "bag", "points" or "features"."""
+    """Kind of stack that scores and counts it: "reals", "codes", "joint", "block", "bag", "points" or "features"."""
     exact: bool = True
-    """Whether its counts do not depend on the parameters before, whatever is missing."""
+    """Whether its counts never depend on the previous parameters, whatever is missing."""
     mergeable: bool = True
     """Whether the counts of two fits add up to those of both tables."""
     has_products: bool = True
@@ -77,13 +77,13 @@ class Facts(Struct, frozen=True):
     rows_first: bool = False
     """Whether the first statistic is the number of rows that have a value."""
     needs_levels: bool = False
-    """Whether all levels must be known before rows are counted."""
+    """Whether all categories must be known before rows are counted."""
     counts_points: bool = False
-    """Whether rows are counted at the different numbers of the column, which must be known before."""
+    """Whether rows are counted at the distinct numbers of the column, which must be known before."""
     side_by_side: bool = True
-    """Whether like columns are estimated together; otherwise one by one, although scored with the others."""
+    """Whether similar columns are estimated together; otherwise one by one, although scored together."""
     two_levels: bool = False
-    """Whether a column of one level has an opposite one."""
+    """Whether a column of one category has an opposite one."""
     takes_bag: bool = False
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
@@ -91,20 +91,24 @@ class Facts(Struct, frozen=True):
     in_units: bool = False
     """Whether its linear form has one numeric feature with a unit, in addition to presence."""
     hidden: str = ""
-    """What is hidden in every row, to be completed in expectation, as in "whose rows have hidden weights"."""
+    """What is hidden in every row and completed in expectation, as in "whose rows have hidden weights"."""
     has_density: bool = True
     """Whether its scores are log-densities; otherwise they only discriminate known classes."""
     needs_classes: bool = False
     """Whether it learns from labelled rows only, and not from expected counts."""
     joins_numbers: bool = False
-    """Whether it can depend linearly on other numbers of a network, and they on it."""
+    """Whether it can depend linearly on other numeric columns of a network, and they on it."""
     spread_parameters: tuple[str, ...] = ()
-    """The parameters that a floor holds."""
+    """Parameters that have a floor."""
 
 
 class NumberFacts(Struct, frozen=True):
-    """The `least` of its numbers, whether all are `whole`, how many `rows` the smallest class has, how finely they are
-    written (`rounding`), how many deviations their mean is `above_zero`, and the value that is a `spike`, or None."""
+    """Facts about the numbers of a column.
+
+    `least` is the smallest number, `whole` whether all are whole, `rows` the size of the smallest class, and `rounding`
+    the step to which numbers are rounded. `above_zero` is the mean in standard deviations, and `spike` the value that
+    is a spike, or None.
+    """
 
     least: float
     whole: bool
@@ -120,7 +124,7 @@ class NumberFacts(Struct, frozen=True):
 
 
 def facts_of_numbers(values: np.ndarray, weights: np.ndarray, rows: float) -> NumberFacts:
-    """The facts of finite numbers with these weights; `rows` is the size of the smallest class."""
+    """Return the facts of finite numbers with these weights; `rows` is the size of the smallest class."""
     distinct, which = np.unique(values, return_inverse=True)
     shares = np.bincount(which, weights) / weights.sum()
     most, least = int(shares.argmax()), float(distinct[0])
@@ -132,18 +136,18 @@ def facts_of_numbers(values: np.ndarray, weights: np.ndarray, rows: float) -> Nu
         spread = float(np.average((values - mean) ** 2, weights=weights))
     above = float(mean / np.sqrt(spread)) if 0 < spread < np.inf else 0.0
     rounding = float(np.sqrt(12.0 * least_share(values, weights).share * spread))
-    rounding = rounding if 0 < rounding < np.inf else 1.0  # of one value, or of squares beyond any number
+    rounding = rounding if 0 < rounding < np.inf else 1.0  # only one value, or squares that overflow
     return NumberFacts(least, bool(np.all(distinct == np.floor(distinct))), rows, rounding, above, spike)
 
 
 def average_prior(hyper: Hyper) -> Hyper:
-    """The prior of a single class if every class has its own prior counts: their average."""
+    """Return the prior of a single class: if every class has its own prior counts, their average."""
     alpha = hyper.get("alpha", np.zeros(0))
     return hyper | {"alpha": alpha.mean(axis=0)} if alpha.ndim > 1 else hyper
 
 
 def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-    """Private parameters to start from, as a user wrote them in the shape of `params_`."""
+    """Return private initial parameters, given by a user in the shape of `params_`."""
     key = family.node_key(setting)
     if family.facts.counts_points:
         raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
@@ -161,7 +165,7 @@ def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, g
 
 
 def given_shares(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> np.ndarray:
-    """(groups x levels) shares to start from, given as a table or level by level."""
+    """Return the initial (groups x categories) shares, given as a table or by category."""
     if "probability" in values and "probability" not in setting.levels:
         table = np.asarray(values["probability"], dtype=float)
     else:
@@ -176,9 +180,9 @@ def given_shares(family: Family, values: Mapping[Any, Any], setting: Setting, gr
 
 
 def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> Params:
-    """Private parameters to hold fixed, as a user wrote them.
+    """Return private parameters to hold fixed, given by a user.
 
-    A value for one group, or one number, is for all groups.
+    A value for one group, or one number, applies to all groups.
     """
     key, names = family.node_key(setting), " and ".join(family.chart)
     if family.facts.counts_points:
@@ -191,7 +195,7 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
     if wrong:
         raise DataError(f"fixed: column {key!r} is {family.name} and has {names}, not {wrong[0]!r}.")
     given = {name: _for_groups(family, name, value, setting, groups) for name, value in values.items()}
-    others = {}  # values in range in place of the parameters that are not fixed
+    others = {}  # placeholders in range for the parameters that are not fixed
     for name, line in family.chart.items():
         if name not in given:
             inner = family.inner_shape(name, setting)
@@ -205,7 +209,7 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
 
 
 def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np.ndarray:
-    """Probabilities given level by level, as a table of groups by levels."""
+    """Return probabilities given by category as a table of groups by categories."""
     key = family.node_key(setting)
     by_text = {str(level): share for level, share in values.items()}
     known = {str(level) for level in setting.levels}
@@ -220,7 +224,7 @@ def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np
 
 
 def _for_groups(family: Family, name: str, values: Any, setting: Setting, groups: int) -> np.ndarray:
-    """A parameter for every group, from one for each of them or one for all."""
+    """Return a parameter for every group, given one for each group or one for all."""
     key = family.node_key(setting)
     value, inner = fixed_numbers(values, key), family.inner_shape(name, setting)
     if family.chart[name] == "covariance" and not value.ndim:
@@ -232,7 +236,7 @@ def _for_groups(family: Family, name: str, values: Any, setting: Setting, groups
 
 
 def fixed_numbers(values: Any, where: Any) -> np.ndarray:
-    """Finite numbers to hold fixed."""
+    """Convert values to finite numbers to hold fixed."""
     try:
         value = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -32,33 +32,33 @@ from softcount.table.schema import Key, Kind
 
 Pair = tuple[np.ndarray, np.ndarray]
 LEAST = 1e-12
-"""Rows of a predictive form without observed or prior rows."""
+"""Minimum number of rows of a predictive form, for groups without observed or prior rows."""
 
 
 class Totals(Family):
-    """Statistics are rows and total; a prior of a rows adds a rows like the whole column's.
+    """Base of families whose statistics are rows and a total. A prior of `a` adds `a` rows like the average row.
 
     A family implements `fitted`, its parameters from rows and total; `natural`; its conjugate prior and `log_mass`;
-    `draw` and `moments`. `predicted` follows from `log_mass`, unless a family computes it with more digits.
+    `draw` and `moments`. `predicted` follows from `log_mass`, unless a family computes it more precisely.
     """
 
     facts = Facts(rows_first=True)
     _n_features = 2
     prior_names: ClassVar[tuple[str, str]] = ("rows", "total")
-    """The names of prior rows and their total, in the prior and in the parameters of the predictive form."""
+    """Names of prior rows and their total, in the prior and in the parameters of the predictive form."""
     conjugate: ClassVar[Any] = None
-    """The prior that can be given as an object, and that posteriors are."""
+    """Class of priors that can be given as an object, and of posteriors."""
     conjugate_parts: ClassVar[tuple[str, str]] = ("", "")
-    """The parameters of it that are prior rows and their total."""
+    """Parameters of the conjugate prior that are prior rows and their total."""
     beyond_mode: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    """By how much such a prior has more rows and total than its mode."""
+    """How many more rows, and how much more total, such a prior has than its mode."""
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
-        """The maximum-likelihood parameters for these rows and this total."""
+        """Return the maximum-likelihood parameters for these rows and this total."""
         raise NotImplementedError
 
     def log_mass(self, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Logarithm of the integral of the likelihood of these rows and this total over the parameter."""
+        """Return the log of the integral over the parameter of the likelihood of these rows and this total."""
         raise NotImplementedError
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
@@ -71,7 +71,7 @@ class Totals(Family):
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.value.sum(axis=0)
-        # Nothing but zeros is taken for half an event, or every other value would be impossible for ever.
+        # If all values are zero, count half an event: otherwise every other value would stay impossible.
         whole = np.maximum(pooled[..., 1], 0.5 * (pooled[..., 1] <= 0)) / np.maximum(pooled[..., 0], 0.5)
         explicit = self.conjugate is not None and isinstance(prior, self.conjugate)
         if explicit:
@@ -90,7 +90,7 @@ class Totals(Family):
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         whole = stats.value + self.prior_stats(hyper, how)
         rows, total = whole[..., 0], whole[..., 1]
-        few = how == "map" and bool((rows < 0).any())  # otherwise what forgetting leaves of rounding
+        few = how == "map" and bool((rows < 0).any())  # otherwise rounding errors of subtracted rows
         if few or (total < 0).any():
             what = f"rows plus {self.prior_names[0]}" if few else f"total plus {self.prior_names[1]}"
             raise DataError(
@@ -111,14 +111,14 @@ class Totals(Family):
         return float(np.where(rows > 0, grown, 0.0).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Without prior rows, one row like the whole column's."""
+        """Without prior rows, use one row like the average row of the column."""
         rows, total = (hyper[name] for name in self.prior_names)
         nothing = (rows <= 0) | (total <= 0)
         one = np.where(nothing, 1.0, rows), np.where(nothing, hyper["whole"], total)
         return hyper | dict(zip(self.prior_names, one, strict=True))
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        """Counts have no unit."""
+        """Return the part of the log-likelihood due to the unit. Counts have no unit."""
         return 0.0 if self.kind is Kind.COUNT else float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
@@ -126,11 +126,11 @@ class Totals(Family):
         return self.conjugate(**dict(zip(self.conjugate_parts, after, strict=True)))
 
     def after(self, params: Params) -> Pair | None:
-        """Rows and total of a predictive form; None for plugged-in parameters."""
+        """Return rows and total of a predictive form; None for plugged-in parameters."""
         return (params[self.prior_names[0]], params[self.prior_names[1]]) if self.prior_names[0] in params else None
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Log-density of values after these rows with this total, without `base`."""
+        """Return the log-density of values after these rows with this total, without `base`."""
         return np.asarray(self.log_mass(rows + 1.0, total + x) - self.log_mass(rows, total))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
@@ -141,7 +141,7 @@ class Totals(Family):
         return np.where(np.isnan(x), 0.0, self.predicted(np.where(np.isnan(x), 0.0, x), *after))
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """A straight line, unless it is predictive."""
+        """Return a linear function of the value, unless the form is predictive."""
         if self.after(params) is not None:
             return None
         return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
@@ -152,16 +152,16 @@ class Totals(Family):
 
 
 LEAST_MEAN = 1e-294
-"""Least mean of the whole column: the largest rate of a group, and its totals, must be finite."""
+"""Smallest mean of the whole column: the largest rate of a group, and its totals, must be finite."""
 SHORTEST = 1e-6
-"""Of the whole column's mean wait, the least of a group: below it scores of the others' rows keep no digits."""
+"""Smallest mean of a group, as a share of the column's mean: below it scores of other groups' rows lose all digits."""
 
 
 @register
 class Exponential(Totals, Struct, frozen=True):
-    """Waiting times of 0 or more at a rate; `sc.Gamma(shape, rate)` is a prior of `shape` rows with a total of `rate`.
+    """Waiting times of 0 or more at a rate. `sc.Gamma(shape, rate)` is a prior of `shape` rows with a total of `rate`.
 
-    Predictions are Lomax's. A rate has a largest value, because rows of zeros would be infinitely likely.
+    The predictive distribution is Lomax. The rate has an upper limit, because rows of zeros would be infinitely likely.
     """
 
     name = "exponential"
@@ -173,7 +173,7 @@ class Exponential(Totals, Struct, frozen=True):
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Not for whole numbers: geometric is the same, without a density that peaks at its end."""
+        """Return no candidate for whole numbers: the geometric distribution fits them, without a density peak at 0."""
         return (cls(),) if facts.least >= 0 and not facts.countable else ()
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
@@ -220,7 +220,7 @@ class Exponential(Totals, Struct, frozen=True):
         after = self.after(params)
         if after is None:
             return 1.0 / params["rate"], params["rate"] ** -2
-        with np.errstate(divide="ignore", over="ignore"):  # infinite where so few rows were seen
+        with np.errstate(divide="ignore", over="ignore"):  # infinite after too few rows
             mean = after[1] / np.maximum(after[0] - 1.0, 0.0)
             return mean, mean**2 * after[0] / np.maximum(after[0] - 2.0, 0.0)
 
@@ -234,7 +234,7 @@ class Exponential(Totals, Struct, frozen=True):
 class Geometric(Totals, Struct, frozen=True):
     """Failures before the first success: 0, 1, 2, ...
 
-    Every row is one success, and the total is that of failures: `sc.Beta(successes, failures)` is the conjugate prior.
+    Every row is one success, and the total counts the failures: `sc.Beta(successes, failures)` is the conjugate prior.
 
     >>> Geometric().fitted(np.array([4.0]), np.array([12.0]), {})["success"]
     array([0.25])
@@ -272,7 +272,7 @@ class Geometric(Totals, Struct, frozen=True):
         if after is None:
             return (1.0 - p) / p, (1.0 - p) / p**2
         a, b = after
-        with np.errstate(divide="ignore"):  # infinite where so few rows were seen
+        with np.errstate(divide="ignore"):  # infinite after too few rows
             mean = b / np.maximum(a - 1.0, 0.0)
             return mean, mean * (a + b - 1.0) * a / (np.maximum(a - 1.0, 0.0) * np.maximum(a - 2.0, 0.0))
 
@@ -290,8 +290,8 @@ class Geometric(Totals, Struct, frozen=True):
 class Poisson(Totals, Struct, frozen=True):
     """Counts 0, 1, 2, ... at a rate.
 
-    Statistics are rows and their total. A prior of a rows has the whole column's rate; `sc.Gamma(shape, rate)` is a
-    prior of `rate` rows with a total of `shape`.
+    Statistics are rows and their total. A prior of `a` rows has the rate of the whole column. `sc.Gamma(shape, rate)`
+    is a prior of `rate` rows with a total of `shape`.
     """
 
     name = "poisson"
@@ -314,7 +314,7 @@ class Poisson(Totals, Struct, frozen=True):
             return np.stack([-rate, np.maximum(np.log(rate), CLAMPED)], axis=-1)
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Negative binomial."""
+        """Return the negative binomial log-probability."""
         grown = gammaln(total + x) - gammaln(total)
         return np.asarray(grown + total * np.log(rows) - (total + x) * np.log1p(rows))
 
