@@ -23,17 +23,17 @@ from softcount.table.discretise import class_places, interval_names, interval_pl
 
 
 class BinnedCounts(PointCounts):
-    """The base of binned families, which implement the edges of bins and the prior rows in them."""
+    """Base of binned families, which implement the edges of bins and the prior rows in them."""
 
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """The inner edges of bins, from (groups x points) rows at two points or more, none of them empty.
+        """Return the inner edges of bins, from (groups x points) rows at two or more points, none of them empty.
 
         Totals over groups are rounded by `steady` after they are added up.
         """
         raise NotImplementedError
 
     def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
-        """Prior rows in each bin, for this many per bin on average."""
+        """Return the prior rows in each bin, for this many per bin on average."""
         raise NotImplementedError
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
@@ -59,7 +59,7 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
     """Numbers of any shape, as shares of bins: `bins` as in `sc.Histogram`, decided by all rows together.
 
     A prior of `a` adds `a` rows per bin on average, distributed as all rows together. No bin is narrower than the
-    distance between two numbers, which would show how they are rounded.
+    distance between two numbers, because it would show their rounding.
     """
 
     bins: Any = "auto"
@@ -88,20 +88,20 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
 BY_CLASS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"mdl": class_places, "modl": interval_places}
 BY_ROWS: dict[str, Callable[[WeightedPoints, int], np.ndarray]] = {"width": equal_width, "count": equal_count}
 PARTS = 32
-"""Parts of equal count into which all rows are divided, if cuts are by class."""
+"""Parts of equal count into which all rows are divided, if the classes decide the bins."""
 MOST_NAMED = 8
-"""Cuts that a note names."""
+"""Number of cut points that a note names."""
 
 
 @register
 class Cut(BinnedCounts, Struct, frozen=True):
-    """Numbers cut into intervals, each with its share in every class.
+    """Numbers discretised into intervals, each with its share in every class.
 
-    `rule` is "modl" (Boullé's: the most probable intervals given the classes), "mdl" (Fayyad and Irani's: cut while a
-    cut saves more bits than it costs), or `intervals` of equal "width" or "count", which ignore the classes. A column
-    without information about the classes is one interval. Cuts are decided by counts, so those of a fold are decided by
-    the other folds alone. Within intervals made by classes, numbers are distributed as in all classes together: cells
-    are finer than intervals, and `interval` is the interval of each cell.
+    `rule` is "modl" (Boullé's: the most probable intervals given the classes), "mdl" (Fayyad and Irani's: split while a
+    split saves more bits than it costs), or `intervals` of equal "width" or "count", which ignore the classes. A column
+    without information about the classes is one interval. Counts decide the cut points, so those of a fold depend on
+    the other folds alone. Within intervals decided by classes, numbers are distributed as in all classes together:
+    cells are finer than intervals, and `interval` is the interval of each cell.
     """
 
     rule: str = "modl"
@@ -128,7 +128,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         return between(points, cuts[(cuts > 0) & (cuts < len(points))])
 
     def meant(self, how: How) -> How:
-        """A cut column is a categorical one of intervals."""
+        """Return the estimate unchanged: a discretised column is a categorical column of intervals."""
         return how
 
     def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
@@ -222,12 +222,15 @@ class Cut(BinnedCounts, Struct, frozen=True):
 
 
 def cuts_of(edges: np.ndarray, interval: np.ndarray | None) -> np.ndarray:
-    """The inner borders of intervals; `interval` is that of each cell, or None if every cell is one."""
+    """Return the inner borders of intervals; `interval` is that of each cell, or None if every cell is one."""
     return edges[1:-1] if interval is None else edges[_starts(interval)[1:]]
 
 
 def _parts(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Edges of parts of about equal count; a frequent number has its own part, as wide as the rounding of numbers."""
+    """Return edges of parts of about equal count.
+
+    A frequent number is a part by itself, as wide as the rounding of numbers.
+    """
     if len(points) < 2:
         return np.zeros(0)
     below, half = np.cumsum(rows), float(np.diff(points).min()) / 2
@@ -238,7 +241,6 @@ def _parts(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _starts(interval: np.ndarray) -> np.ndarray:
-    """The first cell of every interval."""
     return np.flatnonzero(np.diff(interval, prepend=-1.0))
 
 
@@ -247,7 +249,7 @@ def _sum_intervals(cells: np.ndarray, hyper: Hyper) -> np.ndarray:
 
 
 def _check_intervals(found: Params) -> str | None:
-    """A description of what is wrong with the numbers of intervals, or None."""
+    """Return a description of what is wrong with the numbers of intervals, or None."""
     lines = np.atleast_2d(found.get("interval", np.zeros((1, 1))))
     steps = np.diff(lines, axis=1, prepend=-1.0)
     right = lines.shape[1] and ((steps == 0) | (steps == 1)).all() and (lines[:, 0] == 0).all()

@@ -1,4 +1,4 @@
-"""Categorical columns: a probability for each level, looked up by code; or for each group of levels."""
+"""Categorical columns: a probability for each category, looked up by code, or for each group of categories."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NO_SHARE = "its share for levels never seen is no share"
 
 
 def concentration(prior: Any, family: Family, setting: Setting, levels: int) -> np.ndarray:
-    """Prior counts per level, in the order of the levels."""
+    """Return the prior counts per category, in the order of the categories."""
     if isinstance(prior, Expert):
         prior = prior.as_beta() if levels == 2 and np.ndim(prior.n) == 0 else prior.as_dirichlet()
     if isinstance(prior, Beta):
         if levels != 2:
             raise DataError(f"column {setting.keys[0]!r} has {levels} levels; a Beta prior is for two. Use Dirichlet.")
-        prior = Dirichlet(np.stack([prior.beta, prior.alpha], axis=-1))  # the classes first, if there is one for each
+        prior = Dirichlet(np.stack([prior.beta, prior.alpha], axis=-1))  # groups first, if there is one prior per class
     if isinstance(prior, Dirichlet):
         return _match_levels(prior, setting, levels)
     return np.full(levels, scalar_prior(prior, family, levels, setting.groups))
@@ -59,7 +59,7 @@ def _match_levels(prior: Dirichlet, setting: Setting, levels: int) -> np.ndarray
 
 
 def estimate_shares(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) -> np.ndarray:
-    """Shares from counts and prior counts along the last axis; equal shares if all are zero."""
+    """Return shares from counts and prior counts along the last axis; equal shares if all are zero."""
     if how == "map":
         alpha = alpha - 1.0
         if (counts + alpha < 0).any():
@@ -73,20 +73,20 @@ def estimate_shares(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) 
 
 
 def prior_counts(hyper: Hyper, how: How) -> np.ndarray:
-    """Prior counts per level, as far as they are in the objective."""
+    """Return the prior counts per category that are part of the objective."""
     alpha = hyper["alpha"]
     return np.zeros_like(alpha) if how == "ml" else alpha - 1.0 if how == "map" else alpha
 
 
 def shares_evidence(counts: np.ndarray, alpha: np.ndarray) -> float:
-    """Log-probability of rows with these counts, their shares integrated out under prior counts."""
+    """Return the log-probability of rows with these counts, with their shares integrated out under prior counts."""
     alpha = np.broadcast_to(alpha, counts.shape)
     seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
     return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
 
 
 class Shares(Family):
-    """The base of families whose `probability` is shares of levels along the last axis, with prior counts `alpha`."""
+    """Base of families whose `probability` is shares of categories along the last axis, with prior counts `alpha`."""
 
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
@@ -104,7 +104,7 @@ class Shares(Family):
         return shares_evidence(np.maximum(stats.value, 0.0), hyper["alpha"])
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """If no level has prior counts, one row shared by all levels."""
+        """If no category has prior counts, use one row shared by all categories."""
         alpha = hyper["alpha"]
         nothing = alpha.sum(axis=-1, keepdims=True) <= 0
         return hyper | {"alpha": np.where(nothing, 1.0 / max(alpha.shape[-1], 1), alpha)}
@@ -131,10 +131,10 @@ class Shares(Family):
 
 @register
 class Categorical(Shares, Struct, frozen=True):
-    """One of several levels.
+    """One of several categories.
 
-    Statistics are the number of rows at each level. An unseen level has the prior's reserved mass a / (N + a (m + 1));
-    under `ml` it is not evidence.
+    Statistics are the number of rows of each category. An unseen category has the mass that the prior reserves, a / (N
+    + a (m + 1)); under `ml` it is not evidence.
     """
 
     name = "categorical"
@@ -142,7 +142,7 @@ class Categorical(Shares, Struct, frozen=True):
     facts = Facts(stack="codes")
 
     def for_key(self, key: Key) -> Family:
-        """A block of discrete columns is a joint table."""
+        """Return a joint table for a block of discrete columns."""
         own = FAMILIES["joint"]() if isinstance(key, tuple) else self
         return Family.for_key(own, key)
 
@@ -159,7 +159,7 @@ class Categorical(Shares, Struct, frozen=True):
         return float(stats.sum())
 
     def is_product(self, params: Params) -> bool:
-        """Never: probabilities are looked up, because 0 times minus infinity is not a number."""
+        """Return False: probabilities are looked up, because 0 times minus infinity is not a number."""
         return False
 
     def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
@@ -182,7 +182,7 @@ class Categorical(Shares, Struct, frozen=True):
         return float(xlogy(stats.value, params["probability"]).sum())
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Level codes, 1 for the first level."""
+        """Draw codes of categories, 1 for the first."""
         edges = np.cumsum(params["probability"], axis=1)[groups]
         return np.asarray((rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1)
 
@@ -191,7 +191,7 @@ class Categorical(Shares, Struct, frozen=True):
         possible = ((unseen >= 0) & (unseen <= 1)).all()
         return Family.check_params(self, params) or (None if possible else NO_SHARE)
 
-    # -- what it says
+    # -- answers
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
         return setting.levels
@@ -206,7 +206,7 @@ class Categorical(Shares, Struct, frozen=True):
         return np.array(setting.levels, dtype=object)[best]
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """One feature for each level; of a 0/1 column, its value."""
+        """Return one feature for each category; for a 0/1 column, its value."""
         return self.linear_of(self.natural(params), setting)
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
@@ -215,18 +215,18 @@ class Categorical(Shares, Struct, frozen=True):
         return natural, np.zeros(len(natural))
 
     def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """Of a 0/1 column whether it is there, and its value."""
+        """Return the basis (presence, value) for a 0/1 column, else None."""
         return np.array([[1.0, 0.0], [1.0, 1.0]]) if setting.levels in ((0, 1), (False, True)) else None
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """By code: a missing cell first, then the levels, a level never seen last."""
+        """Return a look-up by code: a missing cell first, then the categories, an unseen category last."""
         return LookUp(LevelCode(keys[0], sizes[0]), clamp(self.table(params).T))
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return LookUp(LevelCode(keys[0], sizes[0]), clamp(np.pad(weights, ((0, 0), (1, 1))).T))
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """An unseen level is evidence only if some mass is reserved for it."""
+        """Return which cells are evidence. An unseen category is, if some mass is reserved for it."""
         kept = (params["unseen"] > 0).any()
         return column > 0 if kept else (column > 0) & (column <= len(setting.levels))
 
@@ -247,7 +247,7 @@ class Categorical(Shares, Struct, frozen=True):
 
 @register
 class Bernoulli(Categorical, frozen=True):
-    """Success or failure: always of two levels, seen or not; the last in sorted order is the success."""
+    """Success or failure: always two categories, seen or not; the last in sorted order is the success."""
 
     name = "bernoulli"
     facts = Facts(stack="codes", two_levels=True)
@@ -264,7 +264,7 @@ class Bernoulli(Categorical, frozen=True):
 
 
 def move_levels(stats: Twofold, key: Key, old: Sequence[object], new: Sequence[object]) -> Twofold:
-    """Counts of levels (or columns) in another list. Raises an error if one of them is not in it."""
+    """Move counts of categories (or columns) to another list. Raises an error if one of them is not in it."""
     where = {level: i for i, level in enumerate(new)}
     if not where.keys() >= set(old):
         raise DataError(
@@ -277,21 +277,21 @@ def move_levels(stats: Twofold, key: Key, old: Sequence[object], new: Sequence[o
 
 
 def divergence_of_shares(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Kullback-Leibler divergence of each group's probabilities from their average, in nats."""
+    """Return the Kullback-Leibler divergence of each group's probabilities from their average, in nats."""
     own, whole = (np.log(np.where(part > 0, part, 1.0)) for part in (table, shares @ table))
     return np.asarray((table * (own - whole)).sum(axis=1))
 
 
 def top_levels(shares: np.ndarray, levels: Sequence[object], most: int = 3) -> str:
-    """The commonest levels with their shares, in a few words."""
+    """Format the most frequent categories with their shares."""
     order = np.argsort(-shares, kind="stable")[:most]
     names = {i: _before_share(levels[i]) for i in order.tolist()}
-    # Levels of less than half a percent add nothing to the first: "Third 100 %, Second 0 %".
+    # Categories of less than half a percent add nothing after the first: "Third 100 %, Second 0 %".
     return ", ".join(f"{names[i]} {100 * shares[i]:.0f} %" for i in order if i == order[0] or shares[i] >= 0.005)
 
 
 def _before_share(level: object) -> str:
-    """A level as it stands before its share, set apart where it could be read as a number.
+    """Format a category before its share, with a colon if it could be read as a number.
 
     >>> _before_share("red"), _before_share("10115"), _before_share(4)
     ('red', '10115:', '4:')
@@ -302,18 +302,18 @@ def _before_share(level: object) -> str:
 
 
 MOST_NAMED = 4
-"""Levels that a group is named by."""
+"""Number of categories that name a group."""
 MOST_GROUPS = 3
-"""Groups that a note names."""
+"""Number of groups that a note names."""
 
 
 @register
 class Grouped(Categorical, frozen=True):
-    """One of many levels in a few groups, by Boullé's rule: the most probable groups given the classes.
+    """One of many categories in a few groups, by Boullé's rule: the most probable groups given the classes.
 
-    A class has a share of every group; within a group each level has its share of all rows, whatever the class. A prior
-    of `a` adds `a` rows to every group. Levels are counted one by one, so groups are decided by counts that add:
-    learning in parts gives the same fit, and the groups of a fold are decided by the other folds alone.
+    A class has a share of every group. Within a group, each category has its share of all rows, whatever the class. A
+    prior of `a` adds `a` rows to every group. Categories are counted one by one, so counts that add decide the groups:
+    learning in parts gives the same fit, and the groups of a fold depend on the other folds alone.
     """
 
     name = "grouped"
@@ -386,13 +386,13 @@ class Grouped(Categorical, frozen=True):
 
 
 def _members(group: np.ndarray) -> np.ndarray:
-    """(levels x groups) 1 if a level is in a group; numbers from a file are not checked yet."""
+    """Return the (categories x groups) indicators of membership; numbers from a file are not checked yet."""
     own = np.clip(np.nan_to_num(group.reshape(-1)[: group.shape[-1]]), 0, group.shape[-1]).astype(np.int64)
     return np.asarray(own[:, None] == np.arange(own.max(initial=-1) + 1), dtype=np.float64)
 
 
 def _within(counts: np.ndarray, hyper: Hyper, how: How) -> np.ndarray:
-    """The share of every level in its group, in all classes together."""
+    """Return the share of every category in its group, in all classes together."""
     member = _members(hyper["group"])
     pooled = counts.sum(axis=0) + (0.0 if how == "ml" else hyper["alpha"])
     held, size = (pooled @ member) @ member.T, member.sum(axis=0) @ member.T
@@ -400,7 +400,7 @@ def _within(counts: np.ndarray, hyper: Hyper, how: How) -> np.ndarray:
 
 
 def group_names(group: np.ndarray, levels: Sequence[object], weights: np.ndarray) -> list[str]:
-    """The names of the groups: their most frequent levels."""
+    """Return the names of the groups: their most frequent categories."""
     found, order = [], np.argsort(-weights, kind="stable")
     for number in range(int(group.max(initial=-1)) + 1):
         own = [str(levels[place]) for place in order if group[place] == number]
@@ -410,7 +410,7 @@ def group_names(group: np.ndarray, levels: Sequence[object], weights: np.ndarray
 
 
 def _no_groups(group: np.ndarray) -> str | None:
-    """A description of what is wrong with the groups of levels, or None."""
+    """Return a description of what is wrong with the groups of categories, or None."""
     lines = group.reshape(-1, group.shape[-1]) if group.size else np.zeros((1, 0))
     numbers = np.unique(lines)
     if not (lines == lines[:1]).all() or not np.array_equal(numbers, np.arange(len(numbers))):

@@ -16,7 +16,7 @@ from softcount.table.schema import Kind
 
 @register
 class LogNormal(Normal, frozen=True):
-    """Positive numbers; `mean` and `variance` are of the logarithm, and so are the statistics."""
+    """Positive numbers; `mean`, `variance` and the statistics are those of the logarithm."""
 
     name = "lognormal"
     kind = Kind.POSITIVE
@@ -28,7 +28,7 @@ class LogNormal(Normal, frozen=True):
         return np.asarray(np.log(values))
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        """The unit of the logarithm, and that of the numbers themselves, which the anchor holds."""
+        """Return the part due to the unit of the logarithm and to that of the numbers, which the anchor holds."""
         return Normal.log_unit(self, stats, setting) - float(stats.value[..., 0].sum() * setting.anchor[0])
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -51,7 +51,7 @@ class LogNormal(Normal, frozen=True):
     def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
         return Normal.cdf(self, params, np.log(x), above) if x > 0 else np.full(len(params["mean"]), float(above))
 
-    # -- what it says
+    # -- answers
 
     average_surprise = Family.average_surprise
     linear = Family.linear

@@ -24,11 +24,11 @@ from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
 
 LONGEST = 8
-"""The largest order."""
+"""Largest order."""
 MOST_STEPS = 1e7
-"""Steps of a usual sequence, in a model file."""
+"""Largest typical length of a sequence in a model file."""
 WORDS = r"\S+"
-"""The pattern of a step if text is read as words."""
+"""Pattern of a step if text is read as words."""
 
 
 @register
@@ -64,12 +64,12 @@ class Markov(Bags, Struct, frozen=True):
         return self._shape(len(setting.levels))
 
     def _shape(self, transitions: int) -> tuple[int, int]:
-        """How many contexts there are, and how many steps may follow each."""
+        """Return the number of contexts, and the number of steps that may follow each."""
         steps = symbols_behind(transitions, self.order)
         return (transitions // steps if steps else 0), steps
 
     def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
-        """Sequences of every group, and (groups x contexts x steps) counts."""
+        """Return the sequences of every group, and (groups x contexts x steps) counts."""
         counts = np.maximum(stats.value, 0.0)
         return counts[:, 0], self._blocks(counts[:, 1:])
 
@@ -80,7 +80,7 @@ class Markov(Bags, Struct, frozen=True):
         return column
 
     def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """The number of known transitions in each sequence."""
+        """Return the number of known transitions in each sequence."""
         whole = np.ones(column.shape[1])
         whole[0] = 0.0
         return np.asarray(column @ whole)
@@ -150,7 +150,7 @@ class Markov(Bags, Struct, frozen=True):
         return Dirichlet(self._split(stats)[1] + self._blocks(hyper["alpha"]))
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Of a usual sequence, contexts being as frequent as in it."""
+        """Return the divergence of a sequence of typical length, with the contexts as frequent as in the group."""
         table, often = params["probability"], self._often(params)
         whole = np.tensordot(shares, often[:, :, None] * table, 1)
         whole = whole / np.maximum(whole.sum(axis=-1, keepdims=True), SMALLEST)
@@ -159,11 +159,11 @@ class Markov(Bags, Struct, frozen=True):
         return np.asarray(params.get("length", np.ones(len(table))) * nats)
 
     def entropy(self, params: Params) -> np.ndarray:
-        """Of one step: a sequence's length is not modelled."""
+        """Return the entropy of one step: the length of a sequence is not modelled."""
         return np.asarray((self._often(params) * entr(params["probability"]).sum(axis=-1)).sum(axis=-1))
 
     def _often(self, params: Params) -> np.ndarray:
-        """(groups x contexts) the share of each context; equal shares if no sequences were counted."""
+        """Return the (groups x contexts) share of each context; equal shares if no sequences were counted."""
         table = params["probability"]
         return params.get("often", np.full(table.shape[:2], 1.0 / max(table.shape[1], 1)))
 
@@ -173,14 +173,14 @@ class Markov(Bags, Struct, frozen=True):
             return "its sequences have no sensible length"
         return Family.check_params(self, params)
 
-    # -- what it says
+    # -- answers
 
     @property
     def title(self) -> str:
         return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        """The transitions that distinguish each group most from all groups."""
+        """Describe the transitions that distinguish each group most from all groups."""
         flat = params["probability"].reshape(len(params["probability"]), -1)
         return [list_words(setting.levels, row) for row in marking(flat)]
 
@@ -190,12 +190,14 @@ class Markov(Bags, Struct, frozen=True):
     def draw_columns(
         self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
     ) -> Columns:
-        """Drawn sequences as text, each about as long as its group's usually are."""
+        """Draw sequences as text, with lengths typical of their group."""
         symbols = symbols_in([str(word) for word in setting.levels])
         if not symbols:
             return [["" for _ in groups]]
         steps, words = len(symbols), [str(word) for word in setting.levels]
-        after: dict[tuple[str, ...], tuple[int, list[str]]] = {}  # by context: its place, and the steps that may follow
+        after: dict[
+            tuple[str, ...], tuple[int, list[str]]
+        ] = {}  # by context: its position, and the steps that may follow
         for at in range(0, len(words), steps):
             block = [word.split(TO) for word in words[at : at + steps]]
             after[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])
@@ -217,7 +219,7 @@ class Markov(Bags, Struct, frozen=True):
         return WordFigures(setting.levels, self.name, self, self.score_words)
 
     def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(groups x transitions) contributions to the log-probability of a sequence, from private parameters."""
+        """Return (groups x transitions) contributions to the log-probability of a sequence, from private parameters."""
         if "alpha" not in params:
             return np.asarray(counts * self.natural(params)[:, places + 1])
         alpha, steps = params["alpha"], params["alpha"].shape[2]
@@ -226,11 +228,11 @@ class Markov(Bags, Struct, frozen=True):
         each = (gammaln(totals + of) - gammaln(totals)) / np.maximum(of, 1.0)
         return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
 
-    # -- in files
+    # -- files
 
     @classmethod
     def spelt(cls, how: str) -> Markov:
-        """`markov:words`, `markov:2`, `markov:2,words`: the order, and the steps of text."""
+        """Parse `markov:words`, `markov:2` or `markov:2,words`: the order, and the steps of text."""
         parts = [part.strip() for part in how.split(",")]
         orders, steps = ([x for x in parts if x.isdigit() is digits] for digits in (True, False))
         if len(orders) > 1 or len(steps) > 1 or not all(parts):
@@ -247,7 +249,7 @@ class Markov(Bags, Struct, frozen=True):
 
 
 def _regular(levels: Words, contexts: int, steps: int) -> bool:
-    """Whether transitions come context by context, each with the same steps after it."""
+    """Return whether transitions come context by context, each with the same steps after it."""
     if not steps:
         return False
     pairs = [word.rpartition(TO) for word in levels]

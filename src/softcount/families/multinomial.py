@@ -32,7 +32,7 @@ class Multinomial(Shares, Struct, frozen=True):
     facts = Facts(takes_bag=True, counted=True)
 
     def node_key(self, setting: Setting) -> Key:
-        """A whole sparse table has one key, and its columns are numbered."""
+        """Return the key. A whole sparse table has one key, and its columns are numbered."""
         return setting.keys if tuple(setting.levels) == setting.keys else setting.keys[0]
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
@@ -74,14 +74,14 @@ class Multinomial(Shares, Struct, frozen=True):
         return np.stack(each, axis=1)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One draw of a single count per row: the block's size is not modelled."""
+        """Draw a single count per row: the size of the block is not modelled."""
         shares = params["probability"][groups]
         return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
 
-    # -- what it says
+    # -- answers
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """A sum of straight lines, unless it is predictive."""
+        """Return a linear function of the counts, unless the form is predictive."""
         if "alpha" in params:
             return None
         return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
@@ -94,18 +94,18 @@ class Multinomial(Shares, Struct, frozen=True):
         return logs, np.zeros(len(logs))
 
     def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
-        if columns or not alone:  # a sparse table has no columns of its own
+        if columns or not alone:  # a sparse table has no named columns
             Family.check_columns(self, key, columns, alone)
 
 
 @cache
 def factorials() -> np.ndarray:
-    """Logarithms of factorials: nearly every count is small, and looking it up takes a tenth of the time."""
+    """Return the logarithms of factorials: nearly every count is small, and a look-up takes a tenth of the time."""
     return np.asarray(gammaln(np.arange(256) + 1.0))
 
 
 def log_ways(column: Any, first: int = 0) -> np.ndarray:
-    """Logarithm of the number of orders of each sparse row's counts; columns before `first` are not counts."""
+    """Return the log of the number of orders of each sparse row's counts; columns before `first` are not counts."""
     counts, places = column.data, column.data.astype(np.intp)
     small = bool(((places < len(factorials())) & (places == counts)).all())
     logs = factorials()[places] if small else gammaln(counts + 1.0)
@@ -116,7 +116,7 @@ def log_ways(column: Any, first: int = 0) -> np.ndarray:
 
 
 def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
-    """(rows x groups) log-probability of each sparse row's counts, the probabilities integrated out.
+    """Return the (rows x groups) log-probability of each sparse row's counts, with probabilities integrated out.
 
     Most words occur once, which takes only log(alpha); the others take a gamma function each.
     """
@@ -201,7 +201,7 @@ class Binomial(Family, Struct, frozen=True):
         return Beta(after[..., 1], after[..., 0])
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One trial per row: the number of trials is not modelled."""
+        """Draw one trial per row: the number of trials is not modelled."""
         hits = (rng.random(len(groups)) < params["probability"][groups]).astype(np.float64)
         return np.stack([hits, np.ones(len(groups))], axis=1)
 
@@ -212,10 +212,10 @@ class Binomial(Family, Struct, frozen=True):
         return Categorical().divergence(_both(params), shares)
 
     def entropy(self, params: Params) -> np.ndarray:
-        """Of one trial: their number is not modelled."""
+        """Return the entropy of one trial: the number of trials is not modelled."""
         return Categorical().entropy(_both(params))
 
-    # -- what it says
+    # -- answers
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         if "alpha" in params:
@@ -229,7 +229,7 @@ class Binomial(Family, Struct, frozen=True):
 
 
 def _both(params: Params) -> Params:
-    """Failure and success as two levels."""
+    """Return failure and success as two categories."""
     return {"probability": np.stack([1 - params["probability"], params["probability"]], axis=-1)}
 
 

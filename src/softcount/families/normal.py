@@ -33,11 +33,11 @@ from softcount.table.schema import Kind
 HALF_LOG_2PI = 0.9189385332046727
 NORMAL_FACTS = Facts(stack="reals", rows_first=True, in_units=True, joins_numbers=True, spread_parameters=("variance",))
 LOOSE = 0.01
-"""Prior rows of a class's mean that make it proper: ten of its own deviations around the column's."""
+"""Prior rows that make the mean of a class proper: a deviation of ten of its own around the column's mean."""
 
 
 class AroundMean(Family):
-    """The base of families of a `mean` and a `variance`, or of Student's t if there is a `freedom` (with `spread`)."""
+    """Base of families with a `mean` and a `variance`, or of Student's t if there is a `freedom` (with `spread`)."""
 
     kind = Kind.REAL
 
@@ -54,7 +54,7 @@ class AroundMean(Family):
         return params[self.facts.spread_parameters[0]] <= hyper["floor"] * (1 + SLACK)
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Without prior rows: one row with the column's variance, and a mean anywhere in the column."""
+        """Without prior rows, use one row with the column's variance, and a mean anywhere in the column."""
         whole = np.maximum(hyper["whole"], hyper["floor"])
         wide = np.where(hyper["known"] > 0, hyper["known"] / whole, LOOSE)
         return hyper | {
@@ -72,7 +72,7 @@ class AroundMean(Family):
 
     def public(self, params: Params, setting: Setting) -> Params:
         scale, squares = setting.scale, params.keys() & {"variance", "spread"}
-        # Divided twice: the square of a scale of 1e-300 is nothing. A variance beyond 1e308 is infinite.
+        # Divided twice, because the square of a scale of 1e-300 underflows. A variance beyond 1e308 is infinite.
         with np.errstate(over="ignore"):
             units = {name: params[name] / scale / scale for name in squares}
             return params | units | {"mean": params["mean"] / scale + setting.anchor}
@@ -85,7 +85,7 @@ class AroundMean(Family):
         return found
 
     def scorable(self, params: Params, setting: Setting) -> Params:
-        """Adds the rounded mean in the user's units, its rounding error and the deviation, both in counting units.
+        """Add the rounded mean in the user's units, its rounding error and the deviation, both in counting units.
 
         The square of a deviation of 1e-200 underflows.
         """
@@ -134,8 +134,8 @@ class AroundMean(Family):
 class Normal(AroundMean, Struct, frozen=True):
     """Real numbers around a mean.
 
-    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of a rows the variance is (SS +
-    a s2) / (n + a), where s2 is the column's variance over all rows. `tied` shares the variance between classes,
+    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of `a` rows the variance is (SS
+    + a s2) / (n + a), where s2 is the column's variance over all rows. `tied` shares the variance between classes,
     between the columns that hold equal instances, or both; `variance` fixes it.
     """
 
@@ -179,7 +179,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return centred_sums(moved[:, None], memberships * present[:, None])
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Rows, sum and squares about another anchor, in twofold arithmetic."""
+        """Shift rows, sum and squares to another anchor, in twofold arithmetic."""
         ratio = new.scale / old.scale
         rows, total, squares = stats[..., 0], stats[..., 1] * ratio, stats[..., 2] * (ratio * ratio)
         moved = shift_anchor(old.anchor, new).broadcast(rows.shape)
@@ -187,13 +187,13 @@ class Normal(AroundMean, Struct, frozen=True):
         return stack([rows, total + moved * rows, squares], axis=-1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """Negative rows, or a negative variance of the remaining rows."""
+        """Return whether rows or the variance of the remaining rows are negative."""
         rows, total, squares = (after[..., j] for j in range(3))
         room = slack * np.maximum(before.value[..., 0] * before.value[..., 2], 1e-300)
         return bool((rows.value < -slack).any() or ((rows * squares - total * total).value < -room).any())
 
     def is_product(self, params: Params) -> bool:
-        """Never: scores are centred on each group's mean, or the product would lose its digits."""
+        """Return False: scores are centred on each group's mean, because the product would lose its digits."""
         return False
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
@@ -236,7 +236,8 @@ class Normal(AroundMean, Struct, frozen=True):
         variance = self._variance(squares, rows + nu, hyper)
         params = {"mean": mean, "variance": variance}
         if how == "predictive":
-            # The rows of the posterior are the freedom, whatever the prior; a known variance loses none.
+            # The rows of the posterior are the degrees of freedom, whatever the prior; a known variance has infinitely
+            # many.
             freedom = self._pool(rows + nu)
             params["freedom"] = np.where(hyper["known"] > 0, np.inf, np.where(freedom > 0, freedom, 1.0))
             params["spread"] = variance * (1.0 + 1.0 / known_rows(weight))
@@ -252,13 +253,13 @@ class Normal(AroundMean, Struct, frozen=True):
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
     def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
-        """Also no floor, and no variance that is known or shared with others."""
+        """Estimate from the rows alone: without a floor, and without a known or shared variance."""
         rows, mean, squares = moments(stats)
         variance = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
         return {"mean": np.where(rows > 0, mean, hyper["centre"]), "variance": variance}
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """With the mean fixed, the variance is around that mean."""
+        """Estimate with the mean fixed: the variance is then around that mean."""
         params = Family.held(self, stats, hyper, how, fixed)
         if "mean" in fixed and "variance" not in fixed:
             rows, mean, squares = moments(stats)
@@ -278,29 +279,29 @@ class Normal(AroundMean, Struct, frozen=True):
         return 2.0 if self.variance is None and not self.shared_by_groups else 0.0
 
     def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
-        """The whole table's variance in every group; columns that share one have their mean."""
+        """Return the variance of the whole table in every group, averaged over columns that share it."""
         whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
         private = {"mean": np.zeros(groups), "variance": np.broadcast_to(whole[0], groups)} | fixed
         return {"variance": self.public(private, setting)["variance"]}
 
     def _pool(self, parts: np.ndarray) -> np.ndarray:
-        """Totals over the groups and columns that share a variance, at each of them."""
+        """Sum over the groups and columns that share a variance, repeated at each of them."""
         return np.broadcast_to(self._totals(parts), parts.shape)
 
     def _totals(self, parts: np.ndarray) -> np.ndarray:
-        """Totals over the groups and columns that share a variance, once for each variance."""
+        """Sum over the groups and columns that share a variance, once for each variance."""
         axes = {None: (), "classes": (0,), "columns": (1,), "both": (0, 1)}[self.tied]
         axes = tuple(axis for axis in axes if axis < parts.ndim)
         return parts.sum(axis=axes, keepdims=True) if axes else parts
 
     def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Means, inverse deviations and constants in the user's units; None for the posterior predictive."""
+        """Return means, inverse deviations and constants in the user's units; None for the posterior predictive."""
         if "freedom" in params:
             return None
         # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
         with np.errstate(over="ignore"):
             inverse = scale / np.sqrt(params["variance"])
-        if not np.isfinite(inverse).all():  # numbers below 1e-308 have no float for how many deviations are one
+        if not np.isfinite(inverse).all():  # the inverse deviation overflows for numbers below 1e-308
             return None
         return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
 
@@ -310,7 +311,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return np.stack([constant, mean / variance, -0.5 / variance], axis=-1)
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """Centred on each group's mean: the product form would lose (distance / deviation)^2 digits."""
+        """Score centred on each group's mean: the product form would lose (distance / deviation)^2 digits."""
         column = self.transform(column)
         if "freedom" in params:
             return student_score(column, params)
@@ -341,7 +342,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return np.asarray(-0.5 * (hyper["nu"] * (np.log(variance) + hyper["s2"] / variance) + off / variance))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """For a mean without prior rows only the part that does not depend on its prior.
+        """Return the log evidence; for a mean without prior rows, only the part that does not depend on its prior.
 
         A shared variance is integrated once.
         """
@@ -394,7 +395,7 @@ class Normal(AroundMean, Struct, frozen=True):
         start, slope, bend = map(formula, weights.T)
         return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start
 
-    # -- what it says
+    # -- answers
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
         if self.tied not in ("classes", "both") or "freedom" in params:
@@ -407,7 +408,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return slope[:, None], natural[:, 0] - slope * setting.anchor
 
     def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """All but squares, which groups of one variance have in common."""
+        """Return the basis without squares, which groups of one variance have in common."""
         return np.eye(3)[:, :2]
 
     def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
@@ -417,15 +418,15 @@ class Normal(AroundMean, Struct, frozen=True):
 
 
 def shift_anchor(anchor: np.ndarray, setting: Setting) -> Twofold:
-    """The difference of another anchor from that of a setting, in its units, exactly."""
+    """Return the exact difference of another anchor from that of a setting, in its units."""
     total, lost = two_sum(np.asarray(anchor), -setting.anchor)
     return Twofold(total * setting.scale, lost * setting.scale)
 
 
 def centred_sums(off: np.ndarray, members: np.ndarray, around: np.ndarray | float = 0.0) -> Twofold:
-    """(..., 3) rows, sums and squares of deviations from a place, by (rows x ...) memberships.
+    """Return rows, sums and squares (..., 3) of deviations from a point, by (rows x ...) memberships.
 
-    Squares are taken around each group's own rows first: about a place a million deviations away they lose all digits.
+    Squares are first taken around each group's own rows: around a point a million deviations away they lose all digits.
     """
     mass = members.sum(axis=0)
     own = (members * off).sum(axis=0) / np.where(mass > 0, mass, 1.0)
@@ -436,7 +437,7 @@ def centred_sums(off: np.ndarray, members: np.ndarray, around: np.ndarray | floa
 
 
 def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, mean and centred sum of squares, cancelled in twofold arithmetic so that no digit is lost."""
+    """Return rows, mean and centred sum of squares, subtracted in twofold arithmetic so that no digit is lost."""
     rows, total, squares = stats[..., 0], stats[..., 1], stats[..., 2]
     mean = total.over(rows)
     centred = squares - mean * total
@@ -452,14 +453,14 @@ def scale_evidence(rows: np.ndarray, squares: np.ndarray, nu: np.ndarray, whole:
 
 
 def known_rows(weight: np.ndarray) -> np.ndarray:
-    """Rows of a mean; 1 for a group without rows."""
+    """Return the rows of a mean; 1 for a group without rows."""
     return np.where(weight > 0, np.maximum(weight, 1e-12), 1.0)
 
 
 def standardise(column: np.ndarray, params: Params, spread: str) -> tuple[np.ndarray, np.ndarray]:
-    """(rows x groups) deviations from the mean, and the logarithm of a deviation, which may be too small for a float.
+    """Return (rows x groups) standardised values, and the log-deviation, as deviations may be too small for a float.
 
-    Parameters are public, or those that `scorable` makes.
+    Parameters are public, or those from `scorable`.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if "unit" not in params:
@@ -470,13 +471,13 @@ def standardise(column: np.ndarray, params: Params, spread: str) -> tuple[np.nda
 
 
 def student_height(freedom: np.ndarray, columns: int = 1) -> np.ndarray:
-    """Log-density of Student's t of so many columns in its centre, if its scale is one."""
+    """Return the log-density of Student's t over this many columns at its centre, for a scale of one."""
     grown = gammaln((freedom + columns) / 2) - gammaln(freedom / 2)
     return np.asarray(grown - 0.5 * columns * np.log(freedom * np.pi))
 
 
 def student_score(column: np.ndarray, params: Params) -> np.ndarray:
-    """(rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
+    """Return the (rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
     freedom = params["freedom"]
     z, log_deviation = standardise(column, params, "spread")
     with np.errstate(invalid="ignore", over="ignore"):
@@ -491,10 +492,10 @@ ENDLESS = 1e300
 
 
 def student_formula(params: Params, x: Formula) -> Formula:
-    """Student's t as a formula."""
+    """Return the log-density of Student's t as a formula."""
     z = (x - formula(params["mean"])) / formula(np.sqrt(params["spread"]))
     freedom: np.ndarray = np.minimum(params["freedom"], ENDLESS)
-    top = student_score(params["mean"], params).diagonal()  # at the middle of every group
+    top = student_score(params["mean"], params).diagonal()  # at the centre of every group
     return formula(top) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))
 
 

@@ -87,7 +87,7 @@ class Facts(Struct, frozen=True):
     takes_bag: bool = False
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
-    """Whether a row holds counts that are scored one by one: the ways to order them are then no surprise."""
+    """Whether a row holds counts that are scored one by one; the number of their orders is then not in the surprise."""
     in_units: bool = False
     """Whether its linear form has one numeric feature with a unit, in addition to presence."""
     hidden: str = ""
