@@ -1,4 +1,4 @@
-"""Scoring and counting correlated blocks under all groups: complete rows by tiles, incomplete rows by pattern."""
+"""Scoring and counting of correlated blocks under all groups: complete rows by tiles, incomplete rows by pattern."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from softcount.kernels.registers import add_counts, ask_ahead, multiply_scores, 
 from softcount.kernels.twofold import two_sum
 
 TILE = 192
-"""Rows to a tile: 200,000 x 16 under 16 groups took 45 ms an E-step, with 256 rows 61 ms, with 96 rows 49 ms."""
+"""Rows per tile. An E-step on 200,000 x 16 with 16 groups took 45 ms; 61 ms with 256 rows, 49 ms with 96 rows."""
 
 CHAIN = 256
-"""Plain additions in a row before a sum is moved to its pair."""
+"""Number of plain additions before a sum is moved to its twofold total."""
 
 MOST_LANES = 1 << 16
-"""Groups times features up to which every lane has its own sums; more would take too much memory."""
+"""Maximum product of groups and features for which every lane has separate sums; more would take too much memory."""
 
 FAINTEST = -640.0
-"""Log of the least membership that counts, against the row's largest: products of cells with smaller ones may be
-subnormal numbers, on which processors are slow."""
+"""Log of the smallest membership that counts, relative to the row's largest.
+
+Products of cells with smaller memberships may be subnormal numbers, on which processors are slow.
+"""
 
 
 def fused_rows(kernel: Kernel) -> Kernel:
-    """A decorator: the kernel compiled, and called with its first argument, the rows, in C order float64."""
+    """Compile a kernel whose first argument, the rows, is converted to C order float64 in every call."""
     compiled = fused(kernel)
 
     @wraps(kernel)
@@ -98,7 +100,7 @@ def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) 
 
 @register_jitable
 def folded(high: np.ndarray, low: np.ndarray, n_features: int, groups: int, lanes: int) -> Sums:
-    """Sums by (feature, group) from those of every lane."""
+    """Return sums by (feature, group), added over the lanes."""
     sums, lost = np.zeros((n_features, groups)), np.zeros((n_features, groups))
     for f in range(n_features):
         for g in range(groups):
@@ -112,7 +114,7 @@ def folded(high: np.ndarray, low: np.ndarray, n_features: int, groups: int, lane
 
 @register_jitable
 def room_for(columns: int, n_features: int) -> Any:
-    """A transposed tile of rows, and its features."""
+    """Allocate a transposed tile of rows and its features."""
     tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)
     features = aligned_zeros(n_features * TILE).reshape(n_features, TILE)
     features[0] = 1.0
@@ -123,14 +125,15 @@ def room_for(columns: int, n_features: int) -> Any:
 def put_features(
     rows: np.ndarray, start: int, stop: int, units: np.ndarray, tile: np.ndarray, features: np.ndarray
 ) -> bool:
-    """The features of rows `start` to `stop` after the first, which is 1: the columns, products of columns i <= j.
+    """Write the features of rows `start` to `stop` after the first, which is 1: columns, products of columns i <= j.
 
-    If there is only room for squares, those. Returns whether a cell is missing.
+    If `features` has only 1 + 2 * columns lines, write squares instead of all products. Return whether a cell is
+    missing.
     """
     columns = rows.shape[1]
     put_turned(rows, start, stop, tile)
     zero = fill(0.0)
-    holes, others = zero, zero  # two sums: one would wait for its own last addition
+    holes, others = zero, zero  # two sums, because a single one would wait for its previous addition
     for j in range(columns):
         anchor, scale = fill(units[0, j]), fill(units[1, j])
         for i in range(j * TILE, (j + 1) * TILE, 2 * WIDTH):
@@ -147,13 +150,13 @@ def put_features(
                 left, right = load(features, (1 + j) * TILE + i), load(features, (1 + k) * TILE + i)
                 store(features, at + i, left * right)
             at += TILE
-    # An infinite cell shows as a missing one does: it is looked at again where neither is expected.
+    # An infinite cell gives the same result as a missing one. Callers that expect neither examine the rows again.
     return bool(sum_of(holes + others) != 0.0)
 
 
 @register_jitable
 def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
-    """Turn a tile's log joint (groups, rows) into weighted memberships; returns its weighted log evidence."""
+    """Turn a tile's log joint (groups, rows) into weighted memberships. Return its weighted log evidence."""
     zero = fill(0.0)
     likelihood = zero
     for i in range(0, TILE, WIDTH):
@@ -234,7 +237,7 @@ def score_centred(
 
 @register_jitable
 def put_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> None:
-    """Rows `start` to `stop` with one row of memory per column; the memory after them is unchanged."""
+    """Copy rows `start` to `stop` with one line of memory per column. The rest of each line is unchanged."""
     for j in range(rows.shape[1]):
         for i in range(stop - start):
             tile[j, i] = rows[start + i, j]
@@ -242,7 +245,7 @@ def put_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> No
 
 @register_jitable
 def put_moved(tile: np.ndarray, centre: np.ndarray, scales: np.ndarray, rest: np.ndarray, moved: np.ndarray) -> None:
-    """(x - centre) * scale - rest of every column."""
+    """Write (x - centre) * scale - rest of every column to `moved`."""
     for j in range(tile.shape[0]):
         at, scale, less = fill(centre[j]), fill(scales[j]), fill(rest[j])
         for i in range(j * TILE, (j + 1) * TILE, WIDTH):
@@ -285,7 +288,7 @@ def _count_centred(rows: np.ndarray, memberships: np.ndarray, centres: np.ndarra
 # -- rows with missing cells, pattern by pattern
 
 PATTERN_TILE = 64
-"""Rows of one pattern in a tile."""
+"""Rows of one pattern per tile."""
 
 
 @fused_rows
@@ -313,7 +316,7 @@ def score_patterns(
 
 @register_jitable
 def put_order(row: np.ndarray, order: np.ndarray) -> int:
-    """Columns that are there first, the others after them; how many are there comes back."""
+    """Order the columns with observed ones first. Return the number of observed columns."""
     there, holes = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
     order[: there.size], order[there.size :] = there, holes
     return there.size
@@ -321,16 +324,17 @@ def put_order(row: np.ndarray, order: np.ndarray) -> int:
 
 @register_jitable
 def put_root(covariance: np.ndarray, order: np.ndarray, seen: int, room: int, root: np.ndarray) -> float:
-    """Factor the first `seen` of `room` columns: rows of the upper root, then the covariance left of the others.
+    """Factor the covariance of the first `seen` of `room` columns.
 
-    The log of the root's determinant comes back.
+    `root` gets the rows of the upper Cholesky factor, then the conditional covariance of the other columns. Return the
+    log determinant of the factor.
     """
     for j in range(room):
         for k in range(j, room):
             root[j, k] = covariance[order[j], order[k]]
     log_det = 0.0
     for j in range(seen):
-        # Rounding may leave nothing of a column that others decide; its own resolution is then its width.
+        # Rounding may leave no variance in a column that others determine. Its float64 resolution is then its variance.
         least = 2.3e-16 * covariance[order[j], order[j]]
         pivot = np.sqrt(max(root[j, j], least))
         log_det += np.log(pivot)
@@ -348,7 +352,7 @@ def put_root(covariance: np.ndarray, order: np.ndarray, seen: int, room: int, ro
 def put_pattern_turned(
     rows: np.ndarray, there: np.ndarray, scales: np.ndarray, centre: np.ndarray, turned: np.ndarray
 ) -> None:
-    """The columns that are there, off the group's mean, one row of memory to a column."""
+    """Write the observed columns minus the group's mean, one line of memory per column."""
     for j in range(there.size):
         column = there[j]
         for i in range(rows.shape[0]):
@@ -357,9 +361,9 @@ def put_pattern_turned(
 
 @register_jitable
 def turn(root: np.ndarray, seen: int, room: int, turned: np.ndarray) -> None:
-    """Solve for the present columns, in place.
+    """Solve for the observed columns, in place.
 
-    The rest of `room` becomes minus its conditional mean off the group's.
+    The rest of `room` becomes minus the difference of its conditional mean from the group's mean.
     """
     for j in range(seen, room):
         turned[j] = 0.0
@@ -410,12 +414,12 @@ def _count_patterns(
                     put_root(covariances[g], order, seen, columns, root)
                     put_pattern_turned(rows[part], order[:seen], units[1], centres[g], turned)
                     turn(root, seen, columns, turned[:, : part.stop - start])
-                    # The conditional covariance of the missing columns, of which products of columns i <= j are kept.
+                    # Add the conditional covariance of the missing columns. Only products of columns i <= j are stored.
                     for j in range(seen, columns):
                         for k in range(j, columns):
                             sums[g, 1 + order[j], 1 + order[k]] += mass * root[j, k]
                     for i in range(start, part.stop):
-                        # The row off the group's centre after a one, missing cells at their conditional means.
+                        # A one, then the row minus the group's centre, with missing cells at their conditional means.
                         row, off, holes = rows[i], turned[seen:, i - start], order[seen:]
                         scales, centre = units[1], centres[g]
                         for j in range(row.size):

@@ -1,10 +1,12 @@
-"""The nearest centre of every row, compiled: rows whose bounds rule out every other centre are skipped.
+"""The nearest centre of every row, compiled. Rows whose bounds rule out every other centre are skipped.
 
-Each row keeps an upper bound on the distance to its own centre (`reach`) and, for every block of centres, a lower bound
-on the distance to the others there (`margins`). Centres move a little at a time; a row is examined again only when the
-moves add up to its bounds' difference, and then only against the blocks in question. The bounds are stored without the
-drift of the centres, so that skipped rows are not written. They include the rounding of float32 products. On 300,000 x
-32 float32 rows and 64 centres a full pass took 18 ms (the matrix product alone 12), a late one 4 ms.
+Each row keeps an upper bound on the distance to its own centre (`reach`). For every block of centres it keeps a lower
+bound on the distance to the others in the block (`margins`). Centres move a little at a time. A row is examined again
+only when the moves add up to the difference of its bounds, and then only against the blocks in question.
+
+The bounds are stored without the drift of the centres, so that skipped rows are not written. They include the rounding
+of float32 products. On 300,000 x 32 float32 rows and 64 centres a full pass took 18 ms (the matrix product alone 12), a
+late pass 4 ms.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ BATCH = 256
 
 
 class BatchRoom(NamedTuple):
-    """Memory for a batch: its rows, the queue and the answers of each block, and the best so far."""
+    """Memory for a batch: its rows, the queue and the results of each block, and the best centres so far."""
 
     queued: np.ndarray
     places: np.ndarray
@@ -46,7 +48,7 @@ class BatchRoom(NamedTuple):
 
 
 class CentreSums(NamedTuple):
-    """Sums, weights and numbers of rows that centres gained, and the fall of the cost in an array of one."""
+    """Sums, weights and numbers of rows that centres gained. `fall` (one element) is the decrease of the cost."""
 
     sums: np.ndarray
     mass: np.ndarray
@@ -56,7 +58,7 @@ class CentreSums(NamedTuple):
 
 @fused
 def advance(rows: np.ndarray, state: State, goal: Goal) -> MovedCentres:
-    """As `nearest.advance`, to the same labels."""
+    """Give every row the label of its nearest centre, the same as `nearest.advance`. Return the changes."""
     count, columns = goal.centres.shape
     tally = CentreSums(np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64), np.zeros(1))
     changed = watch(rows, state, goal, tally) if goal.bounded else sweep(rows, state, goal, tally)
@@ -65,7 +67,7 @@ def advance(rows: np.ndarray, state: State, goal: Goal) -> MovedCentres:
 
 @register_jitable
 def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
-    """Compare every row with every centre, and keep no bounds."""
+    """Compare every row with every centre, without bounds. Return the number of changed labels."""
     desk = desk_of(goal)
     batch = np.empty(BATCH, np.int64)
     changed = 0
@@ -93,7 +95,7 @@ def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
 
 @register_jitable
 def watch(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
-    """Compare the rows that their bounds do not settle."""
+    """Compare the rows that their bounds do not settle. Return the number of changed labels."""
     desk = desk_of(goal)
     batch = np.empty(BATCH, np.int64)
     held = 0
@@ -124,7 +126,7 @@ def desk_of(goal: Any) -> Any:
 
 @register_jitable
 def is_settled(state: Any, goal: Any, i: int) -> bool:
-    """Whether the bounds leave a row no choice but its label."""
+    """Return whether the bounds prove that a row keeps its label."""
     label = state.labels[i]
     if label < 0:
         return False
@@ -137,7 +139,7 @@ def is_settled(state: Any, goal: Any, i: int) -> bool:
 
 @register_jitable
 def look_again(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray, tally: Any) -> int:
-    """Settle a batch of rows; how many changed their label comes back."""
+    """Assign labels to a batch of rows. Return the number of changed labels."""
     queue(rows, state, goal, desk, batch)
     search(rows, goal, desk)
     changed = settle(rows, state, goal, desk, batch)
@@ -148,7 +150,7 @@ def look_again(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.nda
 
 @register_jitable
 def queue(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
-    """Measure each row's distance to its own centre anew, and queue it for the blocks that may hold a nearer one."""
+    """Recompute each row's distance to its own centre, and queue the row for the blocks that may hold a nearer one."""
     columns, width = rows.shape[1], goal.packed.shape[2]
     desk.length[:] = 0
     for p in range(len(batch)):
@@ -169,12 +171,12 @@ def queue(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray)
             desk.queued[g, at], desk.places[g, at] = i, p
             desk.length[g] = at + needed
             if needed and g == label // width:
-                desk.best[p] = np.inf  # the block will name it
+                desk.best[p] = np.inf  # the block will find it
 
 
 @register_jitable
 def search(rows: np.ndarray, goal: Any, desk: Any) -> None:
-    """Ask every block for the rows in its queue; keep each row's two least scores."""
+    """Compare every block with the rows in its queue. Keep the two lowest scores of each row."""
     width = goal.packed.shape[2]
     for g in range(goal.packed.shape[0]):
         length = desk.length[g]
@@ -185,7 +187,7 @@ def search(rows: np.ndarray, goal: Any, desk: Any) -> None:
         for at in range(0, length, width):
             nearest_in_block(rows, desk.queued[g], at, goal.packed, out, g)
         for at in range(length):
-            # Without a branch: which score is less is a coin toss, and guessing wrong cost 10 ns a row and block.
+            # Without a branch: which score is lower is unpredictable, and a misprediction cost 10 ns per row and block.
             p = desk.places[g, at]
             least, best = desk.least[g, at], desk.best[p]
             desk.runner[p] = min(min(desk.runner[p], desk.following[g, at]), max(least, best))
@@ -195,7 +197,7 @@ def search(rows: np.ndarray, goal: Any, desk: Any) -> None:
 
 @register_jitable
 def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> int:
-    """Give each row its label and the bound to its own centre; list those that changed, and return their number."""
+    """Set the label and the upper bound of each row. List the rows that changed and return their number."""
     changed = 0
     for p in range(len(batch)):
         i, after = batch[p], desk.choice[p]
@@ -212,7 +214,7 @@ def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray
         desk.moved[changed], desk.before[changed] = i, before
         changed += 1
         if before >= 0:
-            # The centre that the row left is one of the others now: its block's bound must hold for it too.
+            # The centre that the row left is now one of the others, so the bound of its block must cover it.
             g = before // goal.packed.shape[2]
             lower = math.sqrt(max(state.norms[i] + 2.0 * desk.own[p] - desk.doubt[p], 0.0))
             bound = (lower + goal.block_drift[g]) * (1.0 - goal.tiny)
@@ -222,9 +224,9 @@ def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray
 
 @jit(error_model="numpy")
 def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndarray) -> Any:
-    """The nearest centre by squared differences added column by column, the first of equals.
+    """Return the nearest centre by squared differences added column by column; the first one if several are equal.
 
-    Compiled without fusing products and sums: the plain kernel must get the same bits.
+    Compiled without fusing products and sums, because the plain kernel must give bit-for-bit identical results.
     """
     squares[:] = 0.0
     for j in range(across.shape[0]):
@@ -237,9 +239,10 @@ def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndar
 
 @register_jitable
 def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed: int) -> None:
-    """Move listed rows from one centre's sums to another's.
+    """Move the listed rows from the sums of one centre to those of another.
 
-    In one call, because a call with this many arrays counts references to each: 300 ns, more than the row itself.
+    One call handles all rows: a call with this many arrays counts references to each, which takes 300 ns, more than a
+    row.
     """
     columns = rows.shape[1]
     for place in range(changed):
@@ -260,7 +263,7 @@ def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed
 
 @register_jitable
 def remember(state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
-    """Write the lower bounds of the examined blocks; a row's own centre is left out of its block's."""
+    """Write the lower bounds of the examined blocks. A row's own centre is excluded from the bound of its block."""
     width = goal.packed.shape[2]
     for g in range(goal.packed.shape[0]):
         for at in range(desk.length[g]):
@@ -273,13 +276,13 @@ def remember(state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
 
 
 def row_hashes(rows: np.ndarray) -> np.ndarray:
-    """As in `nearest`: a number per row that depends on its cells alone."""
+    """Return a hash per row that depends only on its cells, equal to that of `nearest.row_hashes`."""
     return hash_bits(np.ascontiguousarray(rows, np.float64).view(np.uint64))
 
 
 @jit()
 def hash_bits(bits: np.ndarray) -> np.ndarray:
-    """The sum of the mixed bits of every row's cells; a zero has none, whatever its sign."""
+    """Return the sum of the mixed bits of every row's cells. Zeros of either sign add nothing."""
     out = np.zeros(bits.shape[0], np.uint64)
     for i in range(bits.shape[0]):
         for j in range(bits.shape[1]):

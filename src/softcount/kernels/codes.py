@@ -1,4 +1,4 @@
-"""Counting and scoring coded columns and sparse rows, all groups side by side."""
+"""Counting and scoring of coded columns and sparse rows, all groups side by side."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from softcount.kernels.reference import check_labels
 from softcount.kernels.registers import put_turned
 
 PAIR_CELLS = 4096
-"""Pair up columns while all pair tables together have at most this many cells; larger ones do not fit the cache."""
+"""Columns are paired if all pair tables together have at most this number of cells; larger tables exceed the cache."""
 
 CHAIN = 4096
-"""Rows added to a table of plain sums before it is moved to the total."""
+"""Rows added to a table of plain sums before it is added to the total."""
 
 TILE = 64
-"""Rows whose scores are held before they are written: a read next to a new masked store stalls."""
+"""Rows whose scores are computed before they are written: a read next to a recent masked store stalls."""
 
 
 @register_jitable
 def pairs_of(sizes: np.ndarray) -> np.ndarray:
-    """Where each pair of neighbouring columns starts in a table of pairs, then its size; a last odd one is alone."""
+    """Return the start of each pair of neighbouring columns in a table of pairs, then its size.
+
+    A last odd column is alone.
+    """
     starts = np.zeros((sizes.size + 1) // 2 + 1, np.int64)
     for k in range(starts.size - 1):
         second = sizes[2 * k + 1] if 2 * k + 1 < sizes.size else 1
@@ -35,7 +38,7 @@ def pairs_of(sizes: np.ndarray) -> np.ndarray:
 
 @register_jitable
 def paired_cell(codes: np.ndarray, row: int, k: int, starts: np.ndarray, sizes: np.ndarray) -> int:
-    """The cell of pair k that a row falls in."""
+    """Return the cell of pair k that a row falls in."""
     return int(starts[k] + codes[row, 2 * k] * sizes[2 * k + 1] + codes[row, 2 * k + 1])
 
 
@@ -87,9 +90,9 @@ def hold_scores(
     g: int,
     held: np.ndarray,
 ) -> None:
-    """Put scores of up to TILE rows under eight groups from `g` into `held`.
+    """Write the scores of up to TILE rows under eight groups from `g` to `held`.
 
-    `pairs` has a cell for every pair of categories of two columns; it is empty if there would be too many.
+    `pairs` has a cell for every pair of categories of two columns. It is empty if there would be too many.
     """
     rows, columns = codes.shape
     n_groups = table.shape[1]
@@ -108,7 +111,10 @@ def hold_scores(
 
 @register_jitable
 def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts: np.ndarray, g: int) -> np.ndarray:
-    """For eight groups from `g`, the sum of two columns' table rows for every pair of codes; empty if too many."""
+    """Return, for eight groups from `g`, the sum of two columns' table rows for every pair of codes.
+
+    The table is empty if there are too many pairs or only one column.
+    """
     n_groups = table.shape[1]
     if starts[-1] > PAIR_CELLS or sizes.size < 2:
         return aligned_zeros(0)
@@ -182,7 +188,7 @@ def tally_pairs(
 
 @register_jitable
 def settle_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total: np.ndarray) -> None:
-    """Add both columns' margins of every pair to the total, and start again from zero."""
+    """Add both columns' marginal sums of every pair to the total, and reset `sums` to zero."""
     at = 0
     for g in range(total.shape[1]):
         for j in range(0, sizes.size, 2):
@@ -246,7 +252,7 @@ def gather(
     paired: bool,
     sums: np.ndarray,
 ) -> None:
-    """Add eight groups' memberships from `g` on to the cells of each row, one per column or per pair of columns."""
+    """Add the memberships of eight groups from `g` to the cells of each row, one per column or per pair of columns."""
     rows, columns = codes.shape
     n_groups = memberships.shape[1]
     if not paired:
@@ -270,7 +276,7 @@ def add_at(sums: np.ndarray, at: int, value: Any) -> None:
 
 @register_jitable
 def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total: np.ndarray) -> None:
-    """Add both columns' margins of every pair to the total, and start again from zero."""
+    """Add both columns' marginal sums of every pair for eight groups to the total, and reset `sums` to zero."""
     at = 0
     for j in range(0, sizes.size, 2):
         for a in range(sizes[j]):

@@ -1,4 +1,4 @@
-"""Plain cells of a text table: numbers as numbers, words as codes."""
+"""Cells of a plain text table: numbers as float64, words as codes."""
 
 from __future__ import annotations
 
@@ -29,16 +29,19 @@ from softcount.kernels.tokenise import (
     put,
 )
 
-# -- whole-number columns as one-byte codes of levels
+# -- columns of integers as one-byte codes of categories
 
 ABREAST = 32
-"""Values packed into bytes together. LLVM's own loop took 7.0 ms for 10,000,000 values, this 3.1; reading them, 2.8."""
+"""Values packed into bytes together: 3.1 ms for 10,000,000 values.
+
+LLVM's own loop took 7.0 ms; reading them takes 2.8.
+"""
 WIDE, NARROW = ir.VectorType(INT64, ABREAST), ir.VectorType(ir.IntType(8), ABREAST)
 
 
 @instruction(lambda values, index, low, last, codes: types.int64(values, *[types.int64] * 3, codes))
 def pack(builder: Any, values: Any, index: Any, low: Any, last: Any, codes: Any) -> Any:
-    """Write the codes of 32 neighbours, `value - low + 1`; the bits of those outside `low .. low + last` come back."""
+    """Write the codes `value - low + 1` of 32 neighbours. Return a bit mask of values outside `low .. low + last`."""
     source, target = builder.gep(values.data, [index]), builder.gep(codes.data, [index])
     read = builder.load(builder.bitcast(source, ir.PointerType(WIDE)), align=8)
     step = builder.sub(read, spread(builder, low, ABREAST))
@@ -49,16 +52,16 @@ def pack(builder: Any, values: Any, index: Any, low: Any, last: Any, codes: Any)
 
 
 def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bool:
-    """True when every value lies in `low .. low + size - 1`; `codes` then holds 1 .. size.
+    """Write the codes 1 .. size of the values. Return False if a value is outside `low .. low + size - 1`.
 
-    One flat loop without a look-up: it runs at the speed of reading memory.
+    A single flat loop without a table lookup, as fast as reading memory.
     """
     return bool((recode_run_64 if values.dtype == np.int64 else recode_run_any)(values, low, size, codes))
 
 
 @jit()
 def recode_run_64(values: Any, low: Any, size: Any, codes: Any) -> Any:
-    """`recode_run` for eight-byte numbers, several at a time."""
+    """Write the codes of int64 values, `ABREAST` at a time; see `recode_run`."""
     outside = np.int64(0)
     whole = values.size // ABREAST * ABREAST
     for i in range(0, whole, ABREAST):
@@ -68,7 +71,7 @@ def recode_run_64(values: Any, low: Any, size: Any, codes: Any) -> Any:
 
 @jit()
 def recode_run_any(values: Any, low: Any, size: Any, codes: Any) -> Any:
-    """`recode_run` for numbers of any type, one at a time."""
+    """Write the codes of integers of any type, one at a time; see `recode_run`."""
     furthest = np.uint64(0)
     for i in range(values.size):
         step = np.uint64(np.int64(values[i]) - low)
@@ -79,7 +82,10 @@ def recode_run_any(values: Any, low: Any, size: Any, codes: Any) -> Any:
 
 @jit()
 def recode_table(block: Any, columns: Any, low: Any, tables: Any, codes: Any) -> Any:
-    """True when every value has a code in `tables[j, value - low[j]]`; the last entry of a table stands for beyond."""
+    """Write the codes `tables[j, value - low[j]]`. Return whether every value has one (a code above 0).
+
+    The last entry of a table stands for all values beyond it.
+    """
     beyond = np.uint64(tables.shape[1] - 1)
     least = np.uint8(255)
     for i in range(block.shape[0]):
@@ -91,17 +97,17 @@ def recode_table(block: Any, columns: Any, low: Any, tables: Any, codes: Any) ->
     return least > 0
 
 
-# -- cells of a text table: numbers as numbers, words as the number of their first occurrence
+# -- cells of a text table: numbers as float64, words as the number of their first occurrence
 
 SKIP, NUMBER, PADDED, LEVEL = 0, 1, 2, 3
-"""How a column is read: not at all, as numbers, as numbers with leading zeros such as 007, or as levels."""
+"""How to read a column: not at all, as numbers, as numbers with leading zeros such as 007, or as categories."""
 
 NEWLINE, RETURN, QUOTE, MINUS, PLUS, POINT, NOUGHT, LETTER_E = 10, 13, 34, 45, 43, 46, 48, 101
 LOW, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 CELLS, MOST_LEVELS, PLACE = 4_096, 2_048, np.uint64(64 - 12)
-"""Room for the levels of a column in one piece, how many there may be, and how far a hash is moved to be a place."""
+"""Slots of a column's hash table per piece, its maximum number of categories, and the shift from hash to slot."""
 MOST_DIGITS, MOST_POWER, MOST_WRITTEN = 19, 22, 4
-"""Digits that 64 bits hold, the power of ten that is still a float64 exactly, and the digits of a power after an e."""
+"""Digits that 64 bits hold, the largest power of ten that float64 holds exactly, and the digits of an exponent."""
 EXACT = np.uint64(1 << 53)
 TENS = np.array([10.0**power for power in range(MOST_POWER + 1)])
 NEARLY = 1.0 + 2.0**-30
@@ -112,24 +118,24 @@ inlined = jit(error_model="numpy", forceinline=True)
 
 @instruction(types.float64(types.float64, types.float64, types.float64))
 def product_and_sum(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
     return call_llvm(builder, "llvm.fma.f64", DOUBLE, [a, b, c])
 
 
 @instruction(types.uint64(types.int64, types.int64))
 def equal_bits(builder: Any, at: Any, letter: Any) -> Any:
-    """A bit for each of 64 bytes: set for those that are this letter."""
+    """Return a mask of the bytes, out of 64, that are equal to this letter."""
     read = builder.load(builder.inttoptr(at, ir.PointerType(BYTES)), align=1)
     same = builder.icmp_unsigned("==", read, spread(builder, builder.trunc(letter, BYTE), WINDOW))
     return builder.bitcast(same, INT64)
 
 
-# -- where rows end
+# -- ends of rows
 
 
 @inlined
 def letter_bits(at: Any, left: Any, letter: Any) -> Any:
-    """As `equal_bits` for the remaining bytes, byte by byte if they are fewer than 64."""
+    """Return `equal_bits` of the remaining bytes, computed byte by byte if they are fewer than 64."""
     if left >= WINDOW:
         return equal_bits(at, letter)
     bits = np.uint64(0)
@@ -140,9 +146,9 @@ def letter_bits(at: Any, left: Any, letter: Any) -> Any:
 
 @compiled
 def mark_rows(letters: Any, delimiter: Any, ends: Any) -> Any:
-    """The number of rows, with the places just past them in `ends`, and whether a quote stays open.
+    """Return the number of rows and whether a quote stays open. `ends` gets the positions just past the rows.
 
-    -1 instead of the number if there is a lone carriage return, or a quote opens inside a cell.
+    Return -1 as the number if there is a lone carriage return, or if a quote opens inside a cell.
     """
     start, size, found = address(letters), letters.size, 0
     inside, opens, returned = np.uint64(0), ONE, False
@@ -182,13 +188,13 @@ def mark_rows(letters: Any, delimiter: Any, ends: Any) -> Any:
 
 @inlined
 def spelt(mantissa: Any, power: Any) -> Any:
-    """The float64 nearest to a whole number times a power of ten; NaN if that is uncertain."""
+    """Return the float64 nearest to an integer times a power of ten; NaN if that is uncertain."""
     if power < -MOST_POWER or power > MOST_POWER:
         return np.nan
     first = np.float64(mantissa)
     if mantissa <= EXACT:
         return first * TENS[power] if power >= 0 else first / TENS[-power]
-    # Twice as many digits as a float64 has: right unless they lie as good as half way between two of them.
+    # Twice the digits of a float64: correct unless the value lies almost half way between two float64 numbers.
     rest = np.float64(np.int64(mantissa - np.uint64(first)))
     if power >= 0:
         nearest = first * TENS[power]
@@ -213,7 +219,7 @@ def significant(at: Any, stop: Any) -> Any:
 
 @inlined
 def digits_at(at: Any, mantissa: Any) -> Any:
-    """The whole number that digits go on with, and where they end."""
+    """Append digits to an integer. Return it and the end of the digits."""
     digit = byte(at) - NOUGHT
     while 0 <= digit <= 9:
         mantissa = mantissa * np.uint64(10) + np.uint64(digit)
@@ -224,7 +230,7 @@ def digits_at(at: Any, mantissa: Any) -> Any:
 
 @inlined
 def exponent_at(at: Any) -> Any:
-    """The power of ten after an e, and its end; too large if there are no digits."""
+    """Return the exponent after an e and its end. The exponent is too large to be used if there are no digits."""
     sign = byte(at)
     begun = at + (sign == MINUS or sign == PLUS)  # noqa: SIM109  # a tuple takes longer
     power, stop = digits_at(begun, np.uint64(0))
@@ -235,7 +241,7 @@ def exponent_at(at: Any) -> Any:
 
 @inlined
 def number_at(at: Any, padded: Any) -> Any:
-    """A plain number and its end; NaN if there is none."""
+    """Return a plain number and its end; NaN if there is no plain number."""
     letter = byte(at)
     begun = at + (letter == MINUS or letter == PLUS)  # noqa: SIM109  # a tuple takes longer
     mantissa, stop = digits_at(begun, np.uint64(0))
@@ -260,14 +266,17 @@ def number_at(at: Any, padded: Any) -> Any:
 
 @inlined
 def marked(read: Any, letter: Any) -> Any:
-    """The highest bit of each of eight bytes that are this letter; above the first of them, perhaps of others."""
+    """Set the highest bit of each of eight bytes that is this letter.
+
+    Bytes after the first match may be set wrongly.
+    """
     other = read ^ (LOW * np.uint64(letter))
     return (other - LOW) & ~other & HIGH
 
 
 @inlined
 def text_end(at: Any, limit: Any, delimiter: Any, quoted: Any) -> Any:
-    """The end of the text of a cell: at its quote, or at a delimiter, a line end or a quote."""
+    """Return the end of a cell's text: the closing quote if quoted, else a delimiter, a line end or a quote."""
     while at < limit:
         read = eight(at)
         hits = marked(read, QUOTE)
@@ -281,13 +290,13 @@ def text_end(at: Any, limit: Any, delimiter: Any, quoted: Any) -> Any:
 
 @inlined
 def first_bytes(at: Any, count: Any) -> Any:
-    """Up to seven bytes as one number."""
+    """Return up to seven bytes as one integer."""
     return eight(at) & ((ONE << np.uint64(8 * count)) - ONE)
 
 
 @compiled
 def missing_end(at: Any, limit: Any, delimiter: Any, quoted: Any, words: Any) -> Any:
-    """The end of a cell that is one of the words for a missing value, each of at most seven bytes; 0 if it is not."""
+    """Return the end of a cell that is one of the words for a missing value (at most seven bytes each), else 0."""
     stop = text_end(at, limit, delimiter, quoted)
     if stop - at < 8:
         read = first_bytes(at, stop - at)
@@ -299,7 +308,7 @@ def missing_end(at: Any, limit: Any, delimiter: Any, quoted: Any, words: Any) ->
 
 @inlined
 def key_of(at: Any, size: Any) -> Any:
-    """The key of a text: up to seven bytes it is these and how many they are, else a hash of all."""
+    """Return the key of a text: its bytes and their number if it has up to seven, else a hash of all bytes."""
     if size < 8:
         return first_bytes(at, size) | (np.uint64(size) << TOP)
     found = np.uint64(size)
@@ -320,9 +329,9 @@ def same_bytes(one: Any, other: Any, size: Any) -> Any:
 
 @inlined
 def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
-    """The number of a cell's text among the known ones, or `met` if it is new.
+    """Return the number of a cell's text among the known categories, or `met` if it is new.
 
-    `cells` is the address of a table (key, number + 1), `levels` of the address and length of each level.
+    `cells` is the address of a table of (key, number + 1), `levels` that of the address and length of each category.
     """
     size = stop - at
     key = key_of(at, size)
@@ -347,7 +356,7 @@ def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
 
 @inlined
 def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
-    """The start of the cell after this one, whose text ends at `at`; 0 unless it ends with the wanted letter."""
+    """Return the start of the next cell, or 0 unless this one, whose text ends at `at`, is followed by `wanted`."""
     if quoted:
         if at >= limit or byte(at) != QUOTE:
             return 0
@@ -359,7 +368,7 @@ def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
 
 @inlined
 def row_after(at: Any, row: Any, limit: Any, delimiter: Any, kinds: Any, words: Any, room: Any) -> Any:
-    """Read one row; returns the start of the next one, or 0 if this one is not plain."""
+    """Read one row. Return the start of the next row, or 0 if this one is not plain."""
     reals, codes, tables, levels, met = room
     real = coded = 0
     for column in range(kinds.size):
@@ -391,11 +400,12 @@ def row_after(at: Any, row: Any, limit: Any, delimiter: Any, kinds: Any, words: 
 
 @compiled
 def read_cells(letters: Any, rows: Any, delimiter: Any, kinds: Any, words: Any, room: Any) -> Any:
-    """Read so many rows, the last of them ended by a newline; whether they are all there is, and plain.
+    """Read `rows` rows, the last of which ends with a newline. Return whether all are plain and no others follow.
 
-    After the last row `letters` has eight bytes more, which may be read but are none of it. `kinds` has what is wanted
-    of each column, and `words` those for a missing number. `room` is a line for every column of numbers and of levels,
-    tables for levels, the address and length of each level where it first stood, and how many were met.
+    After the last row `letters` has eight more bytes, which may be read but do not belong to it. `kinds` holds how to
+    read each column, and `words` the words for a missing number. `room` holds one line for every column of numbers and
+    of categories, the hash tables of the categories, the address and length of the first occurrence of each category,
+    and the number of categories found.
     """
     at = address(letters)
     limit = at + letters.size - 8

@@ -1,4 +1,4 @@
-"""Forward-backward on hidden states, compiled: scaled probabilities, logarithms, and eight sequences at a time."""
+"""Compiled forward-backward for hidden states: scaled probabilities, logarithms, and eight sequences at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTHING = 1e-300
 
 @register_jitable
 def read_row(scores: np.ndarray, row: int, out: np.ndarray, at: int, beyond: float) -> float:
-    """A row into whole registers, with this beyond its end; its largest entry."""
+    """Copy a row into whole registers, filled up with `beyond`. Return its largest entry."""
     states = scores.shape[1]
     top = fill(-np.inf)
     for g in range(0, states, WIDTH):
@@ -44,7 +44,7 @@ def read_row(scores: np.ndarray, row: int, out: np.ndarray, at: int, beyond: flo
 
 @register_jitable
 def write_row(scores: np.ndarray, row: int, values: np.ndarray, at: int, factor: float) -> None:
-    """Whole registers, times a factor, into a row."""
+    """Copy whole registers, times a factor, to a row."""
     states = scores.shape[1]
     for g in range(0, states, WIDTH):
         store_part(scores, row * states + g, load(values, at + g) * fill(factor), states - g)
@@ -52,7 +52,10 @@ def write_row(scores: np.ndarray, row: int, values: np.ndarray, at: int, factor:
 
 @register_jitable
 def row_times(shares: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
-    """Eight entries of a row times a square table; four sums at a time, or each addition would wait for the last."""
+    """Return eight entries of a row times a square table.
+
+    Four sums are computed in parallel, because in a single sum each addition would wait for the previous one.
+    """
     room = padded(states)
     one, two = fill(0.0), fill(0.0)
     three, four = fill(0.0), fill(0.0)
@@ -67,7 +70,10 @@ def row_times(shares: np.ndarray, at: int, states: int, table: np.ndarray, base:
 
 @register_jitable
 def log_row_times(logs: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
-    """As `row_times` for logarithms: each of eight sums around its own largest term, so that no term is lost."""
+    """Return the logarithms of eight entries of a row times a square table, from logarithms.
+
+    Each sum is computed relative to its largest term, so that no term is lost.
+    """
     room = padded(states)
     top = fill(-np.inf)
     for i in range(states):
@@ -81,19 +87,22 @@ def log_row_times(logs: np.ndarray, at: int, states: int, table: np.ndarray, bas
 
 @register_jitable
 def where_finite(top: Any, value: Any) -> Any:
-    """The value, or minus infinity if the largest term is."""
+    """Return the value, or minus infinity if the largest term is minus infinity."""
     return where_above(top, fill(-np.inf), value) + where_above(fill(-1e300), top, fill(-np.inf))
 
 
-# -- probabilities that are scaled at every step
+# -- probabilities that are scaled in every step
 
 CALM = 32
-"""Steps back after which probabilities are made to add up to one again."""
+"""Number of backward steps after which probabilities are normalised again."""
 
 
 @fused
 def filter_scaled(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, heights: np.ndarray) -> None:
-    """Scores to probabilities up to each step, and the log-probability of each step given those before."""
+    """Turn scores into state probabilities given the steps so far.
+
+    `heights` gets the log-probability of each step given those before.
+    """
     room = table.shape[1]
     tile = max(SCRATCH // room, 1)
     rows, sizes = aligned_zeros((tile + 1) * room), aligned_zeros(tile + WIDTH)
@@ -105,10 +114,10 @@ def filter_scaled(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, he
 
 @register_jitable
 def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, held: Any) -> float:
-    """Some steps of a sequence forward; the log-likelihood of these steps.
+    """Run some forward steps of a sequence. Return the log-likelihood of these steps.
 
-    A row is read before any is written: a load beside a fresh masked store waits for it. The row before the first is
-    at the start of the scratch, and so is the last one in the end.
+    All rows are read before any is written: a load next to a recent masked store waits for it. The row before the first
+    step is at the start of `rows`, which holds the last row at the end.
     """
     rows, sizes, heights = held
     states, room = scores.shape[1], table.shape[1]
@@ -128,7 +137,7 @@ def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table
             size = size + own
         whole = sum_of(size)
         possible = possible and whole > 0.0
-        # The next row's product starts from this one as it is, and is scaled when this division is done.
+        # The next row's product uses this row unscaled and is scaled once this division is done.
         inverse = 1.0 / whole if whole > 0.0 else 0.0
         sizes[t - start] = whole
     for t in range(start, stop):
@@ -148,7 +157,7 @@ def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table
 def expect_scaled(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
 ) -> None:
-    """Forward, then backward, sequence by sequence, so that short ones stay in the cache."""
+    """Run forward, then backward, one sequence after the other, so that short ones stay in the cache."""
     firsts, nexts = sums
     states, room = scores.shape[1], table.shape[1]
     tile = max(SCRATCH // room, 1)
@@ -178,9 +187,11 @@ def expect_scaled(
 
 @register_jitable
 def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
-    """Some steps of a sequence backward; `pairs` add up what, times the table, are the expected transitions.
+    """Run some backward steps of a sequence.
 
-    `ahead` is first the row one step on, then that row divided by what the row before it foretold.
+    `pairs` accumulates the expected transitions before multiplication by the table.
+
+    `ahead` holds the row of the next step, then that row divided by its prediction from the current row.
     """
     rows, pairs, ahead, weight = held
     states, room = scores.shape[1], table.shape[1]
@@ -215,12 +226,15 @@ def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table:
         write_row(scores, t, rows, (t - start) * room, weight)
 
 
-# -- logarithms, each sum around its own largest term: no digit is lost, whatever the transitions
+# -- logarithms, each sum relative to its largest term: no digit is lost for any transitions
 
 
 @register_jitable
 def _forward_log(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray) -> float:
-    """One step forward in logarithms: `rows` are the row before, then this one; the log-probability of the step."""
+    """Run one forward step in logarithms. Return the log-probability of the step.
+
+    `rows` holds the previous row, then this one.
+    """
     states, room = scores.shape[1], table.shape[1]
     peak = read_row(scores, t, rows, room, -inf)
     if not begins:
@@ -242,7 +256,10 @@ def _forward_log(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, ro
 
 @fused
 def filter_logged(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, heights: np.ndarray) -> None:
-    """As `_filter_scaled`, but the probabilities stay logarithms."""
+    """Turn scores into logarithms of state probabilities given the steps so far.
+
+    `heights` gets the log-probability of each step given those before.
+    """
     rows = aligned_zeros(2 * table.shape[1])
     for s in range(borders.size - 1):
         for t in range(borders[s], borders[s + 1]):
@@ -279,7 +296,7 @@ def expect_logged(
 
 @register_jitable
 def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.ndarray, ahead: np.ndarray) -> None:
-    """One step backward in logarithms: `ahead` is the row one step on, then this one."""
+    """Run one backward step in logarithms. `ahead` holds the row of the next step, then this one."""
     room = states = table.shape[1]
     if ends:
         for g in range(0, room, WIDTH):
@@ -299,14 +316,14 @@ def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.nda
         store(ahead, g, own)
 
 
-# -- eight sequences in parallel, one in each lane: a step of one need not wait for the step before it
+# -- eight sequences in parallel, one per lane: a step of one does not wait for its previous step
 
 MOST_ROOM = 1 << 18
-"""Numbers of one kind that eight sequences may need: 2 MB."""
+"""Maximum number of values per array for eight sequences: 2 MB."""
 
 
 def groups_of(borders: np.ndarray, states: int) -> np.ndarray | None:
-    """(groups x 8) numbers of sequences of about one length, -1 for none; None where they are few, or too long."""
+    """Return (groups x 8) numbers of sequences of similar length, -1 for padding; None if they are few or too long."""
     lengths = np.diff(borders)
     if len(lengths) < WIDTH // 2 or lengths.max() * states * WIDTH > MOST_ROOM:
         return None
@@ -318,7 +335,10 @@ def groups_of(borders: np.ndarray, states: int) -> np.ndarray | None:
 
 @register_jitable
 def begin_group(group: np.ndarray, borders: np.ndarray, weights: np.ndarray, sides: Any) -> int:
-    """First rows, lengths and weights of a group's sequences, lane by lane; the number of steps of the longest."""
+    """Set first rows, lengths and weights of a group's sequences per lane.
+
+    Return the number of steps of the longest.
+    """
     starts, lengths, heavy = sides
     longest = 0
     for lane in range(WIDTH):
@@ -332,9 +352,9 @@ def begin_group(group: np.ndarray, borders: np.ndarray, weights: np.ndarray, sid
 
 @register_jitable
 def gathered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, out: np.ndarray) -> None:
-    """All scores of a group, states before sequences; zeros of one that has ended.
+    """Copy all scores of a group as (steps, states, lanes), with zeros after the end of a sequence.
 
-    All steps before any is read again: a register that was just written number by number is waited for.
+    All steps are copied before any is read: a read of a register that was just written element by element stalls.
     """
     states = scores.shape[1]
     flat = scores.ravel()
@@ -354,7 +374,7 @@ def gathered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps:
 def expect_abreast(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
 ) -> None:
-    """Forward and backward, group by group."""
+    """Run forward and backward, one group of eight sequences after the other."""
     firsts, nexts, groups = sums
     states = scores.shape[1]
     lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
@@ -389,9 +409,9 @@ def expect_abreast(
 def _forward(
     t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, alpha: np.ndarray, shown: np.ndarray
 ) -> None:
-    """One step forward.
+    """Run one forward step.
 
-    `alpha` are the states' probabilities so far, `shown` the densities of the step, scaled alike.
+    `alpha` holds the state probabilities so far. `shown` holds the densities of the step, with the same scaling.
     """
     states = len(table)
     at = t * states * WIDTH
@@ -424,9 +444,10 @@ def _forward(
 
 @register_jitable
 def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray, beta: np.ndarray, at: int) -> None:
-    """One step backward: `beta` at `at` are the densities of the later steps given each state.
+    """Run one backward step: `beta` at `at` gets the densities of the later steps given each state.
 
-    `shown` of the next step becomes the densities of it and all later ones; 1 at the end of a sequence.
+    `shown` of the next step becomes the densities of that step and all later ones. `beta` is 1 at the end of a
+    sequence.
     """
     states = len(table)
     step = states * WIDTH
@@ -449,7 +470,7 @@ def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray,
 def _add_pairs_of_lanes(
     nexts: np.ndarray, table: np.ndarray, alpha: np.ndarray, shown: np.ndarray, heavy: np.ndarray, span: Any
 ) -> None:
-    """Add the expected transitions of some steps."""
+    """Add the expected transitions of the steps in `span`."""
     states = len(table)
     step, weight = states * WIDTH, load(heavy, 0)
     for i in range(states):

@@ -1,4 +1,4 @@
-"""The compiled kernels, under the names that `reference` has."""
+"""The compiled kernels, under the same names as in `reference`."""
 
 # ruff: noqa: F401
 

@@ -1,4 +1,4 @@
-"""Hidden paths compiled: which forward-backward to use, and the most probable path (Viterbi)."""
+"""Compiled inference of hidden paths: choice of the forward-backward kernel, and the most probable path (Viterbi)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from softcount.kernels.reference_paths import PathCounts
 
 @fused
 def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray) -> None:
-    """Forward by the best way to each state, then back along it; the backward pass computes the same sums again."""
+    """Find the most probable paths: maximise forward, then trace back. The backward pass recomputes the sums."""
     states, room = scores.shape[1], table.shape[1]
     tile = max(SCRATCH // room, 1)
     rows = aligned_zeros((tile + 1) * room)
@@ -77,7 +77,7 @@ def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows
 def likeliest_abreast(
     scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray, groups: np.ndarray
 ) -> None:
-    """As `likeliest` for eight sequences at a time, one in each lane."""
+    """Find the most probable paths of eight sequences at a time, one per lane."""
     states = scores.shape[1]
     lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
     starts, longest = np.zeros(WIDTH, np.int64), 0
@@ -122,9 +122,10 @@ def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.nd
 
 @register_jitable
 def _trace(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.ndarray, path: np.ndarray) -> None:
-    """The paths of a group, from their ends, by computing the same sums again with the transposed `table`.
+    """Trace the paths of a group from their ends, recomputing the sums with the transposed `table`.
 
-    All lanes of a step together: one by one they would read the memory of the group eight times.
+    All lanes of a step are processed together: one after the other, they would read the memory of the group eight
+    times.
     """
     states, longest = len(table), 0
     here = np.zeros(WIDTH, np.int64)
@@ -146,10 +147,10 @@ def _trace(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.
                 path[starts[lane] + t] = found
 
 
-# -- kernels: forward in place, then backward in place, so that rows x states is held once
+# -- kernels: forward in place, then backward in place, so that only one rows x states array is needed
 
 STEADY = 1e-200
-"""Transition probabilities from which on scaled arithmetic is exact enough."""
+"""If all transition probabilities are at least this, scaled arithmetic is accurate enough."""
 
 
 def expect_paths(
@@ -200,7 +201,7 @@ def _begin(scores: np.ndarray, borders: np.ndarray, first: np.ndarray) -> None:
 
 
 def _square(following: np.ndarray, logs: bool) -> np.ndarray:
-    """Transitions to and from whole registers of states, and their transpose; zero beyond the states."""
+    """Return transitions padded to whole registers of states, and their transpose; probability zero in the padding."""
     states = len(following)
     room = -(-states // WIDTH) * WIDTH
     with np.errstate(divide="ignore"):

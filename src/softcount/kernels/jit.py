@@ -1,4 +1,4 @@
-"""Typed versions of Numba's decorators, which make every kernel and its results untyped."""
+"""Typed versions of Numba's decorators, which would leave every kernel and its results untyped."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 class CompilingNotice(event.Listener):  # type: ignore[misc]  # Numba has no types
-    """Says once a process that a kernel is being compiled: on a new machine the first large fit takes longer."""
+    """Logs once per process that kernels are being compiled: the first large fit on a machine takes longer."""
 
     said = False
 
     def on_start(self, event: Any) -> None:
-        """A kernel that is not cached on disk is about to be compiled."""
+        """Called by Numba before it compiles a kernel that is not cached on disk."""
         ours = event.data["dispatcher"].py_func.__module__.startswith("softcount.")
         if ours and not CompilingNotice.said:
             CompilingNotice.said = True
@@ -36,15 +36,15 @@ event.register("numba:compile", CompilingNotice())
 
 
 def jit(**options: Any) -> Callable[[Kernel], Kernel]:
-    """A decorator that compiles a kernel, which lets other threads run and is kept on disk."""
+    """Return a decorator that compiles a kernel. The kernel releases the GIL and is cached on disk."""
     return cast(Callable[[Kernel], Kernel], njit(nogil=True, cache=True, **options))
 
 
 def instruction(kinds: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: a kernel instruction from a function that takes LLVM's builder and values.
+    """Return a decorator that turns a function of an LLVM builder and LLVM values into a kernel instruction.
 
-    `kinds` are its Numba types, or a function from the types of the arguments to them. Arrays have `data` and `shape`,
-    tuples are lists; None is no result.
+    `kinds` is the Numba signature, or a function from the argument types to it. Array arguments have `data` and
+    `shape`; tuples become lists. An instruction that returns None has no result.
     """
 
     def instructed(emit: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,10 +71,10 @@ def _open(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def overload(plain: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
-    """A decorator for the implementation of a plain function inside kernels, chosen by the types of the arguments."""
+    """Return a decorator for the implementation of `plain` inside kernels, chosen by the argument types."""
     return cast(Callable[[Kernel], Kernel], extending.overload(plain, strict=False))
 
 
 def register_jitable(plain: Kernel) -> Kernel:
-    """A function that kernels may call, compiled into each of them."""
+    """Make a function callable from kernels; it is compiled into each of them."""
     return cast(Kernel, extending.register_jitable(plain))

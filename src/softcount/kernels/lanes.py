@@ -1,11 +1,11 @@
 """Eight float64 numbers in one register, for Numba kernels.
 
-LLVM's own vectoriser fails on most of our loops (short ones, or ones that may alias) and otherwise prefers half
-registers: counting 1,000,000 x 50 reals took 52 ms in a plain loop and 31 ms here, the time of reading them. Every
-operation below is one LLVM vector instruction, split by LLVM on machines with narrower registers.
+LLVM's vectoriser fails on most of our loops (short ones, or ones that may alias) and otherwise prefers half registers.
+Counting 1,000,000 x 50 reals took 52 ms in a plain loop and 31 ms here, as long as reading them. Every operation below
+is one LLVM vector instruction, which LLVM splits on machines with narrower registers.
 
-Arrays are C order float64 and are addressed by a flat index. Numba caches a kernel by its own file only: after a change
-here or in `kernels.twofold`, delete the `__pycache__` of this package.
+Arrays are C order float64 and are addressed by a flat index. Numba's cache of a kernel depends only on the file of the
+kernel: after a change here or in `kernels.twofold`, delete the `__pycache__` of this package.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from numba.extending import lower_builtin, models, register_model, type_callable
 from softcount.kernels.jit import instruction, jit, register_jitable
 
 WIDTH = 8
-"""How many numbers a register holds."""
+"""Number of float64 values per register."""
 
 fused = jit(fastmath={"contract", "nsz"}, error_model="numpy")
-"""Compile a kernel: products and sums may fuse, sums are never reordered."""
+"""Compile a kernel in which products and sums may fuse, but sums are never reordered."""
 
 INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 VECTOR = ir.VectorType(DOUBLE, WIDTH)
 INTEGERS = ir.VectorType(INT64, WIDTH)
 ZEROS = ir.Constant(VECTOR, [0.0] * WIDTH)
-MANTISSA = ir.Constant(INTEGERS, [52] * WIDTH)  # its bits in a double
+MANTISSA = ir.Constant(INTEGERS, [52] * WIDTH)  # number of mantissa bits of a double
 ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it leaves the nearest integer in the low bits of a double
 SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(0.5)
 
@@ -51,26 +51,26 @@ lanes = LanesType()
 
 @register_model(LanesType)
 class LanesModel(models.PrimitiveModel):  # type: ignore[misc]  # as above
-    """Eight numbers are one LLVM vector."""
+    """Eight numbers as one LLVM vector."""
 
     def __init__(self, manager: Any, numba_type: Any) -> None:
         super().__init__(manager, numba_type, VECTOR)
 
 
 def checked(array: Any) -> Any:
-    """The array's type. Raises an error if a flat index would read other numbers."""
+    """Return the array type. Raise TypingError unless it is C order float64, which flat indices require."""
     if not isinstance(array, types.Array) or array.dtype != types.float64 or array.layout != "C":
         raise TypingError(f"lanes are loaded from C order float64 arrays, not {array}")
     return array
 
 
 def address(builder: Any, array: Any, index: Any) -> Any:
-    """A pointer to eight numbers starting at a flat index."""
+    """Return a pointer to eight numbers starting at a flat index."""
     return builder.bitcast(builder.gep(array.data, [index]), ir.PointerType(VECTOR))
 
 
 def shuffled(builder: Any, one: Any, other: Any, order: list[int]) -> Any:
-    """Lanes of two registers in this order, those of the other counted after those of the one."""
+    """Return the lanes of two registers in this order; lanes of `other` are numbered after those of `one`."""
     return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(INT32, len(order)), order))
 
 
@@ -80,13 +80,13 @@ def spread(builder: Any, value: Any, width: int = WIDTH) -> Any:
 
 
 def leading(builder: Any, count: Any, width: int = WIDTH) -> Any:
-    """A mask of the first `count` lanes; all of them from the width up."""
+    """Return a mask of the first `count` lanes; all lanes if `count` is at least the width."""
     places = ir.Constant(ir.VectorType(INT64, width), list(range(width)))
     return builder.icmp_signed("<", places, spread(builder, count, width))
 
 
 def folded(builder: Any, value: Any, combine: Any) -> Any:
-    """One number from all lanes: halves, quarters and so on combined in that fixed order."""
+    """Reduce all lanes to one number, in a fixed order: halves, then quarters, and so on."""
     width = steps = value.type.count
     while steps := steps // 2:
         value = combine(value, shuffled(builder, value, value, [(lane + steps) % width for lane in range(width)]))
@@ -94,7 +94,7 @@ def folded(builder: Any, value: Any, combine: Any) -> Any:
 
 
 def call_llvm(builder: Any, name: str, returns: Any, arguments: list[Any]) -> Any:
-    """A call of an LLVM intrinsic by its full name."""
+    """Call an LLVM intrinsic by its full name."""
     kind = ir.FunctionType(returns, [argument.type for argument in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
@@ -106,7 +106,7 @@ def load(builder: Any, array: Any, index: Any) -> Any:
 
 @instruction(lambda array, index, count: lanes(checked(array), types.intp, types.intp))
 def load_part(builder: Any, array: Any, index: Any, count: Any) -> Any:
-    """The first `count` of eight neighbours, zeros after them; memory beyond is not touched."""
+    """Load the first `count` of eight neighbours and fill up with zeros. Memory beyond is not touched."""
     arguments = [address(builder, array, index), ir.Constant(INT32, 8), leading(builder, count), ZEROS]
     return call_llvm(builder, "llvm.masked.load.v8f64.p0", VECTOR, arguments)
 
@@ -118,15 +118,15 @@ def store(builder: Any, array: Any, index: Any, value: Any) -> None:
 
 @instruction(lambda array, index, value, count: types.void(checked(array), types.intp, lanes, types.intp))
 def store_part(builder: Any, array: Any, index: Any, value: Any, count: Any) -> None:
-    """Write the first `count` of eight neighbours and leave the others alone."""
+    """Write the first `count` of eight neighbours and leave the others unchanged."""
     arguments = [value, address(builder, array, index), ir.Constant(INT32, 8), leading(builder, count)]
     call_llvm(builder, "llvm.masked.store.v8f64.p0", ir.VoidType(), arguments)
 
 
 @instruction(lambda array, index: types.void(checked(array), types.intp))
 def prefetch_far(builder: Any, array: Any, index: Any) -> None:
-    """Ask for memory that will be read soon, but not next; an index past the end is harmless."""
-    flags = [ir.Constant(INT32, flag) for flag in (0, 2, 1)]  # to read, keep in the second cache, data
+    """Prefetch memory that will be read soon, but not next. An index past the end is harmless."""
+    flags = [ir.Constant(INT32, flag) for flag in (0, 2, 1)]  # read access, keep in the second-level cache, data
     call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [address(builder, array, index), *flags])
 
 
@@ -136,9 +136,9 @@ def fill(builder: Any, value: Any) -> Any:
 
 
 def sign(operation: Any, name: str) -> None:
-    """Let kernels write this operation on two registers; LLVM has it by this name.
+    """Define an operator on two registers, given the name of its LLVM instruction.
 
-    A product and a sum are done in one rounding where the machine can, as `fused` allows.
+    A product and a sum are fused into one rounding if the machine supports it, as `fused` allows.
     """
     type_callable(operation)(lambda context: lambda a, b: lanes if a == b == lanes else None)
     lower_builtin(operation, lanes, lanes)(lambda context, builder, kinds, pair: getattr(builder, name)(*pair))
@@ -151,7 +151,7 @@ sign(operator.truediv, "fdiv")
 
 
 def series(terms: Iterable[float]) -> Any:
-    """An instruction: the sum of these terms times powers of its number, from the highest power down."""
+    """Return an instruction that evaluates a polynomial; `terms` are its coefficients from the highest power down."""
     first, *others = (ir.Constant(VECTOR, [term] * WIDTH) for term in terms)
 
     @instruction(lanes(lanes))
@@ -168,19 +168,19 @@ def larger(builder: Any, a: Any, b: Any) -> Any:
 
 @instruction(lanes(lanes, lanes))
 def where_present(builder: Any, cell: Any, value: Any) -> Any:
-    """The value, or zero if the cell is missing (NaN)."""
+    """Return the value, or zero if the cell is missing (NaN)."""
     return builder.select(builder.fcmp_ordered("ord", cell, cell), value, ZEROS)
 
 
 @instruction(lanes(lanes, lanes, lanes))
 def where_above(builder: Any, a: Any, b: Any, value: Any) -> Any:
-    """The value, or zero if a is not above b."""
+    """Return the value, or zero if a is not above b."""
     return builder.select(builder.fcmp_ordered(">", a, b), value, ZEROS)
 
 
 @instruction(lanes(types.intp, lanes, lanes))
 def where_leading(builder: Any, count: Any, a: Any, b: Any) -> Any:
-    """a in the first `count` lanes, b in the others."""
+    """Return a in the first `count` lanes and b in the others."""
     return builder.select(leading(builder, count), a, b)
 
 
@@ -196,14 +196,14 @@ def largest_of(builder: Any, value: Any) -> Any:
 
 @instruction(lanes(lanes, lanes))
 def times_power(builder: Any, value: Any, rounded: Any) -> Any:
-    """The value times two to the integer held in the low bits of `rounded` (a number plus ROUNDER)."""
+    """Multiply the value by two to the power of the integer in the low bits of `rounded` (a number plus ROUNDER)."""
     bits, power = (builder.bitcast(number, INTEGERS) for number in (value, rounded))
     return builder.bitcast(builder.add(bits, builder.shl(power, MANTISSA)), VECTOR)
 
 
 @instruction(lanes(lanes))
 def power_part(builder: Any, value: Any) -> Any:
-    """The integer k, as a number, with value = 2**k * rest and rest in [sqrt(0.5), sqrt(2))."""
+    """Return the integer k, as a float64, with value = 2**k * rest and rest in [sqrt(0.5), sqrt(2))."""
     return builder.sitofp(_power(builder, builder.bitcast(value, INTEGERS)), VECTOR)
 
 
@@ -219,7 +219,7 @@ def _power(builder: Any, bits: Any) -> Any:
 
 @register_jitable
 def aligned_zeros(size: int) -> np.ndarray:
-    """A flat array of zeros that starts on a cache line, so that no register straddles two."""
+    """Return a flat array of zeros that starts on a cache line, so that no register straddles two."""
     roomy = np.zeros(size + WIDTH, np.float64)
     skip = (64 - roomy.ctypes.data % 64) % 64 // 8
     return roomy[skip : skip + size]

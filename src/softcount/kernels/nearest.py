@@ -1,8 +1,8 @@
-"""The nearest centre of every row, and the sums of the rows that changed theirs: plain NumPy, also for sparse rows.
+"""The nearest centre of every row, and the sums of rows that changed their centre, in NumPy, also for sparse rows.
 
-A row's label is the centre with the least squared distance, summed column by column in float64, the first of equals.
-Products of matrices only narrow the choice: if they leave two centres within their rounding, the distances decide. So
-every way of computing gives the same labels: this one, the compiled one with bounds, any chunk, any thread.
+A row's label is the centre with the lowest squared distance, summed column by column in float64; ties go to the first.
+Matrix products only narrow the choice: if they leave two centres within rounding, the distances decide. All
+implementations therefore give the same labels: this one, and the compiled one with bounds, for any chunks and threads.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ BLOCKED = False
 """Whether this kernel takes centres in blocks and keeps bounds."""
 
 TILE = 1 << 18
-"""Distances computed together."""
+"""Maximum number of distances computed together."""
 WIDE = 256
-"""Columns beyond which sparse rows stay sparse."""
+"""Sparse rows with more columns than this stay sparse."""
 
 
 class State(NamedTuple):
@@ -45,9 +45,10 @@ class State(NamedTuple):
 class Goal(NamedTuple):
     """The centres, in every form that a kernel needs.
 
-    `near` are the centres in the rows' precision, `across` has the columns first, `half` is |centre|^2 / 2, `packed`
-    one register of centres to a block, `drift` how far each centre and block has moved so far, `slack` the rounding of
-    a squared distance relative to |row|^2 + `furthest`, `bounded` whether bounds are worth their keeping.
+    `near` holds the centres in the rows' precision, `across` has columns first, `half` is |centre|^2 / 2. `packed` has
+    one register of centres per block. `drift` and `block_drift` are the distances that each centre and block have moved
+    so far. `slack` is the rounding error of a squared distance relative to |row|^2 + `furthest`. `bounded` tells
+    whether keeping bounds pays.
     """
 
     centres: np.ndarray
@@ -64,7 +65,7 @@ class Goal(NamedTuple):
 
 
 class MovedCentres(NamedTuple):
-    """Sums, weights and numbers of rows that centres gained, the decrease of the cost, and changed rows."""
+    """Sums, weights and numbers of rows that centres gained, decrease of the cost, number of changed rows."""
 
     sums: np.ndarray
     mass: np.ndarray
@@ -88,7 +89,7 @@ def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: np.ndarray | N
 
 
 def blocks_of(centres: int, dtype: np.dtype) -> int:
-    """How many blocks so many centres take, one register wide.
+    """Return the number of register-wide blocks that the centres need.
 
     >>> blocks_of(64, np.dtype(np.float32)), blocks_of(3, np.dtype(np.float64))
     (4, 1)
@@ -99,10 +100,11 @@ def blocks_of(centres: int, dtype: np.dtype) -> int:
 def goal_of(
     centres: np.ndarray, dtype: np.dtype, drift: np.ndarray, block_drift: np.ndarray, bounded: bool = True
 ) -> Goal:
-    """Centres made ready for rows of a type; the drifts are how far they have moved since the first."""
+    """Prepare centres for rows of a type. The drifts are the distances moved since the first iteration."""
     squares = np.einsum("kj,kj->k", centres, centres)
     columns = centres.shape[1]
-    # Products, sums and the rounding of centres each err by at most `columns` units; the sum of differences as much.
+    # Products, sums and the rounding of centres each have an error of at most `columns` units; the sum of differences
+    # too.
     unit = float(np.finfo(dtype).eps) / 2
     return Goal(
         centres, np.ascontiguousarray(centres, dtype), np.ascontiguousarray(centres.T), squares / 2,
@@ -112,7 +114,7 @@ def goal_of(
 
 
 def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
-    """(blocks, 1 + columns, width): |centre|^2 / 2 and then minus each column; empty lanes are infinitely far."""
+    """Return (blocks, 1 + columns, width): |centre|^2 / 2, then minus each column. Empty lanes are infinitely far."""
     count, columns = centres.shape
     width = 64 // dtype.itemsize
     if not blocks:
@@ -125,9 +127,9 @@ def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
 
 
 def advance(rows: PointRows, state: State, goal: Goal) -> MovedCentres:
-    """Give every row the label of its nearest centre; returns the changes.
+    """Give every row the label of its nearest centre and return the changes.
 
-    A row without a label does not lower the cost: its squared distance counts as an increase.
+    For a row without a label, the cost increases by its squared distance.
     """
     count, columns = goal.centres.shape
     sums, mass, members = np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64)
@@ -167,14 +169,14 @@ def nearest(rows: PointRows, goal: Goal) -> np.ndarray:
 
 
 def is_wide(rows: PointRows) -> bool:
-    """Whether rows are sparse and too wide to be made dense; narrow ones are, and get the labels of dense ones."""
+    """Return whether rows are sparse and too wide to be made dense. Narrow sparse rows get the labels of dense rows."""
     return bool(sparse.issparse(rows) and rows.shape[1] > WIDE)
 
 
 def squares(rows: PointRows, goal: Goal) -> np.ndarray:
-    """Squared distance of each row from each centre, added column by column in float64.
+    """Return the squared distance of each row from each centre, added column by column in float64.
 
-    Of wide sparse rows by products: a row of words has thousands of zeros for every cell.
+    Wide sparse rows use matrix products: a row of words has thousands of zeros for every non-zero cell.
     """
     if is_wide(rows):
         apart = squared_norms(rows)[:, None] - 2.0 * np.asarray(rows @ goal.across) + 2.0 * goal.half
@@ -197,9 +199,9 @@ def densely(rows: PointRows) -> np.ndarray:
 
 
 def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Squared distance of each row from its own centre, by differences in float64."""
+    """Return the squared distance of each row from its own centre, by differences in float64."""
     if is_wide(rows):
-        # Differences where a row has a cell; elsewhere what is left of its centre's square.
+        # Squared differences for stored cells, plus the centre's square over all other columns.
         at = centres[np.repeat(labels, np.diff(rows.indptr)), rows.indices]
         ends = np.einsum("kj,kj->k", centres, centres)[labels]
         return np.asarray(np.maximum(ends + _row_sums(np.square(rows.data - at) - np.square(at), rows), 0.0))
@@ -212,12 +214,12 @@ def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarr
 
 
 def _row_sums(cells: np.ndarray, like: PointRows) -> np.ndarray:
-    """The sum of each row's cells, stored as those of a sparse matrix."""
+    """Return the sum of each row of `cells`, which are stored like the data of the sparse matrix `like`."""
     return np.asarray(sparse.csr_matrix((cells, like.indices, like.indptr), like.shape).sum(axis=1)).ravel()
 
 
 def recount(rows: PointRows, state: State, centres: np.ndarray) -> MovedCentres:
-    """Sums, weights and numbers of the rows of each centre, counted afresh from the labels."""
+    """Recompute sums, weights and numbers of rows of each centre from the labels."""
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     step = max(16, TILE // len(centres))
     for start in range(0, rows.shape[0], step):
@@ -231,7 +233,7 @@ CentreSums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _count(rows: PointRows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: CentreSums) -> None:
-    """Move rows from the sums of one label to those of another, in place; from -1 they come new."""
+    """Move rows from the sums of label `before` to those of `now`, in place. Rows with `before` -1 are only added."""
     sums, mass, members = tally
     count, left = len(sums), before >= 0
     mass += np.bincount(now, weights, count) - np.bincount(before[left], weights[left], count)
@@ -247,7 +249,7 @@ def _count(rows: PointRows, before: np.ndarray, now: np.ndarray, weights: np.nda
 
 
 def row_hashes(rows: PointRows) -> np.ndarray:
-    """A number per row that depends on its cells alone, not on its place nor on how zeros are stored."""
+    """Return a hash per row that depends only on its cells, not on its position or on how zeros are stored."""
     if sparse.issparse(rows):
         cells = hash_cells(rows.data, rows.indices)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)])
@@ -259,7 +261,7 @@ def row_hashes(rows: PointRows) -> np.ndarray:
 
 
 def hash_cells(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """A number of 64 bits for each cell and its column; zero for a zero."""
+    """Return a 64-bit hash of each cell and its column; zero for a zero."""
     bits = cells.astype(np.float64).view(np.uint64)
     with np.errstate(over="ignore"):
         numbers = bits ^ ((columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))

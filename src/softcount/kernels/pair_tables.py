@@ -1,4 +1,4 @@
-"""Compiled counts of pairs of neighbours in sequences; a module of their own, because small fits do not load Numba."""
+"""Compiled counts of neighbouring pairs in sequences; a separate module, because small fits do not load Numba."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from softcount.kernels.jit import jit
 
 LANES = 4
-"""Tables over which a run of steps is spread: a count need not wait for the last one at the same place."""
+"""Number of tables over which steps are spread, so that a count does not wait for the previous one in the same cell."""
 
 
 @jit()
 def pair_table(codes: np.ndarray, base: int) -> np.ndarray:
-    """(lanes x pairs) how often code follows code, borders of sequences not regarded."""
+    """Count pairs of consecutive codes as (lanes x pairs), ignoring the borders of sequences."""
     tables = np.zeros((LANES, base * base), np.int64)
     n = len(codes)
     lane = (n - 1) // LANES
@@ -33,9 +33,12 @@ def pair_table(codes: np.ndarray, base: int) -> np.ndarray:
 
 @jit()
 def byte_pair_table(words: np.ndarray, base: int) -> np.ndarray:
-    """(lanes x pairs) of one-byte codes that are read eight at a time, the first in the low byte of a word.
+    """Count pairs of one-byte codes as (lanes x pairs).
 
-    The tables are padded: at the same place of a page, a read would wait for what was written in another.
+    Codes are read eight at a time; the first is the low byte of a word.
+
+    The tables are padded. If two tables had the same offset within a page, a read from one would wait for a write to
+    the other.
     """
     tables = np.zeros((LANES, base * base + 24), np.int64)
     first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
@@ -62,7 +65,7 @@ def byte_pair_table(words: np.ndarray, base: int) -> np.ndarray:
 def weighted_pair_table(
     codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, base: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted counts of codes and pairs within each sequence."""
+    """Return weighted counts of codes, and of pairs within each sequence."""
     alone, pairs = np.zeros(base), np.zeros((base, base))
     for which in range(len(weights)):
         weight = weights[which]

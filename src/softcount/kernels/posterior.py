@@ -1,4 +1,4 @@
-"""From log joint to memberships and log evidence, with an exp and a log that run eight at a time."""
+"""Memberships and log evidence from the log joint, with an exp and a log on eight numbers at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOWEST = -708.0
 """Below this, exp is taken as zero: the smallest normal double is exp(-708.4)."""
 
 SCRATCH = 4096
-"""Numbers held between reading and writing a tile: 32 KB, most of the first cache."""
+"""Number of values kept between reading and writing a tile: 32 KB, most of the first-level cache."""
 
 exp_series = lanes.series(1 / math.factorial(power) for power in range(13, -1, -1))
 log_series = lanes.series(2 / odd for odd in range(23, 1, -2))
@@ -26,9 +26,9 @@ log_series = lanes.series(2 / odd for odd in range(23, 1, -2))
 
 @register_jitable
 def exp_lanes(x: Any) -> Any:
-    """exp of eight numbers up to 709; zero below -708.
+    """Return exp of eight numbers up to 709; zero below -708.
 
-    x = k ln 2 + r with |r| <= 0.347; the series of exp(r) to r^13 / 13! errs by less than 4e-18.
+    x = k ln 2 + r with |r| <= 0.347. The series of exp(r) to r^13 / 13! has an error of less than 4e-18.
     """
     rounded = x * fill(LOG2_E) + fill(lanes.ROUNDER)
     k = rounded - fill(lanes.ROUNDER)
@@ -38,7 +38,7 @@ def exp_lanes(x: Any) -> Any:
 
 @register_jitable
 def log_lanes(x: Any) -> Any:
-    """Natural log of eight normal positive numbers.
+    """Return the natural log of eight normal positive numbers.
 
     x = 2^k m with m within a factor sqrt(2) of one; log m = 2 atanh(s), s = (m - 1) / (m + 1), as a series in s^2.
     """
@@ -57,7 +57,7 @@ def normalise(joint: np.ndarray) -> np.ndarray:
     evidence = np.empty(rows)
     tile = max(WIDTH, SCRATCH // max(groups, 1))
     powers = lanes.aligned_zeros(tile * groups + 2 * WIDTH)
-    # Read a tile, then write it: a load beside a fresh masked store stalls (1,000,000 x 2 took 63 ms, now 16).
+    # Read a whole tile, then write it: a load next to a recent masked store stalls (1,000,000 x 2 took 63 ms, now 16).
     for start in range(0, rows, tile):
         stop = min(start + tile, rows)
         for i in range(start, stop):
@@ -67,10 +67,11 @@ def normalise(joint: np.ndarray) -> np.ndarray:
                 peak = lanes.larger(peak, where_leading(groups - g, part, fill(-np.inf)))
             peaks[i] = lanes.largest_of(peak)
             shift = fill(peaks[i] if peaks[i] > -np.inf else 0.0)
-            for g in range(0, groups, WIDTH):  # past the last group comes anything
+            for g in range(0, groups, WIDTH):  # values past the last group are not used
                 below = load_part(joint, i * groups + g, groups - g) - shift
                 store(powers, (i - start) * groups + g, below)
-        # End to end, so that no lane is empty: of ten groups two registers to a row would be more than a third idle.
+        # Rows are contiguous, so that no lane is empty: with ten groups, two registers per row would be more than a
+        # third idle.
         for at in range(0, (stop - start) * groups, WIDTH):
             store(powers, at, exp_lanes(load(powers, at)))
         for i in range(start, stop):
@@ -89,9 +90,9 @@ def normalise(joint: np.ndarray) -> np.ndarray:
 
 @register_jitable
 def powers_of(joint: np.ndarray, at: int, faintest: float) -> Any:
-    """Turn log joint (groups, rows) of eight rows from `at` on into powers below each row's peak.
+    """Turn the log joint (groups, rows) of eight rows from `at` into exponentials relative to each row's maximum.
 
-    They are zero if the log is not above `faintest`. Returns the peaks and the sums of the powers.
+    Exponentials are zero if the log is not above `faintest`. Return the maxima and the sums of the exponentials.
     """
     groups, rows = joint.shape
     lowest, total = fill(-np.inf), fill(0.0)
@@ -109,7 +110,7 @@ def powers_of(joint: np.ndarray, at: int, faintest: float) -> Any:
 
 @register_jitable
 def put_posterior(scores: np.ndarray, log_shares: np.ndarray, evidence: np.ndarray, out: np.ndarray) -> None:
-    """Memberships of a tile of rows into `out` (rows, groups) from their scores (groups, rows), and log evidence."""
+    """Write memberships of a tile to `out` (rows, groups), and its log evidence, given scores (groups, rows)."""
     groups, rows = scores.shape
     for i in range(0, rows, WIDTH):
         for g in range(groups):
@@ -124,7 +125,7 @@ def put_posterior(scores: np.ndarray, log_shares: np.ndarray, evidence: np.ndarr
 
 @register_jitable
 def multiply_rows(joint: np.ndarray, at: int, factor: Any) -> None:
-    """Eight rows of (groups, rows) from `at` on times a factor each."""
+    """Multiply eight rows of (groups, rows) from `at` by one factor each."""
     groups, rows = joint.shape
     for g in range(groups):
         store(joint, g * rows + at, load(joint, g * rows + at) * factor)

@@ -1,4 +1,4 @@
-"""Counting and scoring real columns, eight at a time."""
+"""Counting and scoring of real columns, eight at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _count_labels(labels: np.ndarray, weights: Any, n_groups: int) -> np.ndarray
 
 
 def empty_sums(weights: Any, size: int) -> Any:
-    """Integers while rows count one each, which is exact (a call never has 2^31 rows); else doubles."""
+    """Return int32 zeros without weights, which is exact (a call never has 2^31 rows); otherwise float64 zeros."""
     raise NotImplementedError
 
 
@@ -44,24 +44,25 @@ def _empty_sums(weights: Any, size: Any) -> Any:
 # -- counting, eight columns at a time
 
 TILE = 64
-"""Rows of a tile: few enough that 50 columns stay in the first-level cache (copying 256 costs half as much again)."""
+"""Rows per tile: few enough that 50 columns stay in the first-level cache (copying 256 rows takes 1.5 times as long).
+"""
 
 CHAIN = 256
-"""Plain additions in a row before a sum is moved to its pair: 1,000 in a row already cost a digit and a half."""
+"""Number of plain additions before a sum is moved to its twofold total: 1,000 already cost a digit and a half."""
 
 SORTED = 128
-"""Rows sorted by group together.
+"""Number of rows sorted by group together.
 
-With 1,000,000 x 50 in ten groups, counting took 31 ms row by row with sums in memory, and 20 ms in order with sums in
-registers (25 with 256 rows); with few rows each group has too few.
+With 1,000,000 x 50 in ten groups, counting took 31 ms row by row with sums in memory, and 20 ms in sorted order with
+sums in registers (25 ms with 256 rows). With fewer rows, each group has too few.
 """
 
 STATS = 3
-"""Numbers kept per group and column: n, sum, sum of squares."""
+"""Number of statistics per group and column: n, sum, sum of squares."""
 
 
 def tile_of(reals: Any, start: int, stop: int) -> Any:
-    """Rows `start` to `stop` in C order: a view if they are, else a copy."""
+    """Return rows `start` to `stop` in C order: a view if possible, else a copy."""
     raise NotImplementedError
 
 
@@ -74,7 +75,7 @@ def _tile_of(reals: Any, start: Any, stop: Any) -> Any:
 
 @register_jitable
 def copied_tile(reals: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Column by column: row by row, columns a power of two apart would evict each other from the cache."""
+    """Copy column by column: row by row, columns a power of two apart would evict each other from the cache."""
     tile = np.empty((stop - start, reals.shape[1]))
     for j in range(reals.shape[1]):
         for i in range(stop - start):
@@ -117,7 +118,8 @@ def _count_labelled(
                     flush(sums, high, low, g * span, span)
                     since[g] = 0
                 since[g] += end - first
-                # The sums stay in registers, of two registers of columns: one would wait for its own last addition.
+                # Sums stay in registers, for two registers of columns: a single one would wait for its previous
+                # addition.
                 j = 0
                 while j + WIDTH < columns:
                     add_two(tile, order[:end], first, heavy, j, steps, g, sums)
@@ -130,9 +132,9 @@ def _count_labelled(
 
 @register_jitable
 def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndarray, heavy: Any) -> None:
-    """Sort a tile's rows by group in `order`, with their weights: group g from ends[g] to ends[g + 1].
+    """Sort the rows of a tile by group: group g has `order[ends[g] : ends[g + 1]]`, and `heavy` the weights.
 
-    Rows without a group or a weight are left out.
+    Rows without a group or with weight zero are left out.
     """
     ends[:] = 0
     for i in range(labels.size):
@@ -156,8 +158,9 @@ def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndar
 def add_two(
     tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, j: int, steps: np.ndarray, group: int, sums: np.ndarray
 ) -> None:
-    """Add a group's rows of a tile, from its first on: sixteen columns from `j`, or as many of the second eight as
-    there are. A missing cell adds 0.
+    """Add a group's rows of a tile for up to sixteen columns from `j`. A missing cell adds 0.
+
+    The second eight columns may be incomplete.
     """
     columns = tile.shape[1]
     at = group * padded(columns) + j
@@ -166,7 +169,7 @@ def add_two(
     own = held_sums(sums, at * STATS)
     other = held_sums(sums, (at + WIDTH) * STATS)
     for k in range(first, order.size):
-        # What stands there in the next tile, whose rows are not read in order either.
+        # Prefetch the next tile, whose rows are not read in order either.
         lanes.prefetch_far(tile, (SORTED + k) * columns + j)
         lanes.prefetch_far(tile, (SORTED + k) * columns + j + WIDTH)
         weight = fill(1.0 if heavy is None else heavy[k])
@@ -181,7 +184,7 @@ def add_two(
 def add_one(
     tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, j: int, steps: np.ndarray, group: int, sums: np.ndarray
 ) -> None:
-    """The last eight columns or fewer, from `j`."""
+    """Add a group's rows of a tile for the last eight columns or fewer, from `j`."""
     columns = tile.shape[1]
     at = group * padded(columns) + j
     scale, minus = load(steps, 2 * at), load(steps, 2 * at + WIDTH)
@@ -195,7 +198,7 @@ def add_one(
 
 @register_jitable
 def held_sums(sums: np.ndarray, at: int) -> Any:
-    """Rows, sums and squares of eight columns."""
+    """Load counts, sums and sums of squares of eight columns."""
     return load(sums, at), load(sums, at + WIDTH), load(sums, at + 2 * WIDTH)
 
 
@@ -209,7 +212,7 @@ def hold_sums(sums: np.ndarray, at: int, held: Any) -> None:
 
 @register_jitable
 def with_cell(held: Any, cell: Any, scale: Any, minus: Any, weight: Any) -> Any:
-    """Rows, sums and squares of eight columns with one more cell of each."""
+    """Add one cell of each of eight columns to their counts, sums and sums of squares."""
     count, total, square = held
     t = where_present(cell, cell * scale + minus)
     wt = weight * t
@@ -218,9 +221,9 @@ def with_cell(held: Any, cell: Any, scale: Any, minus: Any, weight: Any) -> Any:
 
 @register_jitable
 def steps_of(centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Per group and register of columns: scale, and minus centre times scale, so that t is one fused product.
+    """Return scale, and minus centre times scale, per group and register of columns: t is then one fused product.
 
-    Scales are powers of two, so x * scale - centre * scale rounds once, as (x - centre) * scale would.
+    Scales are powers of two, so x * scale - centre * scale rounds once, as (x - centre) * scale does.
     """
     n_groups, columns = centres.shape
     width = padded(columns)
@@ -235,7 +238,7 @@ def steps_of(centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 @register_jitable
 def flush(sums: np.ndarray, high: np.ndarray, low: np.ndarray, start: int, span: int) -> None:
-    """Add a stretch of plain sums to the pairs, without loss."""
+    """Add a range of plain sums to the twofold totals without loss, and reset them to zero."""
     zero = fill(0.0)
     for at in range(start, start + span, WIDTH):
         add_to_pair(high, low, at, load(sums, at))
@@ -244,7 +247,7 @@ def flush(sums: np.ndarray, high: np.ndarray, low: np.ndarray, start: int, span:
 
 @register_jitable
 def add_to_pair(high: np.ndarray, low: np.ndarray, at: int, value: Any) -> None:
-    """Eight two-sums: the rounding of `high` goes to `low`."""
+    """Add eight values to pairs; `low` collects the rounding errors of `high`."""
     before = load(high, at)
     total = before + value
     part = total - before
@@ -284,7 +287,7 @@ def count_reals_soft(
 def add_tile(
     tile: np.ndarray, j: int, shares: np.ndarray, g: int, steps: np.ndarray, high: np.ndarray, low: np.ndarray
 ) -> None:
-    """Add a tile's eight columns from `j` to one group; the sums stay in registers."""
+    """Add eight columns of a tile from `j` to the sums of one group; the sums stay in registers."""
     columns = tile.shape[1]
     at = g * padded(columns) + j
     scale, minus = load(steps, 2 * at), load(steps, 2 * at + WIDTH)
@@ -297,10 +300,10 @@ def add_tile(
     add_to_pair(high, low, at * STATS + 2 * WIDTH, square)
 
 
-# -- scoring, eight rows at a time under one group after another
+# -- scoring, eight rows at a time, one group after another
 
 SCORED_TILE = 32
-"""Rows scored at a time: four registers, whose sums stay in registers while the columns pass by."""
+"""Rows scored together: four registers, whose sums stay in registers during the loop over columns."""
 
 
 @fused
@@ -327,7 +330,7 @@ def posterior_reals(
     log_shares: np.ndarray,
     out: np.ndarray,
 ) -> np.ndarray:
-    """Write memberships to `out` (rows, groups) if there are no other columns; log evidence comes back."""
+    """Write memberships to `out` (rows, groups), given that the table has no other columns. Return the log evidence."""
     groups, columns = means.shape
     bases = bases_of(constants)
     tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)
@@ -350,7 +353,7 @@ def score_tile(
     bases: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Scores (groups, rows) of a tile's rows; past the last row come those of any other."""
+    """Compute the scores (groups, rows) of a tile. Values past the last row are not used."""
     groups, columns = means.shape
     stop = min(start + SCORED_TILE, reals.shape[0])
     put_turned(reals, start, stop, tile)
@@ -370,7 +373,7 @@ def score_tile(
 
 @register_jitable
 def bases_of(constants: np.ndarray) -> np.ndarray:
-    """Per group, the constants of all columns, added in their order, as for a complete row."""
+    """Return, per group, the sum of the constants of all columns in their order, as for a complete row."""
     bases = np.zeros(constants.shape[0])
     for g in range(constants.shape[0]):
         for j in range(constants.shape[1]):
@@ -382,7 +385,7 @@ def bases_of(constants: np.ndarray) -> np.ndarray:
 def score_complete(
     tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, base: float, scores: np.ndarray
 ) -> None:
-    """Scores of a tile's complete rows under one group; bit-for-bit identical to `score_with_holes`."""
+    """Score a tile's complete rows under one group; bit-for-bit identical to `score_with_holes`."""
     q0, q1, q2, q3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for j in range(means.size):
         mean, inverse, at = fill(means[j]), fill(inverse_sds[j]), j * SCORED_TILE
@@ -401,7 +404,7 @@ def score_complete(
 def score_with_holes(
     tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, scores: np.ndarray
 ) -> None:
-    """Scores of a tile's rows under one group; a missing cell adds 0."""
+    """Score a tile's rows under one group. A missing cell adds 0."""
     for i in range(0, SCORED_TILE, 2 * WIDTH):
         q0, q1, c0, c1 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for j in range(means.size):
@@ -414,7 +417,7 @@ def score_with_holes(
 
 @register_jitable
 def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, square: Any, base: Any) -> Any:
-    """One cell's squared distance and constant, in eight rows."""
+    """Add the squared distance and the constant of one cell, for eight rows."""
     z = where_present(cell, (cell - mean) * inverse)
     return z * z + square, base + where_present(cell, constant)
 

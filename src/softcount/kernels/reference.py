@@ -1,4 +1,4 @@
-"""The kernels in plain NumPy: the reference for the compiled ones, and the code that small tables use."""
+"""The kernels in plain NumPy: the reference for the compiled ones, and the implementation for small tables."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ import numpy as np
 from softcount.core.twofold import Twofold, concatenate, two_sum
 
 BLOCK_ROWS = 256
-"""Rows whose sums are plain before they join a pair."""
+"""Number of rows summed in plain float64 before the sum is added to a twofold total."""
 
 Sums = tuple[np.ndarray, np.ndarray]
 
 
 def feature_count(columns: int) -> int:
-    """1, every column, and every product of two."""
+    """Return the number of features: 1, every column, and every product of two."""
     return 1 + columns + columns * (columns + 1) // 2
 
 
 @cache
 def places(columns: int) -> np.ndarray:
-    """For 1, x_i and every x_i x_j in a full square, which feature (products with i <= j only) holds it."""
+    """Return the index of the feature that holds 1, x_i, and each x_i x_j of the full square.
+
+    Features have i <= j only.
+    """
     first, second = np.triu_indices(columns)
     square = np.zeros((columns, columns), dtype=np.intp)
     square[first, second] = square[second, first] = np.arange(len(first)) + 1 + columns
@@ -31,19 +34,19 @@ def places(columns: int) -> np.ndarray:
 
 
 def folded_out(sums: np.ndarray, columns: int) -> np.ndarray:
-    """(groups, 1 + d + d * d) from sums by (feature, group), where each product is held once."""
+    """Expand sums (feature, group) to (groups, 1 + d + d * d). Sums hold each product once."""
     return np.ascontiguousarray(sums[places(columns)].T)
 
 
 def by_column(sums: np.ndarray, columns: int) -> np.ndarray:
-    """(groups, columns, 3) rows, sums and squares from sums by (feature, group)."""
+    """Return (groups, columns, 3) with counts, sums and sums of squares, given sums (feature, group)."""
     found = np.empty((sums.shape[1], columns, 3))
     found[:, :, 0], found[:, :, 1], found[:, :, 2] = sums[:1].T, sums[1 : 1 + columns].T, sums[1 + columns :].T
     return found
 
 
 def features_of(rows: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """(rows, features): 1, t_i and t_i t_j for i <= j, of t = (x - anchor) * scale."""
+    """Return (rows, features): 1, t_i and t_i t_j for i <= j, with t = (x - anchor) * scale."""
     t = (rows - units[0]) * units[1]
     first, second = np.triu_indices(rows.shape[1])
     return np.concatenate([np.ones((len(t), 1)), t, t[:, first] * t[:, second]], axis=1)
@@ -56,10 +59,10 @@ def blocks_of(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
 def expect_products(
     rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Expected counts of complete rows as pairs (groups, 1 + d + d * d), and their log-likelihood.
+    """Return expected counts of complete rows as twofold (groups, 1 + d + d * d), and their log-likelihood.
 
-    `units` are the columns' anchors and scales, `eta` (groups, features) what multiplies the features, log shares
-    included. A row that no group can have made makes the log-likelihood -inf.
+    `units` holds the anchors and scales of the columns. `eta` (groups, features) holds the natural parameters,
+    including log shares. A row that is impossible in every group makes the log-likelihood -inf.
     """
     joint = np.zeros((len(rows), len(eta)))
     score_products(rows, units, eta, joint)
@@ -68,7 +71,7 @@ def expect_products(
 
 
 def shared_out(joint: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, float]:
-    """Weighted memberships and weighted log-likelihood of a log joint (rows, groups)."""
+    """Return weighted memberships and the weighted log-likelihood of a log joint (rows, groups)."""
     peaks = joint.max(axis=1, initial=-np.inf)
     powers = np.exp(joint - np.where(np.isneginf(peaks), 0.0, peaks)[:, None])
     sums = powers.sum(axis=1)
@@ -85,7 +88,7 @@ def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np
 
 
 def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray) -> Sums:
-    """Rows, sums and products of (x - anchor) * scale by membership, as pairs (groups, 1 + d + d * d)."""
+    """Sum 1, t and t t' by membership, with t = (x - anchor) * scale, as twofold (groups, 1 + d + d * d)."""
     columns = rows.shape[1]
     total = Twofold.of(np.zeros((feature_count(columns), memberships.shape[1])))
     for part in blocks_of(len(rows)):
@@ -103,7 +106,8 @@ def score_centred(
 ) -> None:
     """Add constant - |root (x - centre)|^2 / 2 of each group to `out` (rows, groups).
 
-    `centres` (groups, 2, d) holds where to centre in the user's units and what is then left of the mean in scaled ones.
+    `centres` (groups, 2, d) holds the point to subtract in the user's units, and the remaining part of the mean in
+    scaled units.
     """
     for g, (centre, rest) in enumerate(centres):
         turned = ((rows - centre) * scales - rest) @ roots[g].T
@@ -113,7 +117,10 @@ def score_centred(
 def count_centred(
     rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As `count_products`, each group summed around its centre (groups, d), in the user's units, and then anchored."""
+    """Sum rows and products by membership as `count_products` does, but around each group's centre.
+
+    `centres` (groups, d) is in the user's units. The sums are moved to the anchors at the end.
+    """
     wide = rows.shape[1] + 1
     total = Twofold.of(np.zeros((len(centres), wide * wide)))
     for part in blocks_of(len(rows)):
@@ -125,7 +132,7 @@ def count_centred(
 
 
 def anchored(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
-    """Sums around each group's centre, (groups, (1 + d)^2) with the ones first, moved to the columns' anchors."""
+    """Move sums around each group's centre, (groups, (1 + d)^2) with the ones first, to the anchors of the columns."""
     groups, d = centres.shape
     table = Twofold(high.reshape(groups, d + 1, d + 1), low.reshape(groups, d + 1, d + 1))
     step, rest = two_sum(centres, -anchors)
@@ -144,7 +151,7 @@ def anchored(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np
 def score_patterns(
     rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distances (rows, groups) of what is there of each row, and the log root determinants (patterns, groups).
+    """Return squared distances (rows, groups) over the observed cells, and log root determinants (patterns, groups).
 
     Pattern p has rows starts[p] to starts[p + 1]; `centres` are as in `score_centred`.
     """
@@ -160,14 +167,14 @@ def score_patterns(
 
 
 MOST_CELLS = 1 << 19
-"""Cells of covariances that are looked at together."""
+"""Maximum number of covariance cells processed together."""
 
 
 class Alike(NamedTuple):
-    """Patterns of holes that have as many columns and as many rows each, so that all are solved at once.
+    """Patterns of missing cells with equal numbers of rows and of observed columns, which are solved in one batch.
 
-    One after the other, 148 patterns of 20 columns took 1.2 ms each, nearly all of it between the products. `rows`
-    (patterns, n), `seen` and `holes` (patterns, columns) say where.
+    One after the other, 148 patterns of 20 columns took 1.2 ms each, nearly all of it overhead between the products.
+    `rows` is (patterns, n); `seen` and `holes` (patterns, columns) are the observed and the missing columns.
     """
 
     patterns: np.ndarray
@@ -177,7 +184,7 @@ class Alike(NamedTuple):
 
 
 def alike(rows: np.ndarray, starts: np.ndarray, groups: int) -> Iterator[Alike]:
-    """All patterns, those that are alike together as far as memory allows."""
+    """Yield all patterns in batches of similar ones, as far as memory allows."""
     there = ~np.isnan(rows[starts[:-1]])
     sizes, shapes = np.diff(starts), there.sum(axis=1)
     most = max(1, MOST_CELLS // (groups * (1 + rows.shape[1]) ** 2))
@@ -190,13 +197,13 @@ def alike(rows: np.ndarray, starts: np.ndarray, groups: int) -> Iterator[Alike]:
 
 
 def pairs(covariances: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The covariances (groups, patterns, first, second) of each pattern's columns."""
+    """Return the covariances (groups, patterns, first, second) of each pattern's columns."""
     found: np.ndarray = covariances[:, first[:, :, None], second[:, None, :]]
     return found
 
 
 def off_centre(rows: np.ndarray, some: Alike, scales: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """What is there of rows, (groups, patterns, n, seen), off the groups' centres."""
+    """Return the observed cells minus the groups' centres, scaled, as (groups, patterns, n, seen)."""
     cells = rows[some.rows[:, :, None], some.seen[:, None, :]]
     found: np.ndarray = (cells - centres[:, 0][:, some.seen][:, :, None]) * scales[some.seen][:, None, :]
     return found
@@ -210,9 +217,9 @@ def count_patterns(
     centres: np.ndarray,
     covariances: np.ndarray,
 ) -> Sums:
-    """Expected rows, sums and products by membership, holes at their conditional expectations; pairs as in `blocks`.
+    """Return expected counts, sums and products by membership, with missing cells at their conditional expectations.
 
-    A row with nothing in it is not counted.
+    The result is twofold, as in `count_products`. A row without observed cells is not counted.
     """
     groups, wide = len(centres), rows.shape[1] + 1
     total = Twofold.of(np.zeros((groups, wide, wide)))
@@ -224,7 +231,7 @@ def count_patterns(
             heavy = left * shares.sum(axis=2)[:, :, None, None]
             places = 1 + some.holes
             where = (slice(None), places[:, :, None], places[:, None, :])
-            np.add.at(spread, where, heavy)  # type: ignore[arg-type]  # NumPy takes slices here, and its types do not
+            np.add.at(spread, where, heavy)  # type: ignore[arg-type]  # NumPy accepts slices here, its stubs do not
             total = total + Twofold.of(spread)
             full, shares = full.reshape(groups, -1, wide), shares.reshape(groups, -1)
             products = Twofold.of(np.zeros((groups, wide, wide)))
@@ -238,8 +245,11 @@ def count_patterns(
 def filled_in(
     rows: np.ndarray, some: Alike, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """1 and each row (groups, patterns, n, 1 + d) off its centres with the holes at their conditional means, and the
-    covariances (groups, patterns, holes, holes) left over."""
+    """Return rows with missing cells at their conditional means, and the conditional covariances of these cells.
+
+    Rows are (groups, patterns, n, 1 + d): a one, then the cells minus the centre. Covariances are (groups, patterns,
+    holes, holes).
+    """
     across = pairs(covariances, some.seen, some.holes)
     gain = np.linalg.solve(pairs(covariances, some.seen, some.seen), across)
     off = off_centre(rows, some, scales, centres)
@@ -255,7 +265,10 @@ def filled_in(
 def completed(
     rows: np.ndarray, there: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `filled_in`, of rows of one pattern; the covariance left over is (groups, 1 + d, 1 + d)."""
+    """Fill the missing cells of rows of one pattern with their conditional means.
+
+    Return rows (groups, n, 1 + d) relative to the centres, and the conditional covariance (groups, 1 + d, 1 + d).
+    """
     seen, holes = np.flatnonzero(there), np.flatnonzero(~there)
     some = Alike(np.zeros(1, dtype=int), np.arange(len(rows))[None], seen[None], holes[None])
     full, beyond = filled_in(rows, some, scales, centres, covariances)
@@ -267,24 +280,24 @@ def completed(
 # -- numbers and codes
 
 SHORT = 64
-"""Rows added plainly before their sum joins a pair."""
+"""Number of rows summed in plain float64 before the sum is added to a twofold total."""
 CACHED = 1 << 14
-"""Cells whose sums are made at once: what comes between stays in the cache."""
+"""Maximum number of cells per block, so that temporary arrays stay in the cache."""
 ROOM = 1 << 18
-"""Cells times groups that are counted abreast."""
+"""Maximum product of cells and groups that are counted side by side."""
 BLOCK = 4096
-"""Rows of codes counted at once: bounds the memory used and the rounding of long sums."""
+"""Rows of codes per block: bounds the memory and the rounding error of long sums."""
 
 
 def check_labels(labels: np.ndarray, n_groups: int) -> None:
-    """Refuse labels of groups that do not exist: a compiled loop would write past the end of its sums."""
+    """Raise IndexError if a label is too large: a compiled loop would write past the end of its sums."""
     if labels.max(initial=-1) >= n_groups:
         row = int(np.argmax(labels >= n_groups))
         raise IndexError(f"row {row} is labelled {labels[row]}, but groups are 0 to {n_groups - 1}")
 
 
 def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
-    """The weight of the rows of each group, or how many there are; rows labelled -1 are left out."""
+    """Return the number of rows, or their total weight, in each group. Rows labelled -1 are left out."""
     check_labels(labels, n_groups)
     known = labels >= 0
     return np.bincount(labels[known], None if weights is None else weights[known], n_groups).astype(np.float64)
@@ -298,16 +311,16 @@ def count_reals_labelled(
     anchors: np.ndarray,
     scales: np.ndarray,
 ) -> Sums:
-    """Count, sum and sum of squares of (x - anchor) * scale per group and column, (groups, columns, 3) in pairs.
+    """Return count, sum and sum of squares of (x - anchor) * scale per group and column, twofold (groups, columns, 3).
 
-    Rows labelled -1 are left out. Sums run around each group's centre and move to the anchor at the end.
+    Rows labelled -1 are left out. Sums are computed around each group's centre and moved to the anchor at the end.
     """
     check_labels(labels, len(centres))
     order = np.argsort(labels, kind="stable")
     if weights is not None:
         order = order[weights[order] != 0]
     bounds = np.searchsorted(labels[order], np.arange(len(centres) + 1))
-    each = -(-np.diff(bounds) // SHORT)  # stretches of rows that each group has
+    each = -(-np.diff(bounds) // SHORT)  # number of stretches of rows of each group
     starts = np.repeat(bounds[:-1] - SHORT * (np.cumsum(each) - each), each) + SHORT * np.arange(each.sum())
     step = max(1, CACHED // (SHORT * max(1, reals.shape[1])))
     parts = [np.zeros((0, 3, reals.shape[1]))]
@@ -322,7 +335,7 @@ def count_reals_labelled(
 def _stretches(
     reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray, starts: np.ndarray
 ) -> np.ndarray:
-    """(stretches, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale, added plainly."""
+    """Return (stretches, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale in float64."""
     found = np.empty((len(starts), 3, reals.shape[1]))
     with np.errstate(all="ignore"):
         t = reals - centres
@@ -337,8 +350,8 @@ def _stretches(
 
 
 def _add_pairwise(parts: np.ndarray, each: np.ndarray) -> Twofold:
-    """Sums of as many parts as each group has, one group's after another's: two by two until one is left."""
-    pair = Twofold.of(np.concatenate([parts, np.zeros((1, *parts.shape[1:]))]))  # the last one is nothing
+    """Sum the parts of each group pairwise. `each` is the number of parts of each group; parts are sorted by group."""
+    pair = Twofold.of(np.concatenate([parts, np.zeros((1, *parts.shape[1:]))]))  # the last part is zero
     while each.max(initial=0) > 1:
         half = -(-each // 2)
         within = np.arange(half.sum()) - np.repeat(np.cumsum(half) - half, half)
@@ -353,8 +366,8 @@ def _add_pairwise(parts: np.ndarray, each: np.ndarray) -> Twofold:
 def count_reals_soft(
     reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
 ) -> Sums:
-    """As `count_reals_labelled`, every row belonging to every group by its membership."""
-    abreast = max(1, ROOM // max(reals.size, 1))  # groups at a time
+    """Return count, sum and sum of squares of (x - anchor) * scale by membership, twofold (groups, columns, 3)."""
+    abreast = max(1, ROOM // max(reals.size, 1))  # groups per block
     parts = [
         _around(reals, memberships[:, a : a + abreast], centres[a : a + abreast], scales)
         for a in range(0, len(centres), abreast)
@@ -363,9 +376,9 @@ def count_reals_soft(
 
 
 def _around(reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Twofold:
-    """(groups, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale over the cells present.
+    """Return (groups, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale.
 
-    All groups side by side: their sums are added up at once.
+    Missing cells are left out. All groups are summed side by side in one array.
     """
     n, (groups, columns) = len(reals), centres.shape
     with np.errstate(all="ignore"):
@@ -387,7 +400,7 @@ def _around(reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales:
 
 
 def _total(values: np.ndarray) -> Twofold:
-    """The sum of the rows: short stretches added plainly, their sums halved in pairs until one is left."""
+    """Sum the rows: short stretches in plain float64, then their sums pairwise in twofold arithmetic."""
     whole = len(values) // SHORT
     stretches = values[: whole * SHORT].reshape(whole, SHORT, values.shape[1]).sum(axis=1)
     rest = values[whole * SHORT :].sum(axis=0, keepdims=True)
@@ -400,7 +413,7 @@ def _total(values: np.ndarray) -> Twofold:
 
 
 def _anchor(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
-    """The sums moved from each group's centre to the columns' anchors: d = t + shift."""
+    """Move sums from each group's centre to the anchors of the columns: d = t + shift."""
     count, total, square = (sums[:, k] for k in range(3))
     step, rest = two_sum(centres, -anchors)
     shift = Twofold(step * scales, rest * scales)
@@ -414,7 +427,7 @@ def _anchor(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.
 def score_reals(
     reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
 ) -> None:
-    """Add each row's normal log-density under each group to `out` (rows, groups); a missing cell adds nothing."""
+    """Add each row's normal log-density under each group to `out` (rows, groups). A missing cell adds nothing."""
     missing = np.isnan(reals)
     holes = missing.any()
     for g in range(len(means)):
@@ -427,7 +440,7 @@ def score_reals(
 
 
 def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
-    """Add to `out` (rows, groups) the table's rows that each row's codes point at."""
+    """Add to `out` (rows, groups) the rows of the table that each row's codes select."""
     for j, offset in enumerate(offsets):
         out += table[offset + codes[:, j].astype(np.intp)]
 
@@ -440,7 +453,7 @@ def count_codes_labelled(
     n_cells: int,
     n_groups: int,
 ) -> np.ndarray:
-    """Weight of the rows of each group in each cell, (cells, groups); rows labelled -1 are left out."""
+    """Return the weight of the rows of each group in each cell, (cells, groups). Rows labelled -1 are left out."""
     check_labels(labels, n_groups)
     total = np.zeros(n_cells * n_groups)
     known = labels >= 0
@@ -453,7 +466,7 @@ def count_codes_labelled(
 
 
 def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
-    """Membership of the rows of each group in each cell, (cells, groups)."""
+    """Return the sum of the memberships of the rows in each cell, (cells, groups)."""
     total = np.zeros((n_cells, memberships.shape[1]))
     for rows in blocks_of(len(codes), BLOCK):
         cells = (codes[rows] + offsets.astype(np.intp)).ravel()
@@ -463,9 +476,9 @@ def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.nda
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
-    """Turn log joint into memberships in place; the log evidence of each row comes back.
+    """Turn the log joint into memberships in place. Return the log evidence of each row.
 
-    A row impossible in every group gets memberships of zero and evidence -inf.
+    A row that is impossible in every group gets memberships of zero and log evidence -inf.
     """
     peaks = joint.max(axis=1, initial=-np.inf)
     joint -= np.where(peaks == -np.inf, 0.0, peaks)[:, None]
@@ -476,7 +489,7 @@ def normalise(joint: np.ndarray) -> np.ndarray:
         return np.asarray(peaks + np.log(sums))
 
 
-# Sparse rows: row i holds column `ids[j]` `counts[j]` times, for j from `indptr[i]` to `indptr[i + 1]`, which need not
+# Sparse rows: row i holds `counts[j]` of column `ids[j]`, for j from `indptr[i]` to `indptr[i + 1]`. `indptr` need not
 # begin at 0.
 
 
@@ -488,7 +501,7 @@ def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: n
 def count_bags_soft(
     indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
 ) -> np.ndarray:
-    """Counts of every column in every group, (columns, groups), each row shared out by its memberships."""
+    """Return the counts of every column in every group, (columns, groups), weighted by memberships."""
     return np.ascontiguousarray(_matrix(indptr, ids, counts, width).T @ memberships)
 
 
@@ -500,7 +513,7 @@ def count_bags_labelled(
     weights: np.ndarray | None,
     out: np.ndarray,
 ) -> None:
-    """Add to `out` (columns, groups) the counts of every column in every group; rows labelled -1 are left out."""
+    """Add the counts of every column in every group to `out` (columns, groups). Rows labelled -1 are left out."""
     from scipy import sparse
 
     width, groups = out.shape

@@ -1,4 +1,4 @@
-"""Hidden paths in plain NumPy: one step of all sequences at a time, in logarithms, so that nothing underflows."""
+"""Inference of hidden paths in plain NumPy: one step of all sequences at a time, in logarithms to avoid underflow."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ import numpy as np
 from softcount.core.special import log_sum_exp
 
 PathCounts = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""The log-likelihood of every sequence, expected first states, and expected steps from state to state."""
+"""The log-likelihood of every sequence, expected first states, and expected transitions between states."""
 
 
 def expect_paths(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray | None, first: np.ndarray, following: np.ndarray
 ) -> PathCounts:
-    """Expected counts of all paths; (rows x states) log `scores` become the states' probabilities times the weight.
+    """Return expected counts over all paths. Log `scores` (rows x states) become state probabilities times the weight.
 
-    Sequence i is the rows from `borders[i]` to `borders[i + 1]`. One that no path can have made has the log-likelihood
-    minus infinity and counts for nothing.
+    Sequence i has the rows from `borders[i]` to `borders[i + 1]`. An impossible sequence has log-likelihood minus
+    infinity and adds no counts.
     """
     logs = _by_sequence(filtered_logs(scores, borders, first, following), borders)
-    possible = np.where(np.isneginf(logs), 0.0, 1.0 if weights is None else weights)  # 0 if no path made a sequence
+    possible = np.where(np.isneginf(logs), 0.0, 1.0 if weights is None else weights)  # 0 if the sequence is impossible
     return logs, *_smooth(scores, borders, possible, following)
 
 
 def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """Log-probability of every step given those before; `scores` become the states' probabilities up to each step."""
+    """Return the log-probability of every step given those before.
+
+    `scores` become state probabilities given steps so far.
+    """
     heights = filtered_logs(scores, borders, first, following)
     np.exp(scores, out=scores)
     return heights
@@ -35,7 +38,10 @@ def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fol
 def best_paths(
     scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest path of every sequence (Viterbi), of equals the lowest states, and its log-probability with it."""
+    """Return the most probable path of every sequence (Viterbi) and its log-probability.
+
+    Ties go to the lowest state.
+    """
     start, after = _logs(first), _logs(following)
     heights, path = np.zeros(len(scores)), np.zeros(len(scores), np.int32)
     for before, here in _steps(borders):
@@ -51,7 +57,10 @@ def best_paths(
 
 
 def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """As `filter_paths`, but the probabilities stay logarithms."""
+    """Return the log-probability of every step given those before.
+
+    `scores` become logarithms of the state probabilities given the steps so far.
+    """
     start, after, heights = _logs(first), _logs(following), np.zeros(len(scores))
     for before, here in _steps(borders):
         scores[here] += start if before is None else log_sum_exp(scores[before][:, :, None] + after, 1)
@@ -63,7 +72,7 @@ def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fo
 def _smooth(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, following: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """From the states up to each step to the states given all steps: backwards, without the scores again."""
+    """Turn filtered into smoothed state probabilities by a backward pass that does not need the scores."""
     after, nexts = _logs(following), np.zeros_like(following)
     ranks, _ = _rank(borders)
     for here, behind in _steps_back(borders):
@@ -92,14 +101,14 @@ def _by_sequence(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
 
 
 def _rank(borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sequences from the longest to the shortest, and how many have more than 0, 1, 2, ... steps."""
+    """Return the sequences from longest to shortest, and how many have more than 0, 1, 2, ... steps."""
     lengths = np.diff(borders)
     ranks = np.argsort(-lengths, kind="stable")
     return ranks, np.searchsorted(-lengths[ranks], -np.arange(lengths.max(initial=0)), side="left")
 
 
 def _steps(borders: np.ndarray) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
-    """The rows of step 0, 1, 2, ... of all sequences that have it, after those one step before."""
+    """Yield, for step 0, 1, 2, ..., the rows of the previous step (None for step 0) and the rows of this step."""
     ranks, active = _rank(borders)
     starts = borders[:-1][ranks]
     for t, count in enumerate(active.tolist()):
@@ -107,9 +116,9 @@ def _steps(borders: np.ndarray) -> Iterator[tuple[np.ndarray | None, np.ndarray]
 
 
 def _steps_back(borders: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """From the last step to the first.
+    """Yield, from the last step to the first, the rows of a step and the rows that follow them.
 
-    The rows of a step, and the rows of the next step of the sequences that have one.
+    Sequences that end at a step have no following row; they come last.
     """
     ranks, active = _rank(borders)
     starts, counts = borders[:-1][ranks], [*active.tolist(), 0]

@@ -1,4 +1,4 @@
-"""Inner loops on whole registers: nearest centres, transposed tiles, and the two products of an E-step."""
+"""Inner loops on whole registers: nearest centres, transposed tiles, and the two matrix products of an E-step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLOAT = ir.FloatType()
 
 
 def floats(array: Any) -> Any:
-    """The array's type. Raises an error if registers cannot be loaded from it."""
+    """Return the array type. Raise TypingError if registers cannot be loaded from it."""
     if isinstance(array, types.Array) and array.layout == "C" and array.dtype in (types.float32, types.float64):
         return array
     raise TypingError(f"registers are loaded from C order float32 or float64 arrays, not {array}")
@@ -47,7 +47,7 @@ def bytes_of(number: Any) -> int:
 
 
 def load(builder: Any, pointer: Any, width: int, count: Any = None) -> Any:
-    """Neighbours in memory as one register, or the first `count` of them, zeros after, and no memory beyond touched."""
+    """Load neighbours in memory as one register, or the first `count` and zeros. Memory beyond is not touched."""
     number = pointer.type.pointee
     vector, align = ir.VectorType(number, width), bytes_of(number)
     place = builder.bitcast(pointer, ir.PointerType(vector))
@@ -78,7 +78,7 @@ def by_registers(builder: Any, columns: Any, width: int, step: Callable[[Any, An
 
 
 def summed(builder: Any, columns: Any, vector: Any, term: Callable[[Any, Any], Any]) -> Any:
-    """The sum over the columns of `term(at, count)`, a pair of registers to multiply."""
+    """Sum the products of two registers, `term(at, count)`, over the columns."""
     total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * vector.count))
 
     def step(at: Any, count: Any) -> None:
@@ -90,7 +90,7 @@ def summed(builder: Any, columns: Any, vector: Any, term: Callable[[Any, Any], A
 
 
 def loader(builder: Any, array: Any, start: Any, width: int) -> Callable[[Any, Any], Any]:
-    """A function that loads the register of columns at a place of the row that starts there."""
+    """Return a function that loads the register at a column of the row that begins at `start`."""
     base = builder.gep(array.data, [start])
     return lambda at, count: load(builder, builder.gep(base, [at]), width, count)
 
@@ -99,7 +99,7 @@ def loader(builder: Any, array: Any, start: Any, width: int) -> Callable[[Any, A
     lambda left, i, right, k, columns: left.dtype(floats(left), types.int64, floats(right), types.int64, types.int64)
 )
 def dot_rows(builder: Any, left: Any, i: Any, right: Any, k: Any, columns: Any) -> Any:
-    """The product of row i of one array with row k of another of the same type, in their own precision."""
+    """Return the dot product of row i of one array with row k of another of the same type, in their own precision."""
     number = left.data.type.pointee
     width = lanes_in(number)
     loads = [loader(builder, array, builder.mul(row, columns), width) for array, row in ((left, i), (right, k))]
@@ -108,7 +108,7 @@ def dot_rows(builder: Any, left: Any, i: Any, right: Any, k: Any, columns: Any) 
 
 
 def wide_loader(builder: Any, array: Any, start: Any) -> Callable[[Any, Any], Any]:
-    """As `loader`, always eight numbers, made float64."""
+    """Return a function that loads eight numbers at a column of the row that begins at `start`, as float64."""
     load = loader(builder, array, start, 8)
     if array.data.type.pointee is DOUBLE:
         return load
@@ -121,7 +121,7 @@ def wide_loader(builder: Any, array: Any, start: Any) -> Callable[[Any, Any], An
     )
 )
 def apart(builder: Any, rows: Any, i: Any, centres: Any, k: Any, columns: Any) -> Any:
-    """Squared distance of row i from centre k, by differences in float64."""
+    """Return the squared distance of row i from centre k, by differences in float64."""
     row = wide_loader(builder, rows, builder.mul(i, columns))
     centre = wide_loader(builder, centres, builder.mul(k, columns))
 
@@ -135,7 +135,7 @@ def apart(builder: Any, rows: Any, i: Any, centres: Any, k: Any, columns: Any) -
     lambda sums, k, rows, i, weight: types.void(checked(sums), types.int64, floats(rows), types.int64, types.float64)
 )
 def add_row(builder: Any, sums: Any, k: Any, rows: Any, i: Any, weight: Any) -> None:
-    """Add row i times a weight to line k of the float64 sums, which has as many columns as rows have."""
+    """Add row i times a weight to line k of the float64 sums, which have the columns of the rows."""
     columns = builder.extract_value(rows.shape, 1)
     start = builder.mul(k, columns)
     row, total = wide_loader(builder, rows, builder.mul(i, columns)), wide_loader(builder, sums, start)
@@ -149,7 +149,7 @@ def add_row(builder: Any, sums: Any, k: Any, rows: Any, i: Any, weight: Any) -> 
 
 
 def transposed(builder: Any, lines: list[Any]) -> list[Any]:
-    """A transposed square of registers, by swaps of halves, quarters and so on."""
+    """Transpose a square of registers by swapping halves, then quarters, and so on."""
     width = len(lines)
     steps = 1
     while steps < width:
@@ -167,11 +167,11 @@ def transposed(builder: Any, lines: list[Any]) -> list[Any]:
 
 
 AT_ONCE = 8
-"""Rows that pass the centres together: sixteen addresses do not fit the sixteen registers there are for them."""
+"""Number of rows compared with the centres together: sixteen addresses would not fit the sixteen address registers."""
 
 
 def scores(builder: Any, bases: list[Any], block: Any, columns: Any) -> list[Any]:
-    """One register per row: |centre|^2 / 2 - row . centre for each centre of the block."""
+    """Return one register per row: |centre|^2 / 2 - row . centre for each centre of the block."""
     if len(bases) > AT_ONCE:
         some, others = bases[:AT_ONCE], bases[AT_ONCE:]
         return scores(builder, some, block, columns) + scores(builder, others, block, columns)
@@ -191,7 +191,7 @@ def lesser(builder: Any, a: Any, b: Any) -> Any:
 
 
 def two_least(builder: Any, lines: list[Any]) -> tuple[Any, Any, Any]:
-    """Lane by lane over the lines: the least, the next, and the line where the least is (the first of equals)."""
+    """Return, lane by lane, the least of the lines, the second least, and the line of the least (first if equal)."""
     width = len(lines)
     least, which = lines[0], ir.Constant(ir.VectorType(INT32, width), [0] * width)
     following = ir.Constant(lines[0].type, [float("inf")] * width)
@@ -205,7 +205,7 @@ def two_least(builder: Any, lines: list[Any]) -> tuple[Any, Any, Any]:
 
 
 class Emitter:
-    """The listed rows, the packed blocks and the place for answers of one call, as LLVM values."""
+    """The listed rows, packed blocks and result arrays of one call, as LLVM values."""
 
     def __init__(self, builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any) -> None:
         self.builder, self.packed, self.number = builder, packed.data, rows.data.type.pointee
@@ -218,7 +218,7 @@ class Emitter:
         self.targets = [builder.gep(answer.data, [at]) for answer in out]
 
     def two_least(self, block: Any) -> tuple[Any, Any, Any]:
-        """The two least scores of each row in a block, and where the least is."""
+        """Return the two lowest scores of each row in a block, and the centre of the lowest."""
         span = self.builder.mul(self.builder.add(self.columns, ir.Constant(INT64, 1)), ir.Constant(INT64, self.width))
         start = self.builder.gep(self.packed, [self.builder.mul(block, span)])
         return two_least(self.builder, transposed(self.builder, scores(self.builder, self.bases, start, self.columns)))
@@ -229,7 +229,7 @@ class Emitter:
 
 
 def search_kinds(rows: Any, listed: Any, at: Any, packed: Any, out: Any, *block: Any) -> Any:
-    """The types of the two searches below; arrays that do not go together are refused."""
+    """Return the signature of the two searches below. Raise TypingError if the array types do not match."""
     if floats(packed).dtype != floats(rows).dtype or not isinstance(out, types.BaseTuple) or len(out) != 3:
         raise TypingError("rows and packed centres differ in type, or the answers are not three arrays")
     return types.void(rows, listed, types.int64, packed, out, *[types.int64 for _ in block])
@@ -237,10 +237,10 @@ def search_kinds(rows: Any, listed: Any, at: Any, packed: Any, out: Any, *block:
 
 @instruction(search_kinds)
 def nearest_in_block(builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any, block: Any) -> None:
-    """The two least scores in one block of centres, and where the least is, of a register's worth of listed rows.
+    """Find the two lowest scores in a block of centres, and the centre of the lowest, for a register of listed rows.
 
-    `listed[at:]` are row numbers; `packed` holds the blocks as `nearest.packed` makes them; `out` is (least, next,
-    which), three flat arrays written from `at` on.
+    `listed[at:]` are row numbers. `packed` holds the blocks as returned by `nearest.packed`. `out` is (least, next,
+    which), three flat arrays written from `at`.
     """
     emitter = Emitter(builder, rows, listed, at, packed, out)
     emitter.put(emitter.two_least(block))
@@ -248,7 +248,7 @@ def nearest_in_block(builder: Any, rows: Any, listed: Any, at: Any, packed: Any,
 
 @instruction(search_kinds)
 def nearest_of_all(builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any) -> None:
-    """As `nearest_in_block`, over all blocks; `which` counts through them."""
+    """Find the two lowest scores over all blocks for one register of listed rows; `which` counts through all blocks."""
     emitter = Emitter(builder, rows, listed, at, packed, out)
     far = ir.Constant(ir.VectorType(emitter.number, emitter.width), [float("inf")] * emitter.width)
     nowhere = ir.Constant(ir.VectorType(INT32, emitter.width), None)
@@ -266,14 +266,14 @@ def nearest_of_all(builder: Any, rows: Any, listed: Any, at: Any, packed: Any, o
     emitter.put(builder.load(place) for place in kept)
 
 
-# -- transposed tiles: one line of memory per column, so that eight rows make a register
+# -- transposed tiles: one line of memory per column, so that eight rows fill a register
 
 
 @instruction(lambda rows, i, j, out, at: types.void(checked(rows), types.intp, types.intp, checked(out), types.intp))
 def turn(builder: Any, rows: Any, i: Any, j: Any, out: Any, at: Any) -> None:
-    """Write cells of eight rows from `i` and eight columns from `j` to lines `j` to `j + 7` of `out`, from `at` on.
+    """Write cells of eight rows from `i` and eight columns from `j` to lines `j` to `j + 7` of `out`, from `at`.
 
-    Past the last row it comes again, past the last column come zeros.
+    Past the last row it is repeated; past the last column there are zeros.
     """
     height, width = (builder.extract_value(rows.shape, axis) for axis in (0, 1))
     length = builder.extract_value(out.shape, 1)
@@ -290,9 +290,9 @@ def turn(builder: Any, rows: Any, i: Any, j: Any, out: Any, at: Any) -> None:
 
 
 def put_turned(rows: Any, start: int, stop: int, tile: Any) -> None:
-    """Columns of rows `start` to `stop` as lines of `tile`, the last row again after them, up to whole registers.
+    """Write the columns of rows `start` to `stop` as lines of `tile`. The last row is repeated to fill whole registers.
 
-    `tile` has a line for every column, and as many more as make whole registers, which are left with zeros.
+    `tile` has one line per column, and further lines up to a whole register, which stay zero.
     """
     raise NotImplementedError
 
@@ -313,7 +313,7 @@ def turn_all(rows: np.ndarray, tile: np.ndarray) -> None:
 
 @register_jitable
 def copy_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> None:
-    """Column by column: row by row, columns a power of two apart would evict each other from the cache."""
+    """Copy column by column: row by row, columns a power of two apart would evict each other from the cache."""
     for j in range(rows.shape[1]):
         for i in range(stop - start):
             tile[j, i] = rows[start + i, j]
@@ -322,10 +322,10 @@ def copy_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> N
 
 
 def ask_ahead(rows: Any, start: int, stop: int, part: int, parts: int) -> None:
-    """Prefetch one of several parts of the rows `start` to `stop`, which come next: all together are too many.
+    """Prefetch one of several parts of the next rows, `start` to `stop`; all at the same time would be too many.
 
-    Scoring 1,000,000 x 50 under ten groups took 95 ms without, 64 ms with it. Arrays that are not in C order are left
-    to the machine, which predicts reads column by column.
+    Scoring 1,000,000 x 50 under ten groups took 95 ms without prefetching and 64 ms with it. Arrays that are not in C
+    order are left to the hardware, which predicts reads column by column.
     """
     raise NotImplementedError
 
@@ -339,7 +339,6 @@ def _ask_ahead(rows: Any, start: Any, stop: Any, part: Any, parts: Any) -> Any:
 
 @register_jitable
 def ask_cells(rows: np.ndarray, start: int, stop: int, part: int, parts: int) -> None:
-    """Ask for the cells themselves, eight at a time."""
     first, registers = start * rows.shape[1], (stop - start) * rows.shape[1] // WIDTH
     for at in range(registers * part // parts, registers * (part + 1) // parts):
         lanes.prefetch_far(rows, first + at * WIDTH)
@@ -350,11 +349,11 @@ def ask_cells(rows: np.ndarray, start: int, stop: int, part: int, parts: int) ->
 SIDE = 4
 """Lines on each side of a block."""
 ABREAST = SIDE * WIDTH
-"""Rows scored together; a tile has a multiple of it."""
+"""Rows scored together; the rows of a tile are a multiple of it."""
 
 
 def placed(builder: Any, array: Any, line: Any, step: int, at: Any) -> Any:
-    """A pointer to a place of a later line."""
+    """Return a pointer to position `at` of line `line + step`."""
     length = builder.extract_value(array.shape, 1)
     start = builder.mul(builder.add(line, ir.Constant(INT64, step)), length)
     return builder.gep(array.data, [builder.add(start, at)])
@@ -365,7 +364,7 @@ def shifted(builder: Any, pointer: Any, numbers: int) -> Any:
 
 
 def scoring(height: int) -> Callable[..., None]:
-    """An instruction: scores of several groups from `g` on for 32 rows from `i` on."""
+    """Return an instruction that scores `height` groups from `g` for 32 rows from `i`."""
 
     @instruction(
         lambda eta, g, features, i, joint: types.void(
@@ -390,7 +389,7 @@ def scoring(height: int) -> Callable[..., None]:
 
 
 def counting(height: int, width: int) -> Callable[..., None]:
-    """An instruction: add several features from `f` on times memberships of several groups from `g` on."""
+    """Return an instruction that adds `height` features from `f` times the memberships of `width` groups from `g`."""
 
     @instruction(
         lambda features, f, joint, g, sums: types.void(
@@ -426,7 +425,7 @@ count_sixteen, count_down, count_along, count_one = (
 
 @register_jitable
 def multiply_scores(eta: np.ndarray, features: np.ndarray, joint: np.ndarray) -> None:
-    """A tile's scores (groups, rows): natural parameters (groups, features) times features (features, rows)."""
+    """Compute a tile's scores (groups, rows): natural parameters (groups, features) times features (features, rows)."""
     groups = eta.shape[0]
     whole = groups - groups % SIDE
     for i in range(0, features.shape[1], ABREAST):

@@ -1,4 +1,4 @@
-"""Symbols and pairs of neighbours in sequences, counted in one pass."""
+"""Counts of symbols and of neighbouring pairs in sequences, in one pass."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from softcount.kernels import WORTH_COMPILING
 def count_pairs(
     codes: np.ndarray, starts: np.ndarray, weights: np.ndarray | None, base: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How often each code occurs, and (before x after) each pair of neighbours in one sequence; code 0 is a gap.
+    """Return counts of each code, and of each pair of neighbours within a sequence, (before x after).
 
-    `starts` are the first rows of sequences and the number of rows last; `weights` is one for each sequence.
+    Code 0 is missing.
+
+    `starts` holds the first row of each sequence and then the number of rows. `weights` has one weight per sequence.
     """
     if len(codes) < WORTH_COMPILING:
         return pairs_in_numpy(codes, starts, weights, base)
@@ -22,7 +24,7 @@ def count_pairs(
 
     starts = np.ascontiguousarray(starts, dtype=np.int64)
     if weights is None:
-        # All pairs first, then without those across the borders of sequences.
+        # Count all pairs, then subtract those across the borders of sequences.
         if codes.dtype != np.uint8 or sys.byteorder != "little" or not codes.flags.c_contiguous:
             counted = pair_table(codes, base).sum(axis=0).reshape(base, base)
         else:
@@ -31,7 +33,7 @@ def count_pairs(
             counted, rest = counted.reshape(base, base), codes[whole - 8 :]
             np.add.at(counted, (rest[:-1], rest[1:]), 1)
         pairs = counted.astype(np.float64)
-        between = np.unique(starts[1:-1])  # an empty sequence starts where another does
+        between = np.unique(starts[1:-1])  # an empty sequence has the same start as the next one
         between = between[(between > 0) & (between < len(codes))]
         across = np.bincount(codes[between - 1].astype(np.int64) * base + codes[between], minlength=base * base)
         alone = pairs.sum(axis=0)
@@ -45,7 +47,7 @@ def count_pairs(
 def pairs_in_numpy(
     codes: np.ndarray, starts: np.ndarray, weights: np.ndarray | None, base: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `count_pairs`, with whole arrays."""
+    """Count codes and pairs as `count_pairs` does, with array operations only."""
     plain = codes.astype(np.int64)
     each = None if weights is None else np.repeat(weights, np.diff(starts))
     alone = np.bincount(plain, each, minlength=base).astype(np.float64)

@@ -1,6 +1,6 @@
 """Sums kept as two doubles, `high + low`, for Numba kernels: about 32 digits instead of 16.
 
-Compiled without fused multiply-add, on which the error terms below depend.
+Compiled without fused multiply-add, which would make the error terms below wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ two_product: Callable[[float, float], Pair] = exact(cast(Any, twofold.two_produc
 
 @exact
 def add_pairs(a: Pair, b: Pair) -> Pair:
-    """a + b of two pairs."""
+    """Return a + b of two pairs."""
     high, low = two_sum(a[0], b[0])
     extra, rest = two_sum(a[1], b[1])
     high, low = two_sum(high, low + extra)
@@ -32,14 +32,14 @@ def add_pairs(a: Pair, b: Pair) -> Pair:
 
 @exact
 def multiply_pairs(a: Pair, b: Pair) -> Pair:
-    """a * b of two pairs."""
+    """Return a * b of two pairs."""
     high, low = two_product(a[0], b[0])
     return two_sum(high, low + (a[0] * b[1] + a[1] * b[0]))
 
 
 @exact
 def shift_all(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> None:
-    """Move every group's (n, sum t, sum t^2) from its centres to the columns' anchors: those of d = t + shift."""
+    """Move every group's (n, sum t, sum t^2) from its centres to the anchors of the columns: d = t + shift."""
     for g in range(high.shape[0]):
         for j in range(high.shape[1]):
             step, rest = two_sum(centres[g, j], -anchors[j])
