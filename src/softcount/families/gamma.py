@@ -19,7 +19,7 @@ from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12
-"""The largest shape: a relative deviation of one in a million, beyond which rows are taken as equal."""
+"""Largest shape: a relative deviation of one in a million, below which rows are taken as equal."""
 
 SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
 
@@ -28,9 +28,9 @@ SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
 class GammaFamily(Family, Struct, frozen=True):
     """Positive numbers with a mean and a shape; the rate is shape / mean.
 
-    Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is the
-    rows' own. The shape solves log k - digamma(k) = how far rows lie from their mean, log(mean) - mean of logs; a
-    prior of a rows adds a rows that lie from it as the whole column does from its own.
+    Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is that
+    of the rows. The shape k solves log k - digamma(k) = log(mean) - mean of logs. A prior of `a` rows adds `a` rows
+    with that difference in the whole column.
 
     >>> rows = GammaFamily().count(np.array([1.0, 3.0]), np.ones((2, 1)), None, Setting()).spread(1)
     >>> found = GammaFamily().estimate(rows, GammaFamily().hyper(0.0, rows, Setting()), "ml")
@@ -53,9 +53,9 @@ class GammaFamily(Family, Struct, frozen=True):
         return np.stack([present, np.where(present, y, 0.0), np.log(y)], axis=1)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) statistics, each group counted around its own mean, which is then added.
+        """Return the (groups x width) statistics; each group is counted around its own mean, which is then added.
 
-        A group with a shape of 1e12 far from the others would otherwise lose all digits of it.
+        Otherwise a group with a shape of 1e12 far from the others would lose all digits of it.
         """
         present = ~np.isnan(column)
         y = np.where(present, np.ldexp(column, -_power(setting)), 1.0)
@@ -77,7 +77,7 @@ class GammaFamily(Family, Struct, frozen=True):
         return stack([rows, total, logs + LOG_2 * float(by) * rows], axis=-1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """Negative rows or totals, or a mean of logarithms above the logarithm of the mean."""
+        """Return whether rows or totals are negative, or the mean of logarithms is above the logarithm of the mean."""
         below = Family.overdrawn(self, before[..., :2], after[..., :2], slack)
         return below or bool((after[..., 0].value * _apart(after).value < -slack).any())
 
@@ -94,7 +94,7 @@ class GammaFamily(Family, Struct, frozen=True):
         }
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """Without a closed form under `predictive`, parameters are plugged in."""
+        """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         rows, mean, apart = _moments(stats)
         mean = np.where(rows > 0, mean, hyper["centre"])
         if "mean" in fixed:
@@ -113,14 +113,14 @@ class GammaFamily(Family, Struct, frozen=True):
         return params["shape"] >= hyper["top"]
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """Centred on each group's mean: log gamma(1e12) alone would be off by 0.004."""
+        """Score centred on each group's mean: log gamma(1e12) alone would be off by 0.004."""
         mean, shape, x = params["mean"], params["shape"], column[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             scored = height(shape) - HALF_LOG_2PI - shape * excess(x, mean)
         return np.where(np.isnan(x), 0.0, scored)
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """x / mean - 1 - log(x / mean), by a series near the mean."""
+        """Return the formula, with x / mean - 1 - log(x / mean) by a series near the mean."""
         x, mean, shape = Cell(keys[0]), formula(params["mean"]), params["shape"]
         apart = (x - mean) / mean
         s = apart / (apart + 2.0)
@@ -151,7 +151,10 @@ class GammaFamily(Family, Struct, frozen=True):
         return np.asarray(hyper["rows"] * (height(params["shape"]) - params["shape"] * hyper["apart"]))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """The shape integrated by quadrature, the mean approximately (Laplace); improper without prior rows."""
+        """Return the log evidence: quadrature over the shape, Laplace's approximation for the mean.
+
+        It is improper without prior rows.
+        """
         rows, mean, apart = _moments(stats)
         kappa, extra = np.broadcast_to(hyper["kappa"], rows.shape), np.maximum(hyper["rows"], 1e-12)
         both = np.where(rows + kappa > 0, rows + kappa, 1.0)
@@ -164,7 +167,7 @@ class GammaFamily(Family, Struct, frozen=True):
         return float(np.where(rows > 0, means + shapes - rows * HALF_LOG_2PI, 0.0).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Without prior rows: one row for the shape, and a mean anywhere in the column."""
+        """Without prior rows, use one row for the shape, and a mean anywhere in the column."""
         return hyper | {
             "kappa": np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE),
             "rows": np.where(hyper["rows"] > 0, hyper["rows"], 1.0),
@@ -209,12 +212,12 @@ class GammaFamily(Family, Struct, frozen=True):
 
 
 def _power(setting: Setting) -> int:
-    """The power of two that numbers are counted in units of; the anchor of a positive column is a logarithm."""
+    """Return the power of two of the counting unit; the anchor of a positive column is a logarithm."""
     return round(float(setting.anchor[0] / np.log(2.0)))
 
 
 def _moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, mean, and log of the mean less the mean of logs, cancelled in twofold arithmetic: no digit is lost."""
+    """Return rows, mean, and log of the mean less the mean of logs, in twofold arithmetic so that no digit is lost."""
     rows, apart = stats[..., 0], _apart(stats).value
     return rows.value, stats[..., 1].over(rows).value, np.where(rows.hi > 0, np.maximum(apart, 0.0), 0.0)
 

@@ -1,4 +1,4 @@
-"""Joint tables: several dependent discrete columns as one, a probability for every combination of levels."""
+"""Joint tables: several dependent discrete columns as one, with a probability for every combination of categories."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ STEPS = 500
 class Joint(Categorical, frozen=True):
     """A block of discrete columns: `{("a", "b"): "categorical"}`.
 
-    Statistics count every pattern of levels, a missing cell being one more level of its column, so rows with some
-    cells missing are kept and shared out over the combinations they could be.
+    Statistics count every pattern of categories. A missing cell is one more category of its column, so incomplete rows
+    are kept and divided among the combinations they could be.
     """
 
     shape: tuple[int, ...] = ()
@@ -70,18 +70,18 @@ class Joint(Categorical, frozen=True):
         return None
 
     def combine(self, codes: np.ndarray) -> np.ndarray:
-        """One code for each row's pattern of levels; 0 if every cell is missing. An unseen level counts as missing."""
+        """Return one code for each row's pattern; 0 if every cell is missing. An unseen category counts as missing."""
         combined = np.zeros(len(codes), dtype=np.int32)
         for column, m in zip(codes.T, self.shape, strict=True):
             combined = combined * np.int32(m + 1) + np.where(column > m, 0, column).astype(np.int32)
         return combined
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """Prior counts of every combination of levels; patterns with a missing cell have none."""
+        """Return prior counts of every combination of categories; patterns with a missing cell have none."""
         return {"alpha": concentration(prior, self, setting, prod(self.shape))}
 
     def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
-        """Counts of whole combinations, and of patterns in which some cell (but not all) is missing."""
+        """Return counts of complete combinations, and of patterns in which some cells (but not all) are missing."""
         counts = np.maximum(stats.value, 0.0)
         counts[..., 0] = 0.0
         partial = counts.reshape(*stats.shape[:-1], *(m + 1 for m in self.shape))
@@ -109,7 +109,7 @@ class Joint(Categorical, frozen=True):
         return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """By the codes of the columns, the last turning fastest; a level never seen is a missing cell."""
+        """Return a look-up by the codes of the columns, the last changing fastest; an unseen category is missing."""
         code = CombinedCode(tuple(map(LevelCode, keys, sizes)), tuple(size + 1 for size in self.shape))
         return LookUp(code, clamp(self.table(params)[..., :-1].T))
 
@@ -132,7 +132,10 @@ class Joint(Categorical, frozen=True):
         return {"probability": counts / np.maximum(shares, SMALLEST) + behind}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Exact if no row has missing cells in the block; others are completed in expectation (Cheeseman and Stutz)."""
+        """Return the log evidence, exact if the block has no missing cells.
+
+        Incomplete rows are completed in expectation (Cheeseman and Stutz).
+        """
         whole, partial = self._split(stats)
         if not partial.any():
             return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
@@ -148,7 +151,7 @@ class Joint(Categorical, frozen=True):
         seen = stats.value[..., 1:].sum(axis=-1, keepdims=True)
         return Dirichlet(shares * seen + hyper["alpha"])
 
-    # -- what it says
+    # -- answers
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         count = prod(len(spec.levels) for spec in specs)
@@ -200,13 +203,16 @@ class Joint(Categorical, frozen=True):
 
 
 def _axes(setting: Setting) -> list[list[object]]:
-    """The levels of each column of a block, in order; a level of the block is a tuple of them."""
+    """Return the categories of each column of a block, in order; a category of the block is a tuple of them."""
     combinations: Sequence[Any] = setting.levels
     return [list(dict.fromkeys(part)) for part in zip(*combinations, strict=True)]
 
 
 def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[object, ...]]:
-    """The family for these columns and its combined levels; refused before anything is allocated if too large."""
+    """Return the family for these columns and its combined categories.
+
+    A table that is too large raises an error before anything is allocated.
+    """
     shape = tuple(len(part) for part in levels)
     cells = prod(m + 1 for m in shape) * groups
     if cells > MOST_CELLS:
@@ -218,9 +224,9 @@ def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[
 
 
 class SharedOut(Struct, frozen=True):
-    """Rows of a joint table with missing cells, divided over the combinations they could be.
+    """Rows of a joint table with missing cells, divided among the combinations they could be.
 
-    Counts of complete combinations (groups x ...), counts of patterns with missing cells, and prior counts.
+    Holds counts of complete combinations (groups x ...), counts of patterns with missing cells, and prior counts.
     """
 
     whole: np.ndarray
@@ -230,10 +236,10 @@ class SharedOut(Struct, frozen=True):
     columns: int
 
     def shares(self) -> np.ndarray:
-        """The most probable shares of the combinations, to convergence.
+        """Return the most probable shares of the combinations, to convergence.
 
-        Two EM steps and an extrapolation: a share whose best value is 0 would still be near 1/200 after 200 plain
-        steps.
+        Each iteration is two EM steps and an extrapolation: with 200 plain steps, a share whose best value is 0 would
+        still be near 1/200.
         """
         flat = self.whole.reshape(self.whole.shape[0], -1)
         shares = estimate_shares(flat, np.ones(flat.shape[-1]), "mean", "joint")
@@ -248,18 +254,18 @@ class SharedOut(Struct, frozen=True):
         return shares
 
     def step(self, shares: np.ndarray) -> np.ndarray:
-        """Shares that count a partly missing row towards every combination it could be, by the shares before."""
+        """Do one EM step: count an incomplete row towards every combination it could be, by the previous shares."""
         return estimate_shares(self.filled(shares), self.alpha, self.how, "joint")
 
     def filled(self, shares: np.ndarray) -> np.ndarray:
-        """Expected counts of every combination, in a row for each group."""
+        """Return the expected counts of every combination, with one row per group."""
         table = shares.reshape(self.whole.shape)
         patterns, there = add_missing_level(table, self.columns), self.partial > 0
         ratio = np.divide(self.partial, patterns, out=np.zeros_like(self.partial), where=there)
         return np.asarray((self.whole + table * spread_back(ratio, self.columns)).reshape(shares.shape))
 
     def height(self, shares: np.ndarray) -> np.ndarray:
-        """Each group's log-likelihood and log-prior, which no step lowers."""
+        """Return each group's log-likelihood plus log-prior, which no step lowers."""
         patterns = add_missing_level(shares.reshape(self.whole.shape), self.columns)
         extra = {"ml": 0.0 * self.alpha, "map": self.alpha - 1.0}.get(self.how, self.alpha)
         own = xlogy(self.whole.reshape(shares.shape) + extra, shares)
@@ -267,7 +273,7 @@ class SharedOut(Struct, frozen=True):
 
 
 def leap(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The extrapolation of two steps, group by group.
+    """Extrapolate two steps, group by group.
 
     A share that would be negative becomes a hundredth of its value.
     """
@@ -280,14 +286,14 @@ def leap(start: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray
 
 
 def add_missing_level(table: np.ndarray, columns: int) -> np.ndarray:
-    """The table with a 'missing' level first in each column, holding the sum over that column."""
+    """Add a 'missing' category first in each column of the table, holding the sum over that column."""
     for axis in range(table.ndim - columns, table.ndim):
         table = np.concatenate([table.sum(axis=axis, keepdims=True), table], axis=axis)
     return table
 
 
 def spread_back(ratio: np.ndarray, columns: int) -> np.ndarray:
-    """For every complete combination, the sum over the patterns it matches."""
+    """Return, for every complete combination, the sum over the patterns it matches."""
     for axis in range(ratio.ndim - columns, ratio.ndim):
         ratio = np.take(ratio, [0], axis) + np.take(ratio, range(1, ratio.shape[axis]), axis)
     return ratio

@@ -1,4 +1,4 @@
-"""Kernel columns: numbers of any shape, a bump on every one of them."""
+"""Kernel columns: numbers of any shape, with a kernel on every one of them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from softcount.families.setting import FEW_ROWS, How, Hyper, NumberFacts, Params
 
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
-"""Of Silverman's bandwidth, those that `auto` tries."""
+"""Factors of Silverman's bandwidth that `auto` tries."""
 FEW_POINTS = 96
 """Points up to which all pairs are compared in two classes; beyond, neighbours are joined."""
 ROOT_TWO_PI = sqrt(2 * np.pi)
 FINEST = 1 / 6
-"""Of the smallest bandwidth, how wide cells are near the points."""
+"""Width of the cells near the points, as a share of the smallest bandwidth."""
 FAR = 4.0
 """Bandwidths from any point beyond which cells may be wide."""
 WIDEST = 7.0
 """Bandwidths beyond which a kernel is zero in double precision."""
 MOST_CELLS = 1024
 ROUNDED = 0.5
-"""The least bandwidth, as a share of the smallest gap between points: rounded numbers are not spikes."""
+"""Smallest bandwidth, as a share of the smallest gap between points: rounded numbers are not spikes."""
 
 
 @register
 class KernelFamily(PointCounts, Struct, frozen=True):
     """Numbers of any shape: in every class a kernel on each of its numbers, with its own bandwidth.
 
-    Rules and kernels are those of `sc.KernelDensity`; "auto" is Silverman's bandwidth of every class times the factor,
+    Rules and kernels are those of `sc.KernelDensity`. "auto" is Silverman's bandwidth of every class times the factor,
     from 2 down to 1/128, with the best leave-one-out classification. If no number is below zero, the mass of kernels
     there is reflected. The density is averaged over cells of a sixth of the smallest bandwidth, wider if that would
     take more than 1,024. A prior of `a` adds `a` rows, half of them distributed as all rows together and half
@@ -81,7 +81,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         return hyper | {"alpha": rows * (shares + np.diff(edges) / (edges[-1] - edges[0])) / 2.0}
 
     def _widths(self, counts: np.ndarray, hyper: Hyper) -> np.ndarray:
-        """The bandwidth of every group; a group of too few numbers has that of all of them."""
+        """Return the bandwidth of every group; a group with too few numbers has that of all of them."""
         least, whole = float(hyper["least"]), float(hyper["whole"])
         widths = np.array([self._width(hyper["points"], own, least, whole) for own in counts])
         return np.maximum(widths * hyper["factor"], least) if self.bandwidth == AUTO else widths
@@ -96,7 +96,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         return max(bandwidth_of(rule, own, named_kernel(self.kernel)), least)
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """The same under `ml`, `map` and `mean`, except that `ml` has no prior rows."""
+        """Estimate the shares of the cells. `map` and `mean` are the same; `ml` has no prior rows."""
         counts, edges = np.maximum(stats.value, 0.0), hyper["edges"]
         widths = self._widths(steady(stats.value), hyper)
         raw = self._smooth(counts, hyper, widths) * counts.sum(axis=1, keepdims=True)
@@ -107,7 +107,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         return self.with_cells(shares, hyper, how) | {"bandwidth": widths}
 
     def _smooth(self, counts: np.ndarray, hyper: Hyper, widths: np.ndarray) -> np.ndarray:
-        """(groups x cells) shares of the cells under a kernel on every point.
+        """Return (groups x cells) shares of the cells under a kernel on every point.
 
         They sum to one unless there are no points.
         """
@@ -115,7 +115,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         kernel, shares = named_kernel(self.kernel), np.zeros((len(counts), len(edges) - 1))
         for group, (own, h) in enumerate(zip(counts, widths, strict=True)):
             values, rows = points[own > 0], own[own > 0]
-            if edges[0] >= 0:  # what is below zero comes back as if it were on its other side
+            if edges[0] >= 0:  # the mass below zero is reflected
                 near = values < WIDEST * h
                 values, rows = np.concatenate([values, -values[near]]), np.concatenate([rows, rows[near]])
             if len(values):
@@ -124,7 +124,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         return shares
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of every row when it is left out: kernels have no marginal likelihood."""
+        """Return the leave-one-out log-likelihood of the rows: kernels have no marginal likelihood."""
         counts, place = np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64)
         if not len(hyper["alpha"]):
             return 0.0
@@ -139,12 +139,12 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         return PointCounts.public(self, params, setting) | {"bandwidth": params["bandwidth"]}
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        """The numbers themselves are the parameters."""
+        """Return the number of free parameters: the numbers themselves are the parameters."""
         return self.free(setting, groups, columns)
 
 
 def _least(points: np.ndarray, step: float) -> float:
-    """The least bandwidth: the effect of rounding, or of the last digits of a number."""
+    """Return the smallest bandwidth: the effect of rounding, or of the last digits of a number."""
     if len(points) < 2:
         low, high = ends_of(points, step) if len(points) else (0.0, 1.0)
         return (high - low) / 2
@@ -153,7 +153,7 @@ def _least(points: np.ndarray, step: float) -> float:
 
 
 def _bumps(values: np.ndarray, rows: np.ndarray, edges: np.ndarray, h: float, kernel: SmoothingKernel) -> np.ndarray:
-    """Rows in each cell if each value is a kernel of this width; cells far from a value are skipped."""
+    """Return the rows in each cell under a kernel of this width on each value; cells far from a value are skipped."""
     reach = h * min(kernel.support, WIDEST)
     first = np.maximum(np.searchsorted(edges, values - reach, side="right") - 1, 0)
     last = np.minimum(np.searchsorted(edges, values + reach), len(edges) - 1)
@@ -165,15 +165,15 @@ def _bumps(values: np.ndarray, rows: np.ndarray, edges: np.ndarray, h: float, ke
 
 
 def best_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, least: float) -> float:
-    """The factor of all bandwidths with the best leave-one-out classification."""
+    """Return the factor of all bandwidths with the best leave-one-out classification."""
     values, rows, most = points, counts, max(32, int(FEW_POINTS * min(1.0, sqrt(2 / len(counts)))))
-    if len(values) > most:  # neighbours are joined
+    if len(values) > most:  # join neighbours
         first, weight = np.unique(np.linspace(0, len(values), most, endpoint=False).astype(int)), rows.sum(axis=0)
         values = np.add.reduceat(values * weight, first) / np.add.reduceat(weight, first)
         rows = np.add.reduceat(rows, first, axis=1)
     if len(values) < 2 or len(rows) < 2:
         return 1.0
-    # In units of all numbers together, whose squares are neither nothing nor infinite.
+    # In units of the range of all numbers, so that squares neither underflow nor overflow.
     span = max(float(values[-1] / 2 - values[0] / 2), np.finfo(float).tiny) * 2
     apart, anywhere, found = np.square(values[:, None] / span - values / span), 1.0, []
     for factor in FACTORS:
@@ -187,7 +187,7 @@ def best_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, leas
 
 
 def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:
-    """Edges of narrow cells near the points and wide ones elsewhere; none below zero if no number is."""
+    """Return edges of narrow cells near the points and wide ones elsewhere; none below zero if no number is."""
     width = finest * FINEST
     while True:
         low, high = np.floor((points - FAR * widest) / width), np.ceil((points + FAR * widest) / width)

@@ -1,4 +1,4 @@
-"""A number that follows other numbers: a straight line of them and normal noise around it, in every group."""
+"""Linear: a number that depends linearly on other numbers, with normal noise, in every group."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params
 from softcount.table.schema import Field, Key, Kind
 
 FLAT = 1e-13
-"""Share of the total variation below which numbers do not vary along a direction, so that it has no coefficient."""
+"""Share of the total variation below which numbers count as constant along a direction, which gets no coefficient."""
 
 
 @register
 class Linear(Family, Struct, frozen=True):
     """A number of a network that depends on the numbers `parents`: intercept + coefficients . parents + noise.
 
-    Statistics are those of a correlated block of the number and its parents: rows, sums and products of
-    `(x - anchor) * scale`. A prior of a rows has the columns' own variances and no correlation; coefficients
-    are (SS_xx + a s2_x)^-1 SS_xy, and of one parent without a prior those of least squares:
+    Statistics are those of a correlated block of the number and its parents: rows, sums and products of `(x - anchor) *
+    scale`. A prior of `a` rows has the columns' own variances and no correlation. Coefficients are (SS_xx + a s2_x)^-1
+    SS_xy; with one parent and no prior, those of least squares:
 
     >>> height, age = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0])
     >>> rows = np.stack([height, age], axis=1)
@@ -73,7 +73,7 @@ class Linear(Family, Struct, frozen=True):
         return 1 + d + d * d
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Also if the other family names the same parents in another order."""
+        """Convert statistics, also if the other family names the same parents in another order."""
         d, order = 1 + len(self.parents), np.array([0, *(1 + was.parents.index(key) for key in self.parents)])
         picked = np.concatenate([[0], 1 + order, (1 + d + order[:, None] * d + order).ravel()])
         before = replace(old, anchor=old.anchor[order], scale=old.scale[order])
@@ -124,10 +124,11 @@ class Linear(Family, Struct, frozen=True):
         return np.asarray(-0.5 * nu * (np.log(variance) + squares / variance))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Coefficients and variance integrated out; for the intercept only the part that does not depend on its prior.
+        """Return the log evidence with coefficients and variance integrated out.
 
-        The variance has one degree of freedom more for every parent, so that graphs with the same independences have
-        the same evidence. Coefficients without prior rows are treated like the intercept.
+        For the intercept, only the part that does not depend on its prior is included. The variance has one more degree
+        of freedom for every parent, so that graphs with the same independences have the same evidence. Coefficients
+        without prior rows are treated like the intercept.
         """
         rows, _, scatter = block_moments(stats)
         nu, k = float(hyper["nu"]), len(self.parents)
@@ -146,13 +147,13 @@ class Linear(Family, Struct, frozen=True):
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return float(stats.value[:, 0].sum() * np.log(setting.scale[0]))
 
-    # -- what it says
+    # -- answers
 
     def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return params["line"][:, 0], params["line"][:, 1:], params["variance"]
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """Once its parents are known."""
+        """Return the entropy given its parents."""
         return np.asarray(HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"]) - np.log(setting.scale[0]))
 
     def public(self, params: Params, setting: Setting) -> Params:
@@ -186,12 +187,12 @@ class Linear(Family, Struct, frozen=True):
 
 
 def _prior_rows(hyper: Hyper, how: How) -> float:
-    """Prior rows, as far as they are in the objective."""
+    """Return the prior rows that are part of the objective."""
     return 0.0 if how == "ml" else float(hyper["nu"])
 
 
 def _best_line(scatter: np.ndarray, whole: np.ndarray, nu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coefficients of every group, squares around the line, and the growth of the parents' log-determinant from `nu`.
+    """Return coefficients, squared residuals, and the growth of the parents' log-determinant from `nu`, by group.
 
     All include prior rows. A direction in which the parents do not vary has no coefficient.
     """

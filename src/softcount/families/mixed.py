@@ -34,12 +34,12 @@ from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Field, Key, Kind
 
 MOST_ROWS = 1_000
-"""Rows that a start is fitted to; of more, evenly spaced ones."""
+"""Number of rows to which an initialisation is fitted; of more, evenly spaced ones are taken."""
 STEPS = 25
 ENOUGH = 1e-3
 """Nats per unit of weight that a step must gain for another step to follow."""
 WITHIN = 0.01
-"""Share of a column's variance, for the prior row in each of several parts: a part is narrower than the whole."""
+"""Share of a column's variance for the prior row of each of several parts: a part is narrower than the whole."""
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Shares (parts,), means and variances (parts, columns)."""
 
@@ -52,7 +52,7 @@ def fit_parts(values: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
         return np.full(parts, 1.0 / parts), np.zeros((parts, values.shape[1])), np.ones((parts, values.shape[1]))
     every = -(-len(values) // MOST_ROWS)
     values, weights = values[::every], weights[::every]
-    # A column that does not vary, or has no value, has the deviation one.
+    # A constant column, or one without values, gets a deviation of one.
     here = ~np.isnan(values)
     mass = np.maximum(weights @ here, 1e-300)
     centre = weights @ np.where(here, values, 0.0) / mass
@@ -64,9 +64,10 @@ def fit_parts(values: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
 
 
 def _best_start(moved: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
-    """The parts of the most likely EM run; an earlier run unless a later one is clearly better.
+    """Return the parts of the most likely EM run; a later run must be clearly better than an earlier one.
 
-    A run starts from rows that are sorted and cut: by each column, by the first principal axis, by the distance from 0.
+    A run is initialised by sorting the rows and dividing them into parts: by each column, by the first principal axis,
+    by the distance from 0.
     """
     here = ~np.isnan(moved)
     filled = np.where(here, moved, 0.0)
@@ -86,7 +87,7 @@ def _best_start(moved: np.ndarray, weights: np.ndarray, parts: int) -> Parts:
 
 
 def _cut(order: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
-    """(rows x parts) memberships of equal weight along an order; equal rows have equal memberships."""
+    """Return (rows x parts) memberships of equal weight along an order; equal rows have equal memberships."""
     _, which = np.unique(order, return_inverse=True)
     mass = np.bincount(which, weights)
     ends = np.cumsum(mass) / mass.sum() * parts
@@ -98,7 +99,7 @@ def _cut(order: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
 
 
 def _run_em(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> tuple[float, Parts]:
-    """Log posterior and parts after at most 25 steps of EM, with a prior row in every part."""
+    """Return the log-posterior and the parts after at most 25 steps of EM, with a prior row in every part."""
     columns, height, parts = features.shape[1] // 3, -np.inf, None
     for _ in range(STEPS):
         sums = (members * weights[:, None]).T @ features
@@ -122,19 +123,19 @@ def _run_em(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> t
 NORMAL = Normal()
 MOST_PARTS = 20
 WORTH_TRYING = (2, 3, 4)
-"""Numbers of parts of which the rows choose one."""
+"""Numbers of parts among which the rows choose."""
 USUAL_PARTS = 2
 """Default number of parts if no rows can choose."""
 
 
 @register
 class Mixed(Family, Struct, frozen=True):
-    """Numbers with several humps: every group is a mixture of `parts` normals, `sc.Mixed("normal", 2)`.
+    """Numbers with several modes: every group is a mixture of `parts` normals, `sc.Mixed("normal", 2)`.
 
-    `share`, `mean` and `variance` are of each part. A tuple of columns is one block whose parts are products over the
-    columns, so that columns may depend on each other: it solves XOR. Which part a row is of is hidden; statistics are
-    expected rows of each part, and of each part and column its rows, sum and squares of `(x - anchor) * scale`; so
-    fitting takes EM even when every class is known. Without `parts` their number is chosen where rows are at hand.
+    `share`, `mean` and `variance` are those of each part. A tuple of columns is one block whose parts are products over
+    the columns, so that columns may depend on each other: it solves XOR. The part of a row is hidden, so fitting takes
+    EM even if every class is known. Statistics are the expected rows of each part and, for each part and column, rows,
+    sum and squares of `(x - anchor) * scale`. If `parts` is None, the rows choose their number.
 
     >>> Mixed("normal", 2).free(Setting(), groups=3)
     15
@@ -194,20 +195,20 @@ class Mixed(Family, Struct, frozen=True):
     # -- statistics and parameters with an axis for parts, and one for columns
 
     def _split(self, stats: Twofold) -> tuple[Twofold, Twofold]:
-        """(groups x parts) rows, and (groups x parts x columns x 3) rows, sums and squares."""
+        """Return (groups x parts) rows, and (groups x parts x columns x 3) rows, sums and squares."""
         apart = (*stats.shape[:-1], self._parts, stats.shape[-1] // self._parts)
         by_part = Twofold(stats.hi.reshape(apart), stats.lo.reshape(apart))
         inner, columns = by_part[..., 1:], (*apart[:-1], (apart[-1] - 1) // 3, 3)
         return by_part[..., 0], Twofold(inner.hi.reshape(columns), inner.lo.reshape(columns))
 
     def _wide(self, params: Params) -> Params:
-        """Means and variances as (groups x parts x columns)."""
+        """Return means and variances as (groups x parts x columns)."""
         if params["mean"].ndim > params["share"].ndim:
             return params
         return params | {name: params[name][..., None] for name in params if name not in ("share", "unit")}
 
     def _narrow(self, params: Params) -> Params:
-        """Without the axis of the columns if there is one column."""
+        """Remove the axis of the columns if there is one column."""
         return params if self.block else {k: v if k == "share" else v[..., 0] for k, v in params.items()}
 
     def _normals(self, params: Params) -> Params:
@@ -217,7 +218,7 @@ class Mixed(Family, Struct, frozen=True):
     # -- counting
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """Of rows with equal memberships of all parts."""
+        """Return the features of rows with equal memberships in all parts."""
         rows = _rows(column)
         there = ~np.isnan(rows).all(axis=1)
         each = [NORMAL.features(rows[:, j], _unit(setting, j)) for j in range(rows.shape[1])]
@@ -227,7 +228,7 @@ class Mixed(Family, Struct, frozen=True):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Initial parts, from all rows and from those of each group, and the least variances of the columns."""
+        """Return initial parts, from all rows and from those of each group, and the variance floors of the columns."""
         rows, mass = np.concatenate([_rows(column) for column in columns]), np.concatenate(weights)
         rows = (rows - setting.anchor) * setting.scale
         known = np.concatenate(labels) if labels else np.full(len(rows), -1)
@@ -262,12 +263,12 @@ class Mixed(Family, Struct, frozen=True):
         return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
 
     def _members(self, rows: np.ndarray, params: Params) -> np.ndarray:
-        """(rows x groups x parts) how likely each part is, in every group."""
+        """Return (rows x groups x parts) probabilities of the parts in every group."""
         joint = self._joint(rows, params)
         return softmax_rows(joint.reshape(-1, joint.shape[-1]))[0].reshape(joint.shape)
 
     def _joint(self, rows: np.ndarray, params: Params) -> np.ndarray:
-        """(rows x groups x parts) log of share times density, from parameters as `_sharp` makes them."""
+        """Return (rows x groups x parts) logs of share times density, from the parameters of `_sharp`."""
         with np.errstate(divide="ignore"):
             joint = np.tile(np.log(params["share"]), (len(rows), 1, 1))
         for j in range(rows.shape[1]):
@@ -280,7 +281,7 @@ class Mixed(Family, Struct, frozen=True):
         return joint
 
     def _sharp(self, private: Params, setting: Setting) -> Params:
-        """Parameters that keep all digits of rows near a mean that is far away."""
+        """Return parameters that keep all digits of rows near a mean that is far away."""
         own = {name: np.moveaxis(value, -1, 0) for name, value in private.items() if name != "share"}
         parts = [
             NORMAL.scorable({name: value[j] for name, value in own.items()}, _unit(setting, j))
@@ -310,7 +311,7 @@ class Mixed(Family, Struct, frozen=True):
     # -- learning
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """The prior of a normal column with a hundredth of the variance, and the prior rows of every part."""
+        """Return the prior of a normal column with a hundredth of the variance, and the prior rows of every part."""
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a {self.name} column cannot take {prior!r} as its prior.")
         normal = NORMAL.hyper(prior, self._split(stats.sum(0))[1].sum(0).spread(0), setting)
@@ -323,7 +324,7 @@ class Mixed(Family, Struct, frozen=True):
         return normal | {"s2": spread, "alpha": np.full(self._parts, plain)}
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """Without a closed form under `predictive`, parameters are plugged in."""
+        """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         plugged: How = "mean" if how == "predictive" else how
         rows, inner = self._split(stats)
         around = {name: value if self.block else value[..., None] for name, value in fixed.items() if name != "share"}
@@ -339,7 +340,7 @@ class Mixed(Family, Struct, frozen=True):
         return np.sqrt(np.maximum(params["variance"], SMALLEST))
 
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Groups in which every part is at the floor."""
+        """Return the groups in which every part is at the floor."""
         narrow = self._wide(params)["variance"] <= hyper["floor"] * (1 + SLACK)
         return np.asarray(narrow.all(axis=-2).any(axis=-1))
 
@@ -359,12 +360,12 @@ class Mixed(Family, Struct, frozen=True):
         return float(np.sum(chosen)) + float(np.sum(NORMAL.log_prior(self._normals(params), hyper, how)))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of rows whose parts are as expected."""
+        """Return the log evidence of rows with expected parts."""
         rows, inner = self._split(stats)
         return Categorical().evidence(rows, {"alpha": hyper["alpha"]}) + NORMAL.evidence(inner, hyper)
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Without prior rows: one row for every part, and the proper prior of a normal column."""
+        """Without prior rows, use one row for every part, and the proper prior of a normal column."""
         normal = NORMAL.proper(hyper)
         narrow = np.where(hyper["s2"] > 0, hyper["s2"], normal["s2"] * (WITHIN if self._parts > 1 else 1.0))
         return normal | {"s2": narrow, "alpha": np.where(hyper["alpha"] > 0, hyper["alpha"], 1.0)}
@@ -383,7 +384,7 @@ class Mixed(Family, Struct, frozen=True):
         given = {name: np.asarray(params[name], float) for name in self.chart}
         return self._narrow({"share": given["share"]} | NORMAL.private(self._normals(given), setting))
 
-    # -- what it says
+    # -- answers
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         ends = params["share"].cumsum(axis=1)[:, :-1]
@@ -431,7 +432,7 @@ class Mixed(Family, Struct, frozen=True):
         return np.asarray(~np.isnan(_rows(column)))
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """In counting units first, as of a normal column."""
+        """Return the entropy, computed in counting units, in which variances do not underflow."""
         keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
         wide = self._wide(params)
         part = {"share": wide["share"], "mean": wide["mean"][..., keep], "variance": wide["variance"][..., keep]}
@@ -442,7 +443,7 @@ class Mixed(Family, Struct, frozen=True):
 class MixedBlock(Mixed, frozen=True):
     """Several columns of numbers as one mixture in every group: `{("x", "y"): sc.Mixed("normal", 2)}`.
 
-    Given its part a row's cells are independent; the parts make the columns depend on each other.
+    Given its part, the cells of a row are independent; the parts make the columns depend on each other.
     """
 
     name = "mixed_block"
@@ -453,7 +454,7 @@ class MixedBlock(Mixed, frozen=True):
         return [tuple(row) for row in middle.tolist()]
 
     def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        """The mixture of the wanted column, with the shares of parts given the other cells."""
+        """Return the mixture of the wanted column, with the shares of parts given the other cells."""
         others = np.where(np.arange(len(cells)) == want, np.nan, cells)
         share = self._members(others[None], params)[0]
         own = {"share": share, "mean": params["mean"][..., want], "variance": params["variance"][..., want]}
@@ -465,12 +466,12 @@ def _rows(column: np.ndarray) -> np.ndarray:
 
 
 def _unit(setting: Setting, j: int) -> Setting:
-    """The setting of one column of a block."""
+    """Return the setting of one column of a block."""
     return replace(setting, anchor=setting.anchor[j : j + 1], scale=setting.scale[j : j + 1])
 
 
 def _part_sums(column: np.ndarray, members: np.ndarray, params: Params, setting: Setting, j: int) -> Twofold:
-    """(groups x parts x 3) rows, sums and squares of one complete column, around each part's own rows."""
+    """Return (groups x parts x 3) rows, sums and squares of one complete column, around each part's own rows."""
     here = {"mean": params["mean"][..., j], "variance": params["variance"][..., j]}
     sharp = NORMAL.scorable({name: value.ravel() for name, value in here.items()}, _unit(setting, j))
     z, _ = standardise(column, sharp, "variance")

@@ -37,19 +37,20 @@ Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
 PriorScale = Literal["columns", "table"]
 NARROWEST = 1e-10
-"""Least variance along any direction, columns scaled to one: below it a density has no digit that can be trusted."""
+"""Smallest variance along any direction, with columns scaled to one: below it a density has no reliable digits."""
 
 
 @register
 class Multinormal(Family, Struct, frozen=True):
     """A block of correlated real columns: `{("x", "y"): "multinormal"}`.
 
-    Statistics are rows, sums and products of `(x - anchor) * scale`. A row with holes counts with the conditional
-    expectations of what is missing, so fitting such a block takes EM even when every class is known.
+    Statistics are rows, sums and products of `(x - anchor) * scale`. An incomplete row counts with the conditional
+    expectations of its missing cells, so fitting such a block takes EM even if every class is known.
 
-    The prior's covariance has the variances of the whole table: `prior_scale="columns"` without correlations, "table"
-    with those of the table. Classes in which all columns nearly follow from one (sizes of an animal) need the latter,
-    worth half as many prior rows as the block has columns: with one row, breast cancer loses 5 nats per held-out row.
+    The covariance of the prior has the variances of the whole table: `prior_scale="columns"` without correlations,
+    "table" with those of the table. Classes in which all columns nearly follow from one (sizes of an animal) need the
+    latter, worth half as many prior rows as the block has columns: with one row, breast cancer loses 5 nats per
+    held-out row.
     """
 
     covariance: Covariance = "full"
@@ -82,7 +83,7 @@ class Multinormal(Family, Struct, frozen=True):
         return 1 + d + d * d
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """For complete rows; the stack counts incomplete rows by their conditional expectations."""
+        """Return the features of complete rows; the stack counts incomplete rows by their conditional expectations."""
         moved = (column - setting.anchor) * setting.scale
         moved = np.where(np.isnan(moved).any(axis=1, keepdims=True), 0.0, moved)
         whole = ~np.isnan(column).any(axis=1, keepdims=True)
@@ -95,9 +96,9 @@ class Multinormal(Family, Struct, frozen=True):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Means and variances of the columns' present cells, and correlations of complete rows.
+        """Return means and variances of the present cells, and correlations of complete rows.
 
-        None if all rows are complete.
+        The result is None if all rows are complete.
         """
         if not any(np.isnan(block).any() for block in columns):
             return None
@@ -114,7 +115,7 @@ class Multinormal(Family, Struct, frozen=True):
         return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0), _correlation(scatter, float(complete))
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Rows, sums and products about other anchors, in twofold arithmetic."""
+        """Shift rows, sums and products to other anchors, in twofold arithmetic."""
         d, groups = len(new.anchor), stats.shape[0]
         ratio, delta, shape = new.scale / old.scale, shift_anchor(old.anchor, new), (groups, d, d)
         rows, total, flat = stats[:, :1], stats[:, 1 : d + 1] * ratio, stats[:, d + 1 :]
@@ -128,7 +129,7 @@ class Multinormal(Family, Struct, frozen=True):
         return concatenate([rows, moved, back], axis=1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        """As for each of its columns."""
+        """Return whether the statistics of any column are overdrawn."""
         d = int((np.sqrt(4 * (after.shape[-1] - 1) + 1) - 1) / 2)
         parts = [[0, 1 + j, 1 + d + j * (d + 1)] for j in range(d)]
         return any(Normal().overdrawn(before[:, part], after[:, part], slack) for part in parts)
@@ -177,7 +178,7 @@ class Multinormal(Family, Struct, frozen=True):
         return params
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """With the mean fixed, the covariance is around that mean."""
+        """Estimate with the mean fixed: the covariance is then around that mean."""
         params = Family.held(self, stats, hyper, how, fixed)
         if "mean" in fixed and "covariance" not in fixed:
             rows = block_moments(stats)[0] + (0.0 if how == "ml" else hyper["nu"])
@@ -190,7 +191,7 @@ class Multinormal(Family, Struct, frozen=True):
         return params | {"covariance": apply_floor(params["covariance"], self._unit(hyper), float(hyper["floor"]))}
 
     def _unit(self, hyper: Hyper) -> np.ndarray:
-        """The columns' variances, in whose units spread is measured: their mean if all columns share one variance."""
+        """Return the variances in whose units spread is measured: their mean if all columns share one variance."""
         whole = hyper["whole"]
         return np.full(whole.shape, whole.mean()) if self.covariance == "spherical" else whole
 
@@ -211,9 +212,9 @@ class Multinormal(Family, Struct, frozen=True):
         return self._narrow(params["covariance"], hyper) > whole
 
     def _narrow(self, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
-        """How many directions of each covariance are as narrow as the floor.
+        """Return how many directions of each covariance are as narrow as the floor.
 
-        Cached for the same covariances, because a check for spikes asks four times.
+        The result is cached for the same covariances, because a check for spikes needs it four times.
         """
         if getattr(_last, "covariance", None) is not covariance or _last.hyper is not hyper:
             _last.narrow = _narrow_directions(covariance, self._unit(hyper), float(hyper["floor"]))
@@ -225,7 +226,7 @@ class Multinormal(Family, Struct, frozen=True):
         return {"full": len(setting.anchor) + 1.0, "diagonal": 2.0, "spherical": 2.0}.get(self.covariance, 0.0)
 
     def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
-        """The whole table's variances, without correlations, in every group."""
+        """Return the variances of the whole table, without correlations, in every group."""
         whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
         spread = np.broadcast_to(np.diag(whole), (groups, len(whole), len(whole)))
         private = {"mean": np.zeros((groups, len(whole))), "covariance": spread} | fixed
@@ -242,7 +243,7 @@ class Multinormal(Family, Struct, frozen=True):
         return np.array(np.broadcast_to(found, shape)) if self.covariance == "tied" else found
 
     def _restrict(self, matrices: np.ndarray) -> np.ndarray:
-        """Those parts of covariances, or of their slopes, that the form of a covariance has."""
+        """Project covariances, or their slopes, onto the form that `covariance` allows."""
         d = matrices.shape[-1]
         if self.covariance == "spherical":
             return np.asarray(np.trace(matrices, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d))
@@ -303,12 +304,10 @@ class Multinormal(Family, Struct, frozen=True):
         return np.asarray(-0.5 * (spread + pull))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """For means without prior rows only the part that does not depend on their prior.
+        """Return the log evidence; for means without prior rows, only the part that does not depend on their prior.
 
-        A tied covariance is integrated once.
-
-        Prior rows are those of an inverse Wishart with nu + d - 1 degrees of freedom, nu with one column. A prior given
-        as an inverse Wishart is used as it is.
+        A tied covariance is integrated once. Prior rows are those of an inverse Wishart with nu + d - 1 degrees of
+        freedom, nu with one column. A prior given as an inverse Wishart is used as it is.
         """
         rows, mean, scatter = block_moments(stats)
         kappa, off = np.broadcast_to(hyper["kappa"], rows.shape), mean - hyper["mu"]
@@ -323,7 +322,7 @@ class Multinormal(Family, Struct, frozen=True):
     def _spread_evidence(
         self, rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, before: np.ndarray, freedom: int
     ) -> float:
-        """The covariance's part: products around the mean, when it is nu rows worth the products `before` a priori."""
+        """Return the part due to the covariance, which has `nu` prior rows with the products `before`."""
         d = scatter.shape[-1]
         if self.covariance in ("diagonal", "spherical"):
             squares, whole = (np.diagonal(part, axis1=-2, axis2=-1) for part in (scatter, before))
@@ -335,7 +334,7 @@ class Multinormal(Family, Struct, frozen=True):
         return float(_wishart_evidence(rows, scatter, nu + freedom, before).sum())
 
     def proper(self, hyper: Hyper) -> Hyper:
-        """Without prior rows: one row with the columns' variances, and means anywhere in the columns."""
+        """Without prior rows, use one row with the columns' variances, and means anywhere in the columns."""
         nothing = hyper["nu"] <= 0
         loose = np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE)
         scatter = np.where(nothing, hyper["whole"][..., None] * np.eye(len(hyper["whole"])), hyper["scatter"])
@@ -393,7 +392,7 @@ class Multinormal(Family, Struct, frozen=True):
         half = 0.5 * np.linalg.slogdet(params["covariance"])[1]
         if "freedom" not in params:
             return np.asarray(half + d * (HALF_LOG_2PI + 0.5))
-        nu = np.minimum(params["freedom"], 1e6)  # beyond it a normal, for which the difference below would cancel
+        nu = np.minimum(params["freedom"], 1e6)  # beyond this a normal, for which the difference below would cancel
         tails = 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
         return np.asarray(half + 0.5 * d * np.log(params["spread"]) - student_height(nu, d) + tails)
 
@@ -403,7 +402,7 @@ class Multinormal(Family, Struct, frozen=True):
         spreads = np.linalg.eigvalsh(params["covariance"])
         return None if (spreads > 0).all() else "its covariance is not positive definite"
 
-    # -- what it says
+    # -- answers
 
     def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
         seen = ~np.isnan(cells)
@@ -419,7 +418,7 @@ class Multinormal(Family, Struct, frozen=True):
         return [tuple(row) for row in params["mean"].tolist()]
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """In counting units first: a determinant of 1e-400 underflows, but its logarithm does not."""
+        """Return the entropy, computed in counting units: a determinant may underflow, but its logarithm does not."""
         keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
         part = params | {"mean": params["mean"][:, keep], "covariance": params["covariance"][:, keep][:, :, keep]}
         return np.asarray(self.entropy(part) - np.log(setting.scale[keep]).sum())
@@ -427,11 +426,12 @@ class Multinormal(Family, Struct, frozen=True):
     def surprise_by_column(
         self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
     ) -> np.ndarray | None:
-        """The squared distance from a group's mean is the sum of (x - m)_i (C^-1 (x - m))_i over the columns, each of
-        which is 1 on average: a column adds what it has more of. Below 0 it is what the others lead one to expect.
+        """Divide the surprise of each row among its columns.
 
-        A column also adds the log of its standard deviation in the row's groups less that in the expected ones. The
-        rest of the entropy belongs to the correlations and is divided equally.
+        The squared distance from a group's mean is the sum of (x - m)_i (C^-1 (x - m))_i over the columns. Each term is
+        1 on average, and a column adds the excess of its term. A negative excess means that the value agrees with the
+        other columns. A column also adds the log of its standard deviation in the row's groups less that in the
+        expected groups. The rest of the entropy belongs to the correlations and is divided equally.
         """
         moved = (column - setting.anchor) * setting.scale
         out = np.zeros(column.shape)
@@ -449,7 +449,7 @@ class Multinormal(Family, Struct, frozen=True):
 
 
 def _excess(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
-    """The contribution of each column's part of the squared distance to the surprise, less its expectation."""
+    """Return the contribution of each column's part of the squared distance to the surprise, less its expectation."""
     covariance = params["covariance"][g][np.ix_(present, present)]
     unit = np.sqrt(np.diagonal(covariance))
     off = (moved - params["mean"][g][present]) / unit
@@ -464,14 +464,14 @@ def _excess(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> n
 
 
 def is_symmetric(matrices: np.ndarray) -> bool:
-    """Whether each matrix is symmetric, to eight digits of its diagonal."""
+    """Return whether each matrix is symmetric, to eight digits of its diagonal."""
     unit = np.sqrt(np.abs(np.diagonal(matrices, axis1=-2, axis2=-1)))
     uneven = np.abs(matrices - np.swapaxes(matrices, -1, -2))
     return bool((uneven <= 1e-8 * unit[..., :, None] * unit[..., None, :]).all())
 
 
 def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Log evidence of products around a mean under an inverse Wishart of nu degrees of freedom.
+    """Return the log evidence of products around a mean under an inverse Wishart of nu degrees of freedom.
 
     Determinants are of columns scaled to one: products of columns with deviations of 1e-40 would underflow.
     """
@@ -486,12 +486,12 @@ def _wishart_evidence(rows: np.ndarray, scatter: np.ndarray, nu: np.ndarray, bef
 
 
 def products(weight: Any, off: np.ndarray) -> np.ndarray:
-    """(..., d, d) weighted outer products of deviations of a mean."""
+    """Return the (..., d, d) weighted outer products of deviations of a mean."""
     return np.asarray(np.asarray(weight)[..., None, None] * off[..., :, None] * off[..., None, :])
 
 
 def _correlation(scatter: np.ndarray, rows: float) -> np.ndarray:
-    """Correlations of that many rows and one more without any, so that no few rows make them singular."""
+    """Return the correlations after adding one uncorrelated row, so that few rows do not make them singular."""
     d = len(scatter)
     unit = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
     flat = unit <= 0
@@ -501,7 +501,7 @@ def _correlation(scatter: np.ndarray, rows: float) -> np.ndarray:
 
 
 def _around(middle: np.ndarray, stats: Twofold, hyper: Hyper, how: How) -> np.ndarray:
-    """Products around this mean, with the prior ones as far as they are in the objective."""
+    """Return the products around this mean, with the prior products that are part of the objective."""
     rows, mean, scatter = block_moments(stats)
     around: np.ndarray = scatter + products(rows, mean - middle)
     if how != "ml":
@@ -514,9 +514,10 @@ _last = local()
 
 
 def block_moments(stats: Twofold) -> Moments:
-    """Rows, means and centred products (..., d, d) of a block's statistics.
+    """Return rows, means and centred products (..., d, d) of the statistics of a block.
 
-    Cached for the same statistics: an EM step asks three times, which took a quarter of its time on a small table.
+    The result is cached for the same statistics: an EM step needs it three times, which took a quarter of its time on a
+    small table.
     """
     if getattr(_last, "stats", None) is not stats:
         _last.found = _moments_of(stats)
@@ -537,11 +538,11 @@ def _moments_of(stats: Twofold) -> Moments:
 
 
 def apply_floor(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
-    """Eigenvalues clipped from below in units of each column's whole spread: the exact constrained maximum."""
+    """Clip eigenvalues from below in units of each column's spread in the table: the exact constrained maximum."""
     unit = np.sqrt(whole)
     outer = unit[..., :, None] * unit[..., None, :]
     within = covariance / outer
-    flat = np.diagonal(within, axis1=-2, axis2=-1) == 0  # columns that do not vary are apart from all others
+    flat = np.diagonal(within, axis1=-2, axis2=-1) == 0  # constant columns are independent of all others
     if flat.any():
         within = within + floor * flat[..., None] * np.eye(len(unit))
         covariance = within * outer
@@ -549,9 +550,9 @@ def apply_floor(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.n
     if not low.any():
         return covariance
     values, vectors = np.linalg.eigh(within[low])
-    some = int((values < floor).any(axis=0).sum())  # the least come first
+    some = int((values < floor).any(axis=0).sum())  # the smallest come first
     lacking, narrow = np.maximum(floor - values[:, :some], 0.0), vectors[..., :some]
-    wider = narrow * np.sqrt(lacking)[:, None]  # the same from both sides: the product is symmetric to the last bit
+    wider = narrow * np.sqrt(lacking)[:, None]  # one factor for both sides makes the product symmetric to the last bit
     clipped = within[low] + wider @ wider.swapaxes(-1, -2)
     moved = covariance.copy()
     moved[low] = clipped * np.broadcast_to(outer, covariance.shape)[low]
@@ -559,7 +560,7 @@ def apply_floor(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.n
 
 
 def _narrow_directions(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
-    """How many eigenvalues of each matrix are at the floor, in units of each column's whole spread."""
+    """Return how many eigenvalues of each matrix are at the floor, in units of each column's spread in the table."""
     unit = np.sqrt(whole)
     within = (covariance / (unit[:, None] * unit)).reshape(-1, *covariance.shape[-2:])
     found, low = np.zeros(len(within), dtype=np.int64), _below(within, 2.0 * floor)
@@ -568,9 +569,9 @@ def _narrow_directions(covariance: np.ndarray, whole: np.ndarray, floor: float) 
 
 
 def _below(matrices: np.ndarray, least: float) -> np.ndarray:
-    """Which matrices have an eigenvalue below `least`: a Cholesky factor decides in a tenth of the time.
+    """Return which matrices have an eigenvalue below `least`: a Cholesky factor decides in a tenth of the time.
 
-    The least diagonal entry is an upper bound of the eigenvalues' minimum, which decides for a constant column.
+    The smallest diagonal entry is an upper bound of the smallest eigenvalue, which decides for a constant column.
     """
     low = np.diagonal(matrices, axis1=-2, axis2=-1).min(axis=-1) < least
     low[~low] = _find_rootless(matrices[~low] - least * np.eye(matrices.shape[-1]))
@@ -578,7 +579,7 @@ def _below(matrices: np.ndarray, least: float) -> np.ndarray:
 
 
 def _find_rootless(matrices: np.ndarray) -> np.ndarray:
-    """Which matrices have no Cholesky factor, by divisions into four if some have none."""
+    """Return which matrices have no Cholesky factor, by recursive division into four if some have none."""
     try:
         np.linalg.cholesky(matrices)
         return np.zeros(len(matrices), dtype=bool)
@@ -589,7 +590,7 @@ def _find_rootless(matrices: np.ndarray) -> np.ndarray:
 
 
 def _factors(covariance: np.ndarray) -> np.ndarray:
-    """Lower triangular factors of covariances, also of numbers whose squares underflow."""
+    """Return lower triangular factors of covariances, also of numbers whose squares underflow."""
     try:
         return np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:

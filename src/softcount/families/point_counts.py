@@ -1,7 +1,7 @@
 """Numbers counted at each distinct value, for densities of any shape.
 
-Statistics are the rows at every point of the column (`table.counted_points`), so bins, cuts and kernels are decided by
-counts that add, subtract and save. The density is constant within cells, which all groups share.
+Statistics are the rows at every point of the column (`table.counted_points`), so counts that add, subtract and save
+decide bins, cut points and kernels. The density is constant within cells, which all groups share.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORGOTTEN = 1e-12
 
 
 class PointSetting(Setting, frozen=True):
-    """With the points as `levels`, and the step of the grid they lie on, or 0."""
+    """A setting with the points as `levels`, and the step of their grid, or 0."""
 
     step: float = 0.0
 
@@ -50,8 +50,8 @@ class PointSetting(Setting, frozen=True):
 class PointCounts(Family):
     """A density that is constant within cells: `probability` of each cell between two of its `edges`, in every group.
 
-    Outside the edges it decays by the same law in every group, as slowly as Cauchy's, with the share `beyond` of the
-    outermost cell. A number far away therefore keeps the odds of that cell; draws are never from there.
+    Outside the edges it decays as slowly as Cauchy's density, by the same law in every group, with the share `beyond`
+    of the outermost cell. A number far away therefore keeps the odds of that cell; draws are never from there.
     """
 
     kind = Kind.REAL
@@ -96,12 +96,12 @@ class PointCounts(Family):
         return Twofold.of(counted.reshape(groups, width).astype(np.float64))
 
     def _places(self, column: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that have a number, and the point at which each is counted."""
+        """Return the rows that have a number, and the point at which each is counted."""
         there = np.flatnonzero(~np.isnan(column)) if self.width(setting) else np.zeros(0, dtype=np.int64)
         return there, _points(setting).places(column[there])
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Counts at other points: those of a finer grid are added up."""
+        """Convert counts to other points: those of a finer grid are added up."""
         if old.levels == new.levels:
             return stats
         places = _points(new).places(np.array(old.levels))
@@ -111,17 +111,17 @@ class PointCounts(Family):
             np.add.at(lo[group], places, stats.lo[group])
         return Twofold(hi, lo)
 
-    # -- learning: where cells are and the prior rows in them is for the families themselves
+    # -- learning: the families decide the cells and the prior rows in them
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
         return groups * columns * max(len(hyper["edges"]) - 2, 0) if hyper else self.free(setting, groups, columns)
 
     def meant(self, how: How) -> How:
-        """The estimate that is used: under `map` the prior is relative to the mode, so that it is as `mean`."""
+        """Return the estimate to use: `mean` for `map`, because the prior is relative to the mode."""
         return "mean" if how == "map" else how
 
     def with_cells(self, shares: np.ndarray, hyper: Hyper, how: How) -> Params:
-        """The parameters of these shares of the cells."""
+        """Return the parameters for these shares of the cells."""
         groups = len(shares)
         beyond = 0.0 if how == "ml" else float(hyper["beyond"])
         return {
@@ -145,7 +145,7 @@ class PointCounts(Family):
         return np.asarray(xlogy(prior_counts(hyper, self.meant(how)), params["probability"]).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """For these cells: their shares unknown, their edges known."""
+        """Return the log evidence given the edges of the cells, with their shares integrated out."""
         params = self.with_cells(np.ones((stats.shape[0], len(hyper["edges"]) - 1)), hyper, "mean")
         held = _per_cell(np.maximum(stats.value, 0.0), params)
         return float(shares_evidence(held, hyper["alpha"]) + (held * _inside(params)).sum())
@@ -182,7 +182,7 @@ class PointCounts(Family):
         x, edges, heights = Cell(keys[0]), params["edges"][0], _heights(params)
         if len(edges) < 2:
             return None
-        # The last cell holds its upper edge too.
+        # The last cell includes its upper edge.
         code = IntervalCode(keys[0], np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
         inside = LookUp(code, clamp(np.concatenate([np.zeros((1, len(heights))), heights.T])))
         low, high, reach = map(formula, (edges[0], edges[-1], _reach(edges)))
@@ -200,7 +200,7 @@ class PointCounts(Family):
         edges, points = np.asarray(params["edges"], float), np.array(setting.levels)
         return dict(params) | {"place": np.tile(place_of(points, edges[0]), (len(edges), 1))}
 
-    # -- what it says
+    # -- answers
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         edges, shares = params["edges"][0], params["probability"]
@@ -251,7 +251,7 @@ class PointCounts(Family):
             return "its share beyond the edges is not small"
         return Family.check_params(self, params)
 
-    # -- in files
+    # -- files
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         if len(specs) != 1 or specs[0].points is None:
@@ -271,12 +271,12 @@ class PointCounts(Family):
 
 
 def steady(counts: np.ndarray) -> np.ndarray:
-    """Rows to seven digits, for decisions: the last digits depend on the order of sums and on removed rows."""
+    """Round rows to seven digits, for decisions: the last digits depend on the order of sums and on removed rows."""
     return np.asarray(np.maximum(counts, 0.0).astype(np.float32), dtype=np.float64)
 
 
 def seen_points(stats: Twofold, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """All points, and at which of them there are rows."""
+    """Return all points, and which of them have rows."""
     pooled = steady(stats.value.sum(axis=0))
     return np.array(setting.levels, dtype=float), pooled > FORGOTTEN * pooled.sum()
 
@@ -287,7 +287,10 @@ def _points(setting: Setting) -> CountedPoints:
 
 
 def _inside(params: Params) -> np.ndarray:
-    """The log-density of a row in a cell minus the cell's log-share; the outermost cells reserve a part for beyond."""
+    """Return the log-density of a row in a cell minus the log-share of the cell.
+
+    The outermost cells reserve a part for numbers beyond.
+    """
     edges, beyond = params["edges"], params["beyond"]
     with np.errstate(divide="ignore"):
         logs = -np.log(np.diff(edges, axis=-1))
@@ -298,7 +301,7 @@ def _inside(params: Params) -> np.ndarray:
 
 
 def _heights(params: Params) -> np.ndarray:
-    """(groups x cells) log-densities, before the first cell that at its edge and after the last one likewise."""
+    """Return (groups x cells) log-densities, preceded and followed by those just outside the outer edges."""
     edges, shares, beyond = params["edges"][0], params["probability"], params["beyond"]
     with np.errstate(divide="ignore"):
         inside = np.log(shares) + _inside(params)
@@ -307,17 +310,17 @@ def _heights(params: Params) -> np.ndarray:
 
 
 def _reach(edges: np.ndarray) -> float:
-    """How far outside of the cells the density has fallen to a quarter."""
+    """Return the distance outside of the cells at which the density has fallen to a quarter."""
     return max(float(edges[-1] / 4 - edges[0] / 4), SMALLEST)
 
 
 def _per_cell(stats: np.ndarray, params: Params) -> np.ndarray:
-    """Rows in each cell from rows at each point."""
+    """Sum the rows at each point by cell."""
     return per_cell(stats, params["place"][0].astype(np.int64), params["probability"].shape[-1])
 
 
 def per_cell(stats: np.ndarray, place: np.ndarray, cells: int) -> np.ndarray:
-    """(groups x cells) rows from (groups x points) rows, each point in its cell; points are in order."""
+    """Return (groups x cells) rows from (groups x points) rows, each point in its cell; points are in order."""
     held: np.ndarray = np.zeros((len(stats), cells))
     if len(place) and cells:
         first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -326,7 +329,7 @@ def per_cell(stats: np.ndarray, place: np.ndarray, cells: int) -> np.ndarray:
 
 
 def place_of(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The cell that each point lies in."""
+    """Return the cell of each point."""
     found = np.searchsorted(edges, points, side="right") - 1
     return np.clip(found, 0, max(len(edges) - 2, 0)).astype(np.float64)
 
@@ -345,9 +348,9 @@ def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:
 
 
 def between(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Borders of cells that begin at these points.
+    """Return borders of cells that begin at these points.
 
-    Half-way to the point before, or the point if there is no number between.
+    A border is half-way to the previous point, or the point itself if there is no number between.
     """
     low, high = points[cuts - 1], points[cuts]
     middle = low + (high / 2 - low / 2)

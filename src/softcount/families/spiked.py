@@ -20,7 +20,7 @@ from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Number
 from softcount.table.schema import Key, Kind
 
 INNER = ("lognormal", "gamma", "exponential", "normal")
-"""Families of the other numbers: densities, because others would count the value of the spike twice."""
+"""Families of the other numbers. They are densities; others would count the value of the spike twice."""
 
 
 @register
@@ -28,8 +28,8 @@ class Spiked(Family, Struct, frozen=True):
     """Numbers of which many are the same, as in `sc.Spiked("lognormal")` for rain: mostly 0, else an amount.
 
     `spike` is the share of rows that hold the value `at`; the others have the parameters of the family `of`. Statistics
-    are the rows at the spike, then those of the other family. In scores the spike is a density as wide as
-    `rounding`, how finely numbers are written down: they then compare with those of other families.
+    are the rows at the spike, then those of the other family. In scores the spike is a density as wide as `rounding`,
+    the step to which numbers are rounded, so that scores compare with those of other families.
 
     >>> Spiked("lognormal").free(Setting(), groups=2)
     6
@@ -51,7 +51,7 @@ class Spiked(Family, Struct, frozen=True):
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """A spike and each density that can hold the other numbers."""
+        """Return a spike with each density that can hold the other numbers."""
         if facts.spike is None:
             return ()
         at_zero = facts.least == facts.spike == 0
@@ -61,7 +61,7 @@ class Spiked(Family, Struct, frozen=True):
 
     @property
     def inner(self) -> Family:
-        """The family of the other numbers."""
+        """Family of the other numbers."""
         return FAMILIES[self.of]()
 
     @property
@@ -77,17 +77,17 @@ class Spiked(Family, Struct, frozen=True):
         return {"spike": "share", **self.inner.chart}
 
     def _within(self, setting: Setting) -> Setting:
-        """The setting of the other family: logarithms are counted from that of a typical number."""
+        """Return the setting of the other family: logarithms are counted from that of a typical number."""
         if self.inner.kind is not Kind.POSITIVE:
             return setting
         return replace(setting, anchor=-np.log(setting.scale), scale=np.ones(len(setting.scale)))
 
     def _others(self, column: np.ndarray) -> np.ndarray:
-        """The column without the spike's rows."""
+        """Replace the values at the spike by NaN."""
         return np.where(column == self.at, np.nan, column)
 
     def transform(self, values: np.ndarray) -> np.ndarray:
-        """Of the numbers that are not at the spike."""
+        """Return the numbers that are not at the spike, or their logarithms."""
         others = self._others(values)
         return np.log(others) if self.inner.logged else others
 
@@ -115,7 +115,7 @@ class Spiked(Family, Struct, frozen=True):
     # -- learning
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """The prior of the inner family, with as many prior rows at the spike as elsewhere."""
+        """Return the prior of the inner family, with as many prior rows at the spike as elsewhere."""
         plain = scalar_prior(prior, self, 2, setting.groups)
         inner = self.inner.hyper(prior, stats[..., 1:], self._within(setting))
         return inner | {"at_spike": np.full(stats.shape[1:-1], plain)}
@@ -161,12 +161,12 @@ class Spiked(Family, Struct, frozen=True):
         return {"spike": steep} | self.inner.slope(stats[..., 1:], params, hyper, how)
 
     def _prior_rows(self, hyper: Hyper, how: How) -> np.ndarray:
-        """Prior rows at the spike and elsewhere, as far as they are in the objective."""
+        """Return the prior rows at the spike, equal to those elsewhere, that are part of the objective."""
         prior = np.asarray(hyper["at_spike"])
         return np.zeros_like(prior) if how == "ml" else prior - 1.0 if how == "map" else prior
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """The spike's share and the inner family integrated separately."""
+        """Return the log evidence; the share of the spike and the inner family are integrated separately."""
         rows, prior = stats.value, np.maximum(hyper["at_spike"], SMALLEST)
         chosen = betaln(rows[..., 0] + prior, rows[..., 1] + prior) - betaln(prior, prior)
         chosen = chosen - rows[..., 0] * np.log(self.rounding)
@@ -193,14 +193,14 @@ class Spiked(Family, Struct, frozen=True):
         spike = Family.overdrawn(self, before[..., :1], after[..., :1], slack)
         return spike or self.inner.overdrawn(before[..., 1:], after[..., 1:], slack)
 
-    # -- what it says
+    # -- answers
 
     @property
     def races(self) -> bool:
         return self.inner.logged and self.inner.facts.has_products
 
     def raced(self, params: Params, setting: Setting) -> np.ndarray:
-        """Of the spike, and of the logarithms of the other numbers, which are counted in their own unit."""
+        """Return natural parameters of the spike, and of the other numbers in their own unit."""
         at, off = self._logs(params)
         others = self.inner.natural(params)
         others = np.concatenate([others[..., :1] + off[..., None], others[..., 1:]], axis=-1)
@@ -213,7 +213,7 @@ class Spiked(Family, Struct, frozen=True):
         return np.where(np.isnan(column)[:, None], 0.0, scored)
 
     def _logs(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """The score of a number at the spike, and what any other scores in addition to its density."""
+        """Return the score of a number at the spike, and the term that any other number adds to its density."""
         with np.errstate(divide="ignore"):
             return np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
 
@@ -245,7 +245,7 @@ class Spiked(Family, Struct, frozen=True):
         return self._surprise(params["spike"], self.inner.entropy(params))
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """That of the shares at the spike, plus that of the inner family among the other rows."""
+        """Return the divergence of the shares at the spike, plus that of the inner family among the other rows."""
         spike, others = params["spike"], shares * (1.0 - params["spike"])
         whole = float(shares @ spike)
         far = _times_log(spike, spike) - _times_log(spike, whole)
@@ -278,7 +278,7 @@ _RAIN = [0.0, 0.0, None, 4.25, 6.5, 11.0, 0.5, 0.0, 30.5, 0.0, 2.0, 9.0]
 
 
 def _times_log(share: np.ndarray, of: Any) -> np.ndarray:
-    """Shares times logarithms, 0 if a share is 0; SciPy's `xlogy` takes 0.15 s to load for a page."""
+    """Return shares times logarithms, 0 if a share is 0; SciPy's `xlogy` takes 0.15 s to load for a page."""
     there = share > 0
     return np.where(there, share * np.log(np.where(there, of, 1.0)), 0.0)
 

@@ -30,23 +30,25 @@ from softcount.families.setting import Facts, How, Hyper, Labels, Line, NumberFa
 from softcount.priors import NormalInverseChi2
 
 LOWEST, HIGHEST = 1.0, 200.0
-"""Bounds of an estimated freedom: below one even the median is hardly known, beyond 200 it is a normal."""
+"""Bounds of an estimated freedom: below 1 even the median is hardly known, beyond 200 it is a normal."""
 FAR = 50.0
-"""Deviations above zero from which on tails do not reach below it."""
+"""If the mean is this many deviations above zero, the tails do not reach below zero."""
 START = 4.0
-"""The initial freedom."""
+"""Initial freedom."""
 POINTS = 2048
-"""Quantiles over which a divergence is averaged."""
+"""Number of quantiles over which a divergence is averaged."""
 
 
 @register
 class Student(AroundMean, Struct, frozen=True):
-    """Real numbers around a mean with heavy tails: outliers have little influence. One column; blocks are not modelled.
+    """Real numbers around a mean with heavy tails, so that outliers have little influence.
+
+    For one column, not for blocks.
 
     `mean` is the centre, `spread` the square of the scale and `freedom` the lightness of the tails: 1 is Cauchy, 200
-    almost normal. The freedom of every group is estimated between these, or `Student(freedom=4)` for all. Every row has
-    a hidden weight, small for outliers. Statistics are rows, and the expected weights, weighted sums and squares of `(x
-    - anchor) * scale` and logarithms of weights; so fitting takes EM even when every class is known.
+    almost normal. The freedom of every group is estimated between these, or `Student(freedom=4)` sets it for all. Every
+    row has a hidden weight, small for outliers, so fitting takes EM even if every class is known. Statistics are rows,
+    expected weights, weighted sums and squares of `(x - anchor) * scale`, and logarithms of weights.
     """
 
     freedom: float | None = None
@@ -70,11 +72,11 @@ class Student(AroundMean, Struct, frozen=True):
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Its tails reach below zero, unless that is far away."""
+        """Return no candidate for numbers near and above zero: its tails reach below zero."""
         return (cls(),) if facts.least < 0 or facts.above_zero > FAR else ()
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        """For rows of weight one."""
+        """Return the features of rows with weight one."""
         rows = super().features(column, setting)
         return np.concatenate([rows[:, :1], rows, np.zeros((len(rows), 1))], axis=1)
 
@@ -106,10 +108,10 @@ class Student(AroundMean, Struct, frozen=True):
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
-        """Mean and spread of the whole column, fitted: outliers have little influence on the prior."""
+        """Return the fitted mean and spread of the whole column: outliers have little influence on the prior."""
         params, before = self._unknown(setting, 1), None
         alone = [weight[:, None] for weight in weights]
-        # A millionth of the column's variance with all rows alike.
+        # The floor is a millionth of the column's variance with equal weights.
         both = zip(columns, weights, strict=True)
         sums = (Twofold.of(weight @ Normal().features(column, setting)) for column, weight in both)
         plain_rows, _, plain_squares = moments(sum(sums, Twofold.of(np.zeros(3))))
@@ -133,7 +135,7 @@ class Student(AroundMean, Struct, frozen=True):
         return concatenate([stats[..., :1], about, stats[..., 4:]], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        """As for a normal column: prior rows are about mean and spread, not about the freedom."""
+        """Return the prior of a normal column: prior rows are about mean and spread, not about the freedom."""
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a student column cannot take {prior!r} as its prior.")
         pooled = stats.sum(0)
@@ -146,7 +148,7 @@ class Student(AroundMean, Struct, frozen=True):
         return Normal().hyper(prior, whole_rows.spread(0), setting)
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """Without a closed form under `predictive`, parameters are plugged in."""
+        """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
@@ -177,7 +179,7 @@ class Student(AroundMean, Struct, frozen=True):
         return student_formula(params, Cell(keys[0]))
 
     def completed(self, stats: Twofold, params: Params) -> float:
-        """With the hidden weights, which have a gamma distribution of shape freedom / 2."""
+        """Return the log-likelihood with the hidden weights, whose distribution is gamma of shape freedom / 2."""
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         half, spread = params["freedom"] / 2.0, params["spread"]
@@ -203,7 +205,7 @@ class Student(AroundMean, Struct, frozen=True):
         return Normal().log_prior({"mean": params["mean"], "variance": params["spread"]}, hyper, how)
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """For rows with their expected weights: mean and spread exactly, the freedom by quadrature over its range."""
+        """Return the log evidence for expected weights: mean and spread exactly, the freedom by quadrature."""
         rows, logs = stats.value[..., 0], stats.value[..., 4]
         mass, mean, squares = moments(stats[..., 1:4])
         kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
@@ -230,7 +232,7 @@ class Student(AroundMean, Struct, frozen=True):
         ]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """From the mixture of all groups, averaged over 2,048 quantiles of each group: good to some 1e-3."""
+        """Return the divergence from the mixture of all groups, over 2,048 quantiles of each group, to about 1e-3."""
         quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
         values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
         return from_mixture(student_score(values.ravel(), params).reshape(*values.shape, -1), shares)

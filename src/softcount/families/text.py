@@ -37,13 +37,13 @@ from softcount.text import Reading, Words
 from softcount.text.words import LONGEST_PATTERN
 
 ROUNDING = 1e-9
-"""By which expected counts of a word may exceed those of the documents."""
+"""Relative excess of the expected counts of a word over those of the documents that is taken for rounding."""
 DRAWN_AT_ONCE = 1_000_000
-"""Words that are drawn at a time."""
+"""Number of cells drawn in one step."""
 
 
 class MultinomialWords:
-    """Multinomial: every word of a document is drawn anew; how many there are is not modelled."""
+    """Multinomial: each word of a document is drawn independently. The number of words is not modelled."""
 
     line: Any = "shares"
 
@@ -53,14 +53,14 @@ class MultinomialWords:
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         documents, words = _split(stats)
         more = {"alpha": words + hyper["alpha"]} if how == "predictive" else {}
-        lengths = usual_lengths(documents, words.sum(axis=-1))  # while they are counts still
+        lengths = usual_lengths(documents, words.sum(axis=-1))  # before the counts become shares
         return {"probability": _shares(words, hyper["alpha"], how), "length": lengths, **more}
 
     def natural(self, params: Params) -> np.ndarray:
         return _weights(params["probability"], 1.0)
 
     def lacking(self, params: Params) -> np.ndarray | None:
-        """Weights that count the certain words that a document does not hold; None if no word is certain."""
+        """Return weights that count the certain words that a document does not contain; None if no word is certain."""
         return None
 
     def completed(self, stats: Twofold, params: Params) -> float:
@@ -93,19 +93,19 @@ class MultinomialWords:
         return Dirichlet(_split(stats)[1] + hyper["alpha"])
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Of a document of the group's usual length."""
+        """Return the divergence of a document of the group's typical length."""
         mass = shares * params["length"]
         whole = mass / mass.sum() if mass.sum() > 0 else shares
         return np.asarray(params["length"] * divergence_of_shares(params["probability"], whole))
 
     def entropy(self, params: Params) -> np.ndarray:
-        """Of one word: a document's length is not modelled."""
+        """Return the entropy of one word: the length of a document is not modelled."""
         return np.asarray(entr(params["probability"]).sum(axis=-1))
 
     def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(groups x words) the contribution of each word to the log-density of a document, from private parameters."""
+        """Return the (groups x words) contributions to the log-density of a document, from private parameters."""
         if "alpha" in params:
-            # One draw after another: what the length of the document takes is shared by its words.
+            # Words are drawn one after another: the term for the length of the document is shared by its words.
             alpha, mass, length = params["alpha"][:, places], params["alpha"].sum(axis=-1), counts.sum()
             each = (gammaln(mass + length) - gammaln(mass)) / max(length, 1.0)
             return np.asarray(gammaln(alpha + counts) - gammaln(alpha) - counts * each[:, None])
@@ -125,12 +125,12 @@ class MultinomialWords:
 
 
 class BernoulliWords(MultinomialWords):
-    """Bernoulli: each word is there or not, whatever the others are; absence counts too."""
+    """Bernoulli: each word is present or not, independently of the others. Absence is evidence too."""
 
     line: Any = "share"
 
     def hyper(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
-        """Imagined documents with each word, and without it: a prior a is Beta(a, a)."""
+        """Return the numbers of prior documents with each word, and without it: a prior a is Beta(a, a)."""
         prior = prior.as_beta() if isinstance(prior, Expert) else prior
         if isinstance(prior, Beta):
             pair = prior.alpha, prior.beta
@@ -141,7 +141,7 @@ class BernoulliWords(MultinomialWords):
         return {"alpha": np.full(words, pair[0], np.float64), "beta": np.full(words, pair[1], np.float64)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """The posterior mean is also the predictive share: a document holds a word once, or not."""
+        """Estimate the share of each word. The posterior mean is also the predictive share."""
         documents, words = _split(stats)
         with_it, without = _imagined_pair(hyper, how)
         raw, total = words + with_it, documents[:, None] + with_it + without
@@ -209,7 +209,7 @@ class BernoulliWords(MultinomialWords):
         return np.asarray((with_it + xlog1py(1.0 - share, -share) - xlog1py(1.0 - share, -whole)).sum(axis=-1))
 
     def entropy(self, params: Params) -> np.ndarray:
-        """Of a whole document."""
+        """Return the entropy of a whole document."""
         return np.asarray((entr(params["probability"]) + entr(1.0 - params["probability"])).sum(axis=-1))
 
     def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -231,7 +231,7 @@ class ComplementWords(MultinomialWords):
     """Complement: a word is evidence for a class if it is rare in all other classes together."""
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """Shares of words in each class (`probability`) and in all others together (`others`)."""
+        """Estimate the shares of words in each class (`probability`) and in all others together (`others`)."""
         if how == "predictive":
             raise DataError(f"text: complement weights are no density to average. Use {remedies.estimate_mean()}.")
         words = _split(stats)[1]
@@ -257,18 +257,18 @@ MODELS: dict[str, MultinomialWords] = {
 }
 
 
-# Tables of words have millions of cells: they are changed in place wherever that is possible.
+# Tables of words have millions of cells: they are changed in place if possible.
 
 
 def _split(stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
-    """Documents of every group, and counts of every word in it."""
+    """Return the documents of every group, and the counts of every word in it."""
     counts = stats.value
     np.maximum(counts, 0.0, out=counts)
     return counts[:, 0], counts[:, 1:]
 
 
 def _shares(words: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
-    """As `estimate_shares`, in two passes in the usual case, in which the counts given become the shares.
+    """Estimate shares as `estimate_shares` does, usually in place: the given counts become the shares.
 
     Another array of 20 classes and 209,404 words took 34 MB more at the peak of a fit.
     """
@@ -280,21 +280,21 @@ def _shares(words: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
 
 
 def _logs(shares: np.ndarray) -> np.ndarray:
-    """Logarithms; that of 0 is a finite number that stands for the impossible, so that 0 times it is 0."""
+    """Return logarithms. That of 0 is replaced by a finite number, so that 0 times it is 0."""
     with np.errstate(divide="ignore"):
         logs = np.log(shares)
     return np.asarray(np.maximum(logs, CLAMPED, out=logs))
 
 
 def usual_lengths(documents: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Words per document in every group; a group without documents has the average of the whole table."""
+    """Return the words per document in every group; a group without documents has the average of the table."""
     mass = documents.sum()
     whole = total.sum() / mass if mass > 0 else 0.0
     return np.where(documents > 0, total / np.where(documents > 0, documents, 1.0), whole)
 
 
 def _weights(shares: np.ndarray, sign: float) -> np.ndarray:
-    """(groups x (1 + words)) logarithms, 0 for the document itself; groups are contiguous in memory."""
+    """Return (groups x (1 + words)) logarithms, 0 for the document itself; groups are contiguous in memory."""
     table = np.empty((shares.shape[1] + 1, shares.shape[0]))
     table[0] = 0.0
     with np.errstate(divide="ignore"):
@@ -312,9 +312,9 @@ def _imagined_pair(hyper: Hyper, how: How) -> tuple[np.ndarray, np.ndarray]:
 
 
 MANY_WORDS = 1_000
-"""Words from which on a note warns of prior counts that exceed the labelled documents."""
+"""Number of words from which on a note warns of prior counts that exceed the labelled documents."""
 LONGEST = 1e7
-"""Words of a class's usual document, in a model file: more than any book has."""
+"""Largest typical document of a class in a model file, in words: more than any book has."""
 MARKING = 5
 """Number of characteristic words of a group."""
 NOISE = 1e-14
@@ -322,7 +322,7 @@ NOISE = 1e-14
 
 
 class Bags(Family):
-    """The base of families of counted words or transitions.
+    """Base of families of counted words or transitions.
 
     A column is a sparse matrix: 1 for a document that is present, then the count of each word.
     """
@@ -330,7 +330,7 @@ class Bags(Family):
     kind = Kind.TEXT
     facts = Facts(stack="bag", rows_first=True, counted=True)
     by_document = False
-    """Whether it counts which documents hold a word, not how often they do."""
+    """Whether it counts the documents that contain a word, not the occurrences."""
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         return self, Setting((key,), groups, fields[0].levels, floor=floor)
@@ -339,7 +339,7 @@ class Bags(Family):
         return 1 + len(setting.levels)
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        """Counts of documents and words in another vocabulary; words it does not have are left out."""
+        """Convert counts of documents and words to another vocabulary; words that it does not have are left out."""
         mine, theirs = old.levels, new.levels
         assert isinstance(mine, Words) and isinstance(theirs, Words)
         if was.by_document != self.by_document:
@@ -358,33 +358,33 @@ class Bags(Family):
         return Twofold(hi, lo)
 
     def is_product(self, params: Params) -> bool:
-        """Except for certain words, which `lacking` counts."""
+        """Return whether scores are products, except for certain words, which `lacking` counts."""
         return "alpha" not in params
 
     def takes(self, kind: Kind) -> bool:
         return kind is Kind.TEXT
 
     def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """One feature for each word of a document that is there."""
+        """Return one feature for each word of a document that is present."""
         return self.linear_of(self.natural(params), setting)
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         return natural[:, 1:], natural[:, 0]
 
     def filed_levels(self, setting: Setting) -> Any:
-        return None  # words are in arrays of their own
+        return None  # words are stored in separate arrays
 
 
 @register
 class Text(Bags, Struct, frozen=True):
     """Words of a document: drawn one by one (`multinomial`), each present or not (`bernoulli`), or `complement`.
 
-    `complement` scores a class by the words of the others, and is for known classes only; if a model has no other
-    columns, classes are equally likely a priori unless `class_prior` is given. The other settings control how documents
-    are read, as in `Reading`; its limits (`min_count`, `min_df`, `max_df`, `drop_top`, `max_words`) count documents and
-    words, whatever the weights of rows. A column is a sparse matrix: 1 for a document that is present, then the count
-    of each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the documents that
-    hold it.
+    `complement` scores a class by the words of the other classes, and is for known classes only. If a model has no
+    other columns, classes are equally likely a priori unless `class_prior` is given. The other settings control how
+    documents are read, as in `Reading`. Its limits (`min_count`, `min_df`, `max_df`, `drop_top`, `max_words`) count
+    documents and words, whatever the weights of rows. A column is a sparse matrix: 1 for a document that is present,
+    then the count of each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the
+    documents that contain it.
     """
 
     model: Literal["multinomial", "bernoulli", "complement"] = "multinomial"
@@ -404,7 +404,7 @@ class Text(Bags, Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise DataError(f"text model {self.model!r} is not known. Use 'multinomial', 'bernoulli' or 'complement'.")
-        reading = self.reads  # which refuses wrong settings and puts the others in order
+        reading = self.reads  # checks the settings and puts them in standard form
         reading.refuse_steps()
         for part in reading.__struct_fields__:
             force_setattr(self, part, getattr(reading, part))
@@ -420,7 +420,7 @@ class Text(Bags, Struct, frozen=True):
 
     @property
     def words_model(self) -> MultinomialWords:
-        """The way its words are modelled."""
+        """The model of its words."""
         return MODELS[self.model]
 
     @property
@@ -443,13 +443,13 @@ class Text(Bags, Struct, frozen=True):
         return there
 
     def base(self, column: Any) -> np.ndarray | float:
-        """The logarithm of the number of orders of a document's words; 0 unless the model is `multinomial`."""
+        """Return the log of the number of orders of a document's words; 0 unless the model is `multinomial`."""
         if self.model != "multinomial":
             return 0.0
         return log_ways(column, first=1)
 
     def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """The number of words in each document, or for `bernoulli` whether it is present."""
+        """Return the number of words in each document; for `bernoulli`, whether it is present."""
         whole = np.zeros(column.shape[1])
         whole[0 if self.by_document else slice(1, None)] = 1.0
         return np.asarray(column @ whole)
@@ -458,17 +458,17 @@ class Text(Bags, Struct, frozen=True):
         return self.words_model.hyper(prior, self, setting, stats.shape[-1] - 1)
 
     def seen(self, stats: Twofold) -> np.ndarray:
-        """Which words any group holds."""
+        """Return which words occur in any group."""
         return np.asarray(stats.value[:, 1:].sum(axis=0) > 0)
 
     def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """The estimate of a fit that knows only the seen words; the others are not to be scored."""
+        """Estimate as a fit does that knows only the seen words; the others must not be scored."""
         places = np.flatnonzero(seen)
         known = stats[:, np.concatenate([[0], places + 1])]
         part = self.estimate(known, {name: value[..., places] for name, value in hyper.items()}, how)
         for name, value in part.items():
             if value.ndim == 2:
-                # What is never scored only has to have a logarithm, and to add nothing to the sums of `alpha`.
+                # Words that are never scored only need a logarithm, and must add nothing to the sums of `alpha`.
                 whole = np.full((len(seen), len(value)), {"others": 1.0, "alpha": 1e-300}.get(name, 0.0)).T
                 whole[:, places] = value
                 part[name] = whole
@@ -478,7 +478,7 @@ class Text(Bags, Struct, frozen=True):
         return self.words_model.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
 
     def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-        """A probability for every word, in the order of the vocabulary; documents of no certain length."""
+        """Return initial probabilities of every word, in the order of the vocabulary; document lengths stay open."""
         params = Family.given(self, {"probability": values.get("probability", [])}, setting, groups)
         words = len(setting.levels)
         if params["probability"].shape != (groups, words):
@@ -487,10 +487,10 @@ class Text(Bags, Struct, frozen=True):
         return params
 
     def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
-        """A note if the prior counts of words exceed those of the labelled documents, because EM then learns less.
+        """Return a note if the prior counts of words exceed those of the labelled documents: EM then learns less.
 
-        With a prior of 1, 300 messages of 20 Newsgroups gained a point or two less by 10,000 unlabelled ones than with
-        0.1.
+        With a prior of 1, 300 messages of 20 Newsgroups gained a point or two less from 10,000 unlabelled ones than
+        with 0.1.
         """
         if self.model != "multinomial" or len(setting.levels) < MANY_WORDS:
             return None
@@ -513,7 +513,7 @@ class Text(Bags, Struct, frozen=True):
         return out
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
-        """Documents as a sparse column; each as long as its group's usually are, by chance longer or shorter."""
+        """Draw documents as a sparse column, with Poisson lengths around the typical length of their group."""
         from scipy import sparse
 
         of, words = self.words_model.words(params, np.asarray(groups), rng)
@@ -523,7 +523,7 @@ class Text(Bags, Struct, frozen=True):
         return sparse.csr_matrix((np.ones(len(rows)), (rows, places)), shape=shape)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        """The words that distinguish each group most from all groups."""
+        """Describe each group by the words that distinguish it most from all groups."""
         return [list_words(setting.levels, row) for row in marking(params["probability"])]
 
     def check_params(self, params: Params) -> str | None:
@@ -534,7 +534,7 @@ class Text(Bags, Struct, frozen=True):
             return "its probabilities do not sum to one"
         return Family.check_params(self, params)
 
-    # -- what it says
+    # -- answers
 
     @property
     def title(self) -> str:
@@ -543,7 +543,7 @@ class Text(Bags, Struct, frozen=True):
     def draw_columns(
         self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
     ) -> Columns:
-        """Drawn words as documents, in any order: a bag of words has none."""
+        """Draw documents, with their words in random order: a bag of words has none."""
         column, out = self.draw(params, groups, rng), []
         for start, stop in pairwise(column.indptr):
             times = column.data[start + 1 : stop].astype(np.int64)
@@ -552,7 +552,7 @@ class Text(Bags, Struct, frozen=True):
         return [out]
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """None if words are drawn one after another, or if some are certain: these are not sums."""
+        """Return None if words are drawn one after another, or if some are certain: such scores are not sums."""
         if "alpha" in params or self.lacking(params) is not None:
             return None
         return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
@@ -565,7 +565,7 @@ class Text(Bags, Struct, frozen=True):
         plain = MODELS["bernoulli" if self.by_document else "multinomial"]
         return WordFigures(setting.levels, self.model, plain, self.words_model.score_words, self.by_document)
 
-    # -- in files
+    # -- files
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
@@ -577,7 +577,7 @@ BY_MODEL = (
     "estimate", "natural", "lacking", "completed", "slope", "log_prior", "evidence", "proper", "posterior",
     "divergence", "entropy",
 )  # fmt: skip
-"""The methods that the model of words implements."""
+"""Methods that the model of words implements."""
 
 
 def _of_words_model(name: str) -> Any:
@@ -610,31 +610,32 @@ class WordFigures(Struct, frozen=True):
         return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
     def evidence(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """The evidence of every word: among all documents if only presence counts, else among all words."""
+        """Return the evidence of every word: among all documents if only presence counts, else among all words."""
         own, rest = (float(part[0] if self.once else part[1:].sum()) for part in (here, there))
         return evidence(here[1:], there[1:], (own, rest))
 
 
 def evidence(here: np.ndarray, there: np.ndarray, sizes: tuple[float, float]) -> np.ndarray:
-    """Nats by which two rates, one here and one there, explain how often words occur better than one rate does.
+    """Return the nats by which separate rates here and there explain word counts better than one common rate.
 
-    `sizes` are all words here and there (or all documents). Half of Dunning's G2: a name that one document repeats has
-    little of it, and a word used everywhere almost none.
+    `sizes` are the numbers of all words here and there (or of all documents). The result is half of Dunning's G2: small
+    for a name that one document repeats, almost 0 for a word used everywhere.
     """
     apart = sum(_likelihood(part, size) for part, size in zip((here, there), sizes, strict=True))
     return np.asarray(np.maximum(apart - _likelihood(here + there, sum(sizes)), 0.0))
 
 
 def _likelihood(count: np.ndarray, size: float) -> np.ndarray:
-    """Log-likelihood, at the best rate, of a word with this count among `size` words."""
+    """Return the log-likelihood, at the best rate, of a word with this count among `size` words."""
     rest = np.maximum(size - count, 0.0)
     return np.asarray(xlogy(count, count) + xlogy(rest, rest) - xlogy(size, size))
 
 
 def marking(probability: np.ndarray) -> np.ndarray:
-    """(groups x words) how characteristic each word is of each group: its evidence, if all groups had one size.
+    """Return how characteristic each word is of each group (groups x words): its evidence, for groups of equal size.
 
-    0 if a word is not more frequent than in the others together; a single group has its words by their probability.
+    It is 0 if a word is not more frequent than in the other groups together. A single group has the probabilities of
+    its words.
     """
     others = len(probability) - 1
     if others <= 0:
@@ -645,7 +646,7 @@ def marking(probability: np.ndarray) -> np.ndarray:
 
 
 def list_words(words: Sequence[object], scores: np.ndarray, least: float = NOISE) -> str:
-    """The words with the largest scores above the least, largest first; equal ones in the order of the words."""
+    """Format the words with the largest scores above `least`, largest first; ties in the order of the words."""
     most = min(MARKING, len(scores))
     if not most:
         return "no words"
