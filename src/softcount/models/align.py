@@ -1,4 +1,4 @@
-"""Statistics of one model in the schema of another, so that `+` can merge two fits."""
+"""Convert the statistics of one model to the schema of another, so that `+` can merge two fits."""
 
 from __future__ import annotations
 
@@ -27,16 +27,13 @@ from softcount.text.count_words import all_transitions
 Fitted = Any
 
 SLACK = 1e-9
-"""Counts below zero by no more than this are rounding."""
+"""Counts that are negative by no more than this are rounding errors."""
 WORDING = ("analyzer", "ngrams", "pattern", "lowercase", "stop_words")
-"""The fields of a reading that define a word; the other fields select words by their frequency in a table."""
+"""Fields of a reading that define a word. The other fields select words by their frequency in a table."""
 
 
 class Older(Struct, frozen=True):
-    """A prior made of an older model's counts, each worth `weight` new rows.
-
-    `prior` is added to it.
-    """
+    """A prior made of the counts of an older model, each worth `weight` new rows, in addition to `prior`."""
 
     model: Any
     weight: float = 1.0
@@ -50,9 +47,10 @@ class Older(Struct, frozen=True):
 
 
 def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> Counts:
-    """A fitted model's counts in the classes, levels and anchors of another model; its additional columns count zero.
+    """Convert the counts of a fitted model to the classes, categories and anchors of another model.
 
-    Words that the other model does not have are dropped, as when it reads documents.
+    Columns that only the other model has count zero. Words that it does not have are dropped, as when it reads
+    documents.
     """
     order = np.arange(fitted.model.groups)
     if names is not None and fitted.classes is not None:
@@ -73,12 +71,12 @@ def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> C
 
 
 def sorted_levels(levels: set[Any] | Sequence[Any]) -> list[Any]:
-    """Levels in one fixed order whatever their types: by type, then by value."""
+    """Sort categories of any types: by type, then by value."""
     return sorted(set(levels), key=lambda x: (type(x).__name__ if not isinstance(x, (bool, int, float)) else "", x))
 
 
 def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> tuple[ClassModel, list[Any]]:
-    """A model with the classes and levels of both models, counted about the left one's anchors.
+    """Return a model with the classes and categories of both models, counted with the left one's anchors.
 
     If `grow` is given, only the text columns in it get new words.
     """
@@ -107,14 +105,14 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
 
 
 def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Counts]:
-    """A model and its counts with room for the levels and words that an older model brings as a prior."""
+    """Add room for the categories and words of an older model that is the prior."""
     if not isinstance(prior, Older):
         return model, counts
     return widened(model, counts, united_schema(model.schema, prior.model.model.schema, None))
 
 
 def widened(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassModel, Counts]:
-    """A model and its counts with room for the levels and words of a schema that contains its own."""
+    """Add room for the categories and words of a schema that contains the model's own."""
     if schema is model.schema:
         return model, counts
     leaves = tuple(united_leaf(leaf, schema, model.groups) for leaf in model.leaves)
@@ -161,7 +159,7 @@ def refuse_overdrawn(model: ClassModel, before: Counts, after: Counts) -> None:
 
 
 def is_choosy(reading: Reading | None) -> bool:
-    """Whether a reading leaves words out by how often they occur."""
+    """Return whether a reading leaves words out by their frequency."""
     if reading is None:
         return False
     low, high = reading.min_df, reading.max_df
@@ -175,7 +173,7 @@ def text_fields(schema: Schema) -> list[Field]:
 
 
 def with_united_words(spec: Field, other: Field) -> Field:
-    """A text column with the words of both models, which must define words in the same way."""
+    """Return a text column with the words of both models, which must define words in the same way."""
     assert spec.reading is not None
     if not isinstance(spec.levels, Words) or not isinstance(other.levels, Words) or other.reading is None:
         return spec
@@ -213,7 +211,7 @@ def refuse_unknown_words(schema: Schema, other: Schema) -> None:
 
 
 def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
-    """Kinds that keep every word of the text columns, and notes about columns declared otherwise."""
+    """Return kinds that keep every word of the text columns, and notes about columns declared otherwise."""
     choosy = [key for key, said in kinds.items() if isinstance(said, Reading) and is_choosy(said)]
     kept = {
         key: replace(said.unlimited, max_words=said.max_words) if isinstance(said, Reading) else said
@@ -226,18 +224,18 @@ def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
 
 
 def growing(schema: Schema) -> set[Key]:
-    """Text columns that accept new words: those without limits on word frequencies."""
+    """Return the text columns that accept new words: those without limits on word frequencies."""
     return {spec.key for spec in text_fields(schema) if not is_choosy(spec.reading)}
 
 
 def outgrown(notes: Sequence[str], leaves: Sequence[Node]) -> list[str]:
-    """Notes about missing words that no longer hold, because the column has words now."""
+    """Return the notes about missing words that no longer hold, because the column has words now."""
     worded = [leaf.key for leaf in leaves if isinstance(leaf.setting.levels, Words) and len(leaf.setting.levels)]
     return [note for note in notes if note.startswith(tuple(f"{wording.column(key)} {WORDLESS}" for key in worded))]
 
 
 def chosen_notes(schema: Schema, other: Schema, merged: bool) -> list[str]:
-    """Notes about text columns whose words were chosen by their frequency in one of the tables."""
+    """Return notes about text columns whose words were chosen by their frequency in one of the tables."""
     choosy = [spec.key for part in (schema, other) for spec in text_fields(part) if is_choosy(spec.reading)]
     said = (
         "its words were chosen in each model apart, so one that only one model kept is counted in that model alone."
@@ -251,7 +249,7 @@ def chosen_notes(schema: Schema, other: Schema, merged: bool) -> list[str]:
 
 
 def united_net(left: Net, right: Net) -> Net:
-    """A network with the levels of both networks, which must have the same edges."""
+    """Return a network with the categories of both networks, which must have the same edges."""
     if set(left.graph.names) != set(right.graph.names) or set(left.graph.edges) != set(right.graph.edges):
         odd = set(left.graph.edges) ^ set(right.graph.edges) or set(left.graph.names) ^ set(right.graph.names)
         raise DataError(
@@ -284,7 +282,7 @@ def united_net(left: Net, right: Net) -> Net:
 
 
 def refuse_hidden(net: Net) -> None:
-    """Raise an error if the network has hidden nodes: two fits do not agree on the meaning of their levels."""
+    """Raise an error if the network has hidden nodes: two fits do not agree on the meaning of their categories."""
     if net.hidden:
         name = net.discrete.names[net.hidden[0]]
         raise DataError(f"{name!r} is hidden: the levels that two fits give it are not the same. Use partial_fit.")
@@ -301,7 +299,7 @@ def refuse_below_zero(net: Net, counts: Counts) -> None:
 
 
 def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
-    """Counts by node of one network in the levels, anchors and axes of another."""
+    """Convert counts by node to the categories, anchors and axes of another network."""
     arrays: dict[Hashable, Twofold] = {}
     for place, node in enumerate(new.each):
         was = old.nodes[node.key]
@@ -317,7 +315,7 @@ def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
 
 
 def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, Any]:
-    """Prior counts that were given as tables, by an expert or a file, in the levels of another network."""
+    """Convert prior counts given as tables, by an expert or a file, to the categories of another network."""
     found = {}
     for place, node in enumerate(new.each):
         alpha = hypers[node.key].get("alpha", np.zeros(0))
@@ -328,14 +326,14 @@ def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, 
 
 
 def _discrete_parents(net: Net, place: int) -> list[Any]:
-    """The discrete parents of a node, whose levels its groups are."""
+    """Return the discrete parents of a node, whose configurations are its groups."""
     return [net.graph.names[parent] for parent in net.graph.parents[place] if parent in net.places]
 
 
 def _rearrange(
     half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Sequence[Any], own: Any
 ) -> np.ndarray:
-    """(configurations x rest) with the levels of the parents, and of the node itself, at their new places."""
+    """Move the categories of the parents, and of the node itself, to their new places in (configurations x rest)."""
     rest = half.shape[1:] if own is None else ()
     axes = [*before, *([] if own is None else [own])]
     sizes = [len(levels_of(old.nodes[name]) or ()) for name in axes]

@@ -19,7 +19,7 @@ from softcount.table.chunk import Chunk
 
 
 class SparseRows(Struct, frozen=True):
-    """Rows of a sparse matrix in the form of the kernels; a slice is a view, which SciPy would copy."""
+    """Rows of a sparse matrix in the form of the kernels. A slice is a view, which SciPy would copy."""
 
     indptr: np.ndarray  # (rows + 1,) int64
     ids: np.ndarray  # int32
@@ -86,7 +86,7 @@ class Bag(SingleStack, frozen=True, eq=False):
         return self.node.family.base(data.matrix)
 
     def compile(self, params: Params) -> Any:
-        """Log-weights with the groups side by side, and weights that count missing words that are certain."""
+        """Return log-weights with the groups side by side, and weights that count absent words that are certain."""
         family, own = self.node.family, params[self.node.key]
         if not family.is_product(own):
             return own
@@ -94,7 +94,7 @@ class Bag(SingleStack, frozen=True, eq=False):
         return _abreast(family.natural(own)), None if lacking is None else _abreast(lacking)
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
-        """None if some word is impossible, or if words are drawn one after another."""
+        """Return None if some word is impossible, or if words are drawn one after another."""
         if isinstance(compiled, dict) or compiled[1] is not None or compiled[0].min(initial=0.0) < IMPOSSIBLE:
             return None
         return compiled[0] * weights[0], None
@@ -126,7 +126,7 @@ class Bag(SingleStack, frozen=True, eq=False):
 
 
 class Plainly(Twofold):
-    """Expected counts of a few blocks of rows, added in plain doubles: a dozen blocks lose next to no precision.
+    """Expected counts of a few blocks of rows, added in plain doubles: a dozen blocks lose hardly any precision.
 
     With a million cells, exact addition took 47 ms instead of 4, a third of a clustering.
     """
@@ -150,11 +150,11 @@ class Labelled(Struct, frozen=True):
 
 
 class Pending(Twofold):
-    """Counts of labelled rows that wait until there are as many of them as cells to add them to.
+    """Counts of labelled rows that are delayed until there are as many rows as cells to add them to.
 
     A chunk has a few thousand documents, and a table of 200,000 words in 20 classes four million cells: making and
-    adding one for every chunk took longer than reading the documents. The rows are added one after another in their
-    order, however they came in chunks.
+    adding one for every chunk took longer than reading the documents. Rows are added one by one in their order, however
+    they were divided into chunks.
     """
 
     __slots__ = ("_whole", "base", "kernels", "pieces", "size")
@@ -177,7 +177,7 @@ class Pending(Twofold):
         return Pending(self.kernels, (), size, both.counted()) if waiting > size[0] * size[1] else both
 
     def counted(self, size: tuple[int, int] | None = None) -> np.ndarray:
-        """(columns x groups) counts, with room for more of either if `size` is given."""
+        """Return the (columns x groups) counts, with room for more of either if `size` is given."""
         out = np.zeros(size or self.size)
         if self.base is not None:
             out[: self.base.shape[0], : self.base.shape[1]] = self.base
@@ -186,11 +186,11 @@ class Pending(Twofold):
         return out
 
     def regrouped(self, order: np.ndarray, groups: int) -> Pending:
-        """Group g moved to `order[g]` among `groups`, a negative order dropping it: the rows get new labels.
+        """Move group g to `order[g]` among `groups` by relabelling the rows; a negative order drops it.
 
         Moving the counts of 20 classes and 209,404 words took 95 MB and a quarter of a fit, and transposed them.
         """
-        moved = np.full(self.size[1] + 1, -1, dtype=np.int32)  # the last is for rows without a label
+        moved = np.full(self.size[1] + 1, -1, dtype=np.int32)  # the last entry is for rows without a label
         moved[: min(len(order), self.size[1])] = order[: self.size[1]]
         pieces = tuple(replace(piece, labels=moved[piece.labels]) for piece in self.pieces)
         base = None
@@ -223,7 +223,7 @@ class Pending(Twofold):
 
 
 def regrouped(array: Twofold, order: np.ndarray, groups: int) -> Twofold:
-    """Group g moved to `order[g]` among `groups`; a negative order drops it."""
+    """Move group g to `order[g]` among `groups`; a negative order drops it."""
     if len(order) == array.shape[0] == groups and (order == np.arange(groups)).all():
         return array
     if isinstance(array, Pending):

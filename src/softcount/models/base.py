@@ -29,20 +29,20 @@ ClassModel: TypeAlias = "Star"
 Assign = Callable[[np.ndarray, int], None]
 """Turns posteriors of rows into memberships, in place. The second argument is the number of the first row."""
 ASSIGNED = "(assigned)"
-"""The name, among the notes of counts, of the log-likelihood of the rows together with the groups they were put in."""
+"""Name, among the notes of counts, of the log-likelihood of the rows together with their assigned groups."""
 
 
 class FiledStructure(Struct, frozen=True):
-    """The structure of a model of one group that follows from its nodes."""
+    """Structure of a model of one group, which follows from its nodes."""
 
     groups: Literal[1] = 1
 
 
 class Model:
-    """Structure only: frozen, pickles small. Parameters and rows are passed in."""
+    """The structure of a model: frozen, small when pickled. Parameters and rows are passed in."""
 
     name: ClassVar[str] = ""
-    """The model's name in a model file."""
+    """Name of the model in a model file."""
     one_class: ClassVar[bool] = False
     """Whether the groups of every node are the classes of one variable."""
     nodes: Nodes
@@ -57,18 +57,18 @@ class Model:
 
     @abstractmethod
     def expect(self, compiled: Any, ready: Any, assign: Assign | None = None) -> Counts:
-        """Expected counts and log-likelihood of a part, under the model's own names, which `gathered` understands.
+        """Return expected counts and log-likelihood of a part, under internal names that `gathered` understands.
 
-        With `assign`, the counts are those of the memberships it makes, and the note `ASSIGNED` holds the log-
-        likelihood of rows and groups together.
+        With `assign`, the counts are those of the memberships it makes, and the note `ASSIGNED` holds the
+        log-likelihood of rows and groups together.
         """
 
     def gathered(self, counts: Counts) -> Counts:
-        """Counts of all rows, under the names of the bundles."""
+        """Convert counts of all rows to counts under the names of the bundles."""
         return counts
 
     def arranged(self, ready: list[Any]) -> list[Any]:
-        """The same rows in parts of a better length for many passes."""
+        """Return the rows in parts of a better length for many passes."""
         return ready
 
     def worth_threads(self) -> bool:
@@ -79,26 +79,29 @@ class Model:
         return np.full(bundle.groups, 1.0 / bundle.groups)
 
     def by_group(self, params: Params) -> np.ndarray:
-        """(groups x numbers) parameters. Permuting the rows gives the same model; one row if the order matters."""
+        """Return (groups x numbers) parameters.
+
+        Permuting groups gives the same model; one row if their order matters.
+        """
         return np.concatenate([part.ravel() for own in params.bundles.values() for part in own.values()])[None]
 
     def cells_per_row(self) -> int:
-        """How much work a row is, in cells times groups."""
+        """Return the work per row, in cells times groups."""
         return sum(bundle.groups * len(bundle.nodes) for bundle in self.nodes.bundles)
 
     def impossible(self, params: Params, ready: Sequence[Any]) -> DataError:
-        """The error to raise if the initial parameters give a row probability zero."""
+        """Return the error to raise if the initial parameters give a row probability zero."""
         return DataError("the start gives some row probability zero. Start from probabilities above zero.")
 
     filed_as: ClassVar[type[Struct]] = FiledStructure
-    """The record of its structure in a model file, without schema, nodes and parameters."""
+    """Record of its structure in a model file, without schema, nodes and parameters."""
 
     def filed(self) -> Struct:
         return FiledStructure()
 
     @classmethod
     def from_filed(cls, filed: Any, schema: Schema, nodes: tuple[Node, ...]) -> Model:
-        """The model of a record whose types were checked, and nothing else."""
+        """Return the model of a record. Only the types of the record have been checked."""
         raise NotImplementedError
 
 
@@ -107,13 +110,13 @@ Kind = TypeVar("Kind", bound=type[Model])
 
 
 def register_model(model: Kind) -> Kind:
-    """Make a model known by its name, to the model file and to the laws in the tests."""
+    """Register a model by its name, for the model file and for the laws in the tests."""
     MODELS[model.name] = model
     return model
 
 
 class DeadEnd(DataError):
-    """No path of states can have made a sequence; `row` is the step, counted over all sequences, at which it shows."""
+    """No path of states can have made a sequence. `row` is the step, counted over all sequences, that shows it."""
 
     def __init__(self, row: int, place: str | None = None) -> None:
         super().__init__(
@@ -168,7 +171,10 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
         return self.nodes.estimate(counts, self.imagined)
 
     def log_prior(self, params: Params) -> float:
-        """The log prior. The last two results are kept, because a step needs those of two sets of parameters."""
+        """Return the log-prior.
+
+        The last two results are cached, because a step needs those of two sets of parameters.
+        """
         for known, found in self._priors:
             if known is params:
                 return found
@@ -176,11 +182,11 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
         return self._priors[-1][1]
 
     def bound(self, counts: Counts, params: Params) -> float:
-        """The lower bound without the entropy of the memberships: the quantity that an M-step increases."""
+        """Return the lower bound without the entropy of the memberships: the quantity that an M-step increases."""
         return self.nodes.completed(counts, params) + self.log_prior(params)
 
     def units(self, counts: Counts) -> float:
-        """The part of the objective that depends on the columns' units, with each column's deviation as its unit."""
+        """Return the part of the objective that depends on the units of the columns, in units of their deviations."""
         spreads = (x.family.log_spread(counts.arrays[x.name], self.imagined.of(x)) for x in self.nodes.bundles)
         return self.nodes.log_units(counts) - sum(spreads)
 
@@ -193,7 +199,7 @@ def expected(
 
 
 class CompiledStep(Struct, frozen=True):
-    """A step over prepared parts, for which the parameters are compiled once per pass and process."""
+    """A step over prepared parts. The parameters are compiled once per pass and process."""
 
     model: Any
     params: Params
@@ -209,7 +215,7 @@ def expect_part(model: Model, compiled: Any, ready: Any, assign: Assign | None) 
 
 
 def find_impossible(model: Model, params: Params, ready: Any) -> DataError | None:
-    """The error for a row of probability zero in a prepared part, or None."""
+    """Return the error for a row of probability zero in a prepared part, or None."""
     possible = np.isfinite(model.expect(model.compile(params), ready).log_likelihood)
     return None if possible else model.impossible(params, [ready])
 

@@ -35,8 +35,8 @@ class ProductRows(Struct, frozen=True, eq=False):
     """Rows as (features x rows): a 1 for the class, then the features of every stack, for any number of groups.
 
     A single stack that begins with a 1 shares it with the class, which saves a copy of the features. `weights` has one
-    number for each row, or (sets x rows). Features that are `common` have natural parameters that all groups of a set
-    share: they do not separate groups, and their totals never change.
+    number for each row, or shape (sets, rows). Features that are `common` have natural parameters that all groups of a
+    set share: they do not separate groups, and their totals never change.
     """
 
     stacks: tuple[Stack, ...]
@@ -60,7 +60,7 @@ class ProductRows(Struct, frozen=True, eq=False):
         ends = np.cumsum([0 if shares else 1, *(part.shape[1] for part in parts)])
         places = tuple(slice(a, b) for a, b in pairwise(ends.tolist()))
         common = slice(int(ends[-1]), int(ends[-1]))
-        if stacks[-1].common is not None:  # the last features, so that the others are in one piece
+        if stacks[-1].common is not None:  # the common features are last, so that the others are contiguous
             common = slice(places[-1].start + stacks[-1].common, places[-1].stop)
         ones = np.ones((1, len(weights)))
         features = np.ascontiguousarray(parts[0].T) if shares else np.concatenate([ones, *(part.T for part in parts)])
@@ -68,7 +68,7 @@ class ProductRows(Struct, frozen=True, eq=False):
 
 
 class SideBySide(Struct, frozen=True, eq=False, dict=True):
-    """A class model with its priors, and rows to try many sets of parameters on."""
+    """A class model with its priors, and rows on which many sets of parameters are tried."""
 
     model: ClassModel
     imagined: Imagined
@@ -76,7 +76,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def hypers(self) -> dict[Hashable, Hyper]:
-        """The prior parameters of every bundle, with an axis for the sets."""
+        """Prior parameters of every bundle, with an axis for the sets."""
         found = {}
         for bundle in self.bundles:
             hyper, levels = self.imagined.of(bundle), per_level(bundle.family)
@@ -94,7 +94,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def pins(self) -> np.ndarray | None:
-        """Minus infinity at the groups that a row of known class is not in."""
+        """Minus infinity for the groups that a labelled row is not in; None without labels."""
         labels = self.rows.labels
         if labels is None:
             return None
@@ -102,7 +102,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.where(own | (labels < 0), 0.0, -np.inf)[:, None]
 
     def weighed(self, weights: np.ndarray) -> SideBySide:
-        """The same rows, without labels, with weights (sets x rows) that differ between sets."""
+        """Return the rows without labels, with weights (sets x rows) that differ between sets."""
         return replace(self, rows=replace(self.rows, weights=weights, base=0.0, labels=None))
 
     @property
@@ -113,7 +113,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
     # -- rows -> statistics -> parameters
 
     def counted(self, members: np.ndarray) -> Statistics:
-        """The statistics of (groups x sets x rows) memberships, not yet multiplied by the weights."""
+        """Return the statistics of (groups x sets x rows) memberships, not yet multiplied by the weights."""
         return self._totals(members * self.rows.weights)
 
     @cached_property
@@ -125,7 +125,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         own = self.rows.common.start
         totals = np.empty((groups, sets, len(self.rows.features)))
         totals[..., :own] = (members.reshape(groups * sets, n) @ self.rows.features[:own].T).reshape(groups, sets, -1)
-        totals[..., own:] = self._common_totals / groups  # every group's equal part
+        totals[..., own:] = self._common_totals / groups  # an equal part for every group
         found: dict[Hashable, np.ndarray] = {ROOT: np.ascontiguousarray(totals[..., 0].T)[None, None]}
         for stack, place in zip(self.rows.stacks, self.rows.places, strict=True):
             found |= stack.statistics(totals[..., place])
@@ -139,7 +139,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         )
 
     def expected(self, params: Params) -> tuple[Statistics, np.ndarray]:
-        """Expected statistics and objective of every set; minus infinity if the products overflowed."""
+        """Return expected statistics and objective of every set; minus infinity if the products overflowed."""
         rows, eta = self.rows, self._naturals(params)
         joint = self._scores(eta)
         top = joint.max(axis=0)
@@ -152,7 +152,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return self._totals(joint), np.where(np.isnan(heights), -np.inf, heights)
 
     def scores(self, params: Params) -> np.ndarray:
-        """(groups x sets x rows) log of share times density, without the common features."""
+        """Return (groups x sets x rows) logs of share times density, without the common features."""
         return self._scores(self._naturals(params))
 
     def _naturals(self, params: Params) -> np.ndarray:
@@ -178,7 +178,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return joint
 
     def memberships(self, params: Params) -> np.ndarray:
-        """(groups x sets x rows) probability of every group given the row."""
+        """Return (groups x sets x rows) probabilities of every group given the row."""
         joint = self.scores(params)
         joint -= joint.max(axis=0)
         np.exp(joint, out=joint)
@@ -186,7 +186,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return joint
 
     def by_group(self, params: Params, place: int) -> np.ndarray:
-        """(groups x numbers) parameters of one set; permuting the rows gives the same model."""
+        """Return (groups x numbers) parameters of one set. Permuting groups gives the same model."""
         parts = [shares_of(params)[:, place, None]]
         for x in self.bundles:
             if x.name != ROOT:
@@ -195,7 +195,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def spikes(self, params: Params, stats: Statistics, rounded: bool = True) -> np.ndarray:
-        """(groups x sets): which groups are spikes, as in `find_spikes`."""
+        """Return which groups are spikes, as in `find_spikes`, of shape (groups, sets)."""
         by_bundle = {name: Single.of(array) for name, array in stats.items()}
         return find_spikes(self.bundles, params, self.hypers, by_bundle, shares_of(params).shape, rounded)
 
@@ -211,7 +211,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
     # -- sets
 
     def _each(self, work: Callable[..., np.ndarray], *sets: Sets) -> Sets:
-        """Arrays made by `work`, which takes the axis of the sets and the arrays of one name in each of `sets`."""
+        """Apply `work` to the axis of the sets and the arrays of one name in each of `sets`."""
         if not isinstance(sets[0], Params):
             return {x.name: work(_axis(x), *(stats[x.name] for stats in sets)) for x in self.bundles}
         bundles: dict[Hashable, Own] = {
@@ -229,11 +229,11 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return self._each(lambda axis, *values: np.concatenate(values, axis=axis), one, other)
 
     def some(self, sets: Sets, places: np.ndarray | int) -> Sets:
-        """Some of the sets; one of them without the axis of the sets."""
+        """Select some of the sets; a single one loses the axis of the sets."""
         return self._each(lambda axis, value: value.take(places, axis=axis), sets)
 
     def either(self, first: np.ndarray, one: Sets, other: Sets) -> Sets:
-        """Those of `one` for the sets where `first` is true, else those of `other`."""
+        """Select `one` for the sets where `first` is true, else `other`."""
 
         def choose(axis: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return np.where(first.reshape(-1, *[1] * (a.ndim - axis - 1)), a, b)
@@ -241,17 +241,17 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return self._each(choose, one, other)
 
     def with_room(self, stats: Statistics, more: int) -> Statistics:
-        """The statistics with zeros for this many further sets."""
+        """Append zeros for this many further sets."""
         return self._each(lambda axis, a: np.pad(a, [(0, more * (at == axis)) for at in range(a.ndim)]), stats)
 
     def counts(self, stats: Statistics, place: int, log_likelihood: float = 0.0) -> Counts:
         arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=_axis(x))) for x in self.bundles}
         return Counts(arrays, float(arrays[ROOT].hi.sum()), log_likelihood)
 
-    # -- as vectors, in coordinates where straight lines make sense
+    # -- as vectors, in coordinates in which linear steps make sense
 
     def vectors(self, params: Params) -> np.ndarray:
-        """(sets x numbers): every set's parameters as a vector."""
+        """Return the parameters of every set as a vector, of shape (sets, numbers)."""
         parts = []
         for x in self.bundles:
             for name, line in x.family.chart.items():
@@ -276,7 +276,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def moved(self, vectors: np.ndarray, like: Params) -> Params:
-        """The parameters of vectors, within their floors."""
+        """Convert vectors back to parameters, within their floors."""
         bundles: dict[Hashable, Own] = {}
         at = 0
         for x in self.bundles:
@@ -304,12 +304,12 @@ def find_spikes(
     rounded: bool = True,
     fixed: Mapping[Key, Own] | None = None,
 ) -> np.ndarray:
-    """Which groups are at the floor of some column, although the column as a whole is not; for each set, if there are.
+    """Return which groups are at the floor of some column that as a whole is not, for each set if there are sets.
 
     If the floor is the rounding of a column, rows may well be equal in it, and no density grows without bound: a group
-    is a spike there only if its rows are equal in every such column, and without `rounded` not even then. Of
-    handwritten digits nearly every class has pixels that are always empty, so that all runs met a floor, and one that
-    sat on a single row won. Columns whose spread is `fixed` are not looked at.
+    is a spike there only if its rows are equal in every such column, and without `rounded` not even then. In
+    handwritten digits nearly every class has pixels that are always empty, so that all runs reached a floor, and a run
+    with a group on a single row won. Columns whose spread is `fixed` are skipped.
     """
     found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1:], dtype=bool)
     for x in bundles:
@@ -331,18 +331,18 @@ def find_spikes(
 
 
 def shares_of(params: Params) -> np.ndarray:
-    """(groups x sets): the share of every class in every set."""
+    """Return the share of every class in every set, of shape (groups, sets)."""
     shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
     return shares
 
 
 def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:
-    """A parameter of every group; of one that all groups share, the first's."""
+    """Return a parameter of every group, or only the first if all groups share it."""
     return value[:1] if name in bundle.family.shared_by_groups else value
 
 
 def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
-    """(sets x numbers) of an array that has the sets on this axis."""
+    """Move the axis of the sets first and flatten the rest: (sets x numbers)."""
     order = (axis, *range(axis), *range(axis + 1, value.ndim))
     return value.transpose(order).reshape(value.shape[axis], -1)
 

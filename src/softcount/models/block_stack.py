@@ -1,4 +1,4 @@
-"""The stack of a correlated block: which kernel scores and counts it, and the order of rows with missing cells."""
+"""The stack of a correlated block: which kernel scores and counts it, and the order of incomplete rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from softcount.models.stacks import STEADY, SingleStack, Tallies, one_hot, wante
 from softcount.table.chunk import Chunk
 
 NARROW = 32
-"""Columns up to which products are faster than centring each group (50 columns, 10 groups: 124 ms against 131)."""
+"""Number of columns up to which products are faster than centring (50 columns, 10 groups: 124 ms against 131)."""
 
 upper = cache(np.triu_indices)
 Form = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]
@@ -29,7 +29,7 @@ Data = tuple[np.ndarray, np.ndarray]
 class Densities(Struct, frozen=True, eq=False):
     """The density of every group in the form of the kernels.
 
-    `centres` (groups, 2, d): the mean in the user's units, and its rounding error in counting units. `eta` is the
+    `centres` (groups, 2, d) holds the mean in the user's units, and its rounding error in counting units. `eta` is the
     product form, None if it would lose digits or time. `student` holds degrees of freedom and spread.
     """
 
@@ -42,7 +42,7 @@ class Densities(Struct, frozen=True, eq=False):
 
 
 class Block(SingleStack, frozen=True, eq=False):
-    """One correlated block of real columns, each group with a mean and a covariance."""
+    """One correlated block of real columns; each group has a mean and a covariance."""
 
     clamped: ClassVar[bool] = False
 
@@ -102,7 +102,8 @@ class Block(SingleStack, frozen=True, eq=False):
         total = self._count_whole(rows[whole], memberships[whole], found)
         if len(holed):
             if found is None:
-                # Groups alike: each column's own mean and variance, or those of its unit while they are not known.
+                # The same for all groups: mean and variance of each column, or those of its unit while they are
+                # unknown.
                 d, groups = len(self.places), memberships.shape[1]
                 mean, variance, _ = self.node.setting.blank or (np.zeros(d), np.ones(d), None)
                 apart = np.diag(np.maximum(variance, 1e-300))
@@ -161,7 +162,7 @@ class Block(SingleStack, frozen=True, eq=False):
         return Twofold(high, low), Twofold(high[:, 0], low[:, 0]), likelihood
 
     def features(self, data: Data) -> np.ndarray | None:
-        """1, the numbers and their products, of complete rows."""
+        """Return 1, the numbers and their products; None if rows are incomplete."""
         rows, holes = data
         if holes.any():
             return None
@@ -176,7 +177,7 @@ class Block(SingleStack, frozen=True, eq=False):
 
     @property
     def common(self) -> int | None:
-        """Products, if all groups have one covariance."""
+        """First product, if all groups have one covariance."""
         return 1 + len(self.places) if self.node.family.shared_by_groups else None
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
@@ -193,7 +194,7 @@ class Block(SingleStack, frozen=True, eq=False):
 
 
 def densities(form: Form, units: np.ndarray) -> Densities:
-    """Densities from means, covariances and, for Student's t, freedom and spread, in counting units."""
+    """Compute densities from means, covariances and, for Student's t, freedom and spread, in counting units."""
     mean, covariance, student = form
     unit, roots, dets = factorise(covariance)
     roots = np.ascontiguousarray(roots)
@@ -202,7 +203,7 @@ def densities(form: Form, units: np.ndarray) -> Densities:
 
 
 def factorise(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Deviations, inverse Cholesky factors and half the log-determinants of covariances (..., d, d)."""
+    """Return deviations, inverse Cholesky factors and half the log-determinants of covariances (..., d, d)."""
     unit = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     lower = np.linalg.cholesky(covariance / (unit[..., :, None] * unit[..., None, :]))
     dets = np.log(np.diagonal(lower, axis1=-2, axis2=-1)).sum(axis=-1) + np.log(unit).sum(axis=-1)
@@ -210,7 +211,7 @@ def factorise(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def centres_of(mean: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """(groups, 2, d) means in the user's units, and their rounding errors in counting units."""
+    """Return (groups, 2, d) means in the user's units, and their rounding errors in counting units."""
     anchors, scales = units
     at = mean / scales + anchors
     step, rest = two_sum(at, np.broadcast_to(-anchors, at.shape))
@@ -218,7 +219,7 @@ def centres_of(mean: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 
 def product_form(mean: np.ndarray, unit: np.ndarray, roots: np.ndarray, heights: np.ndarray) -> np.ndarray | None:
-    """(groups, features) that multiply 1, x_i and x_i x_j (i <= j); None if it would lose digits or time."""
+    """Return (groups, features) that multiply 1, x_i and x_i x_j (i <= j); None if it would lose digits or time."""
     d = mean.shape[1]
     precision = roots.swapaxes(1, 2) @ roots
     reach = np.abs(mean) + unit
@@ -229,7 +230,7 @@ def product_form(mean: np.ndarray, unit: np.ndarray, roots: np.ndarray, heights:
 
 
 def whole_product_form(mean: np.ndarray, roots: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """(..., features) that multiply 1, x_i and x_i x_j (i <= j), whatever digits that may lose."""
+    """Return (..., features) that multiply 1, x_i and x_i x_j (i <= j), even if that loses digits."""
     d = mean.shape[-1]
     precision = roots.swapaxes(-1, -2) @ roots
     turned = (roots @ mean[..., None])[..., 0]
@@ -241,7 +242,7 @@ def whole_product_form(mean: np.ndarray, roots: np.ndarray, heights: np.ndarray)
 
 
 def density(distances: np.ndarray, dets: np.ndarray, there: np.ndarray, found: Densities) -> np.ndarray:
-    """Log-density of rows at these squared distances with `there` present columns; 0 without any."""
+    """Return the log-density of rows at these squared distances with `there` present columns; 0 if there are none."""
     if found.student is None:
         return np.asarray(-0.5 * distances - dets - there * HALF_LOG_2PI)
     nu, spread = found.student
@@ -250,7 +251,7 @@ def density(distances: np.ndarray, dets: np.ndarray, there: np.ndarray, found: D
 
 
 def holes_of(rows: np.ndarray) -> np.ndarray:
-    """(rows, words) bits, one for each missing cell: rows with equal bits have the same pattern of missing cells."""
+    """Return (rows, words) bits, one for each missing cell. Rows with equal bits have the same pattern."""
     missing = np.isnan(rows)
     bits = np.zeros((len(rows), -(-rows.shape[1] // 64) * 8), dtype=np.uint8)
     if missing.any():
@@ -260,9 +261,9 @@ def holes_of(rows: np.ndarray) -> np.ndarray:
 
 
 def arranged(holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows in order of their patterns, complete ones first.
+    """Return the rows in order of their patterns, complete ones first.
 
-    Then the start of each incomplete pattern, and the end.
+    Also return the start of each incomplete pattern, and the end.
     """
     order = np.lexsort(holes.T) if holes.shape[1] > 1 else np.argsort(holes[:, 0], kind="stable")
     sorted_bits = holes[order]

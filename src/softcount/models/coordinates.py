@@ -1,4 +1,4 @@
-"""Parameters as one vector, in coordinates in which straight lines make sense: for acceleration and L-BFGS."""
+"""Parameters as one vector, in coordinates in which linear steps make sense: for acceleration and L-BFGS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ lower = cache(np.tril_indices)
 
 
 class Part(Struct, frozen=True, eq=False):
-    """One array of parameters: its bundle, its name there, its line, and which of its columns are free to move."""
+    """One array of parameters: its bundle, its name there, its scale (`line`), and its free columns (None: all)."""
 
     bundle: Bundle
     name: str
@@ -29,7 +29,7 @@ class Part(Struct, frozen=True, eq=False):
         return value if self.free is None else value[:, self.free]
 
     def put(self, value: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """The whole array, if only some columns have changed."""
+        """Return the whole array, if only some columns have changed."""
         if self.free is None:
             return value
         whole = old.copy()
@@ -38,9 +38,9 @@ class Part(Struct, frozen=True, eq=False):
 
 
 class Coordinates:
-    """All parameters that EM changes as one vector in which complete rows have about the same curvature everywhere.
+    """All parameters that EM changes, as one vector in which complete rows have about equal curvature everywhere.
 
-    Shares are represented by their roots, variances, rates and covariances (as Cholesky factors) by their logarithms.
+    Shares are represented by their roots; variances, rates and covariances (as Cholesky factors) by their logarithms.
     With `every` above one the vector has only every n-th word, and cannot be converted back.
     """
 
@@ -81,7 +81,7 @@ class Coordinates:
         return np.asarray(weight / (deviation if part.free is None else deviation[:, part.free]))
 
     def params(self, vector: np.ndarray, like: Params, free: bool = False) -> Params:
-        """The parameters of a vector, within their floors; those without a coordinate are as in `like`.
+        """Convert a vector to parameters, within their floors; those without a coordinate are taken from `like`.
 
         Shares keep some of their old values unless they are `free`.
         """
@@ -98,7 +98,7 @@ class Coordinates:
         return nodes.held(nodes.within(like.replaced(moved), self.imagined), self.imagined)
 
     def gradient(self, vector: np.ndarray, slopes: Params) -> np.ndarray:
-        """The gradient along each coordinate, from the gradient with respect to the parameters."""
+        """Return the gradient along each coordinate, from the gradient with respect to the parameters."""
         parts, at = [np.zeros(0)], 0
         for part in self.parts:
             slope = part.of(slopes)
@@ -131,7 +131,7 @@ def straight_shape(shape: tuple[int, ...], line: Line) -> tuple[int, ...]:
 
 
 def bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
-    """A parameter from its coordinates.
+    """Convert coordinates back to a parameter.
 
     A share keeps at least a hundredth of its old value: from zero it could not grow.
     """
@@ -150,7 +150,7 @@ def bent(moved: np.ndarray, line: Line, old: np.ndarray) -> np.ndarray:
 
 
 def _along(moved: np.ndarray, line: Line, slope: np.ndarray) -> np.ndarray:
-    """The slope along the line, given that along the parameter."""
+    """Return the slope along the coordinate, given that along the parameter."""
     if line == "log":
         return np.asarray(np.sqrt(2.0) * bent(moved, line, slope) * slope)
     if line == "shares":

@@ -37,20 +37,20 @@ BY_KIND = {
     Kind.COUNT: "poisson",
     Kind.TEXT: "text",
 }
-"""The default family of each kind of column."""
+"""Default family of each kind of column."""
 SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
 AUTO = "auto"
-"""In place of a kind: the column's density is chosen by its rows."""
+"""Replaces a kind: the rows choose the density of the column."""
 LEFT_OUT = ("ignore", "identifier", "constant")
 BAG = "counts"
-"""The key of the one block that a sparse matrix is."""
+"""Key of the single block that a sparse matrix forms."""
 
 
 class Declared(Struct, frozen=True):
     """The declared kinds: families by column or block, kinds that they force, and columns to leave out.
 
-    The densities of the columns in `auto`, or of all undeclared columns, are chosen by their rows. `floors` are the
-    least variances of the chosen ones, as shares of the columns' variances.
+    Rows choose the densities of the columns in `auto`, or of all undeclared columns. `floors` holds the variance floors
+    of the chosen ones, as shares of the columns' variances.
     """
 
     families: dict[Key, Family] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class Declared(Struct, frozen=True):
 
     @property
     def leaves_open(self) -> bool:
-        """Whether rows are to choose some column's family."""
+        """Whether rows choose the family of some column."""
         return self.all_auto or bool(self.auto) or any(x.choices for x in self._declared_families)
 
     def undecided(self, schema: Schema) -> dict[Key, Sequence[Family]]:
-        """Columns and blocks whose family is chosen by their rows, with the families to choose from.
+        """Return the columns and blocks whose family the rows choose, with the families to choose from.
 
         An empty list means any family.
         """
@@ -85,7 +85,7 @@ class Declared(Struct, frozen=True):
 
     @property
     def needs_levels(self) -> bool:
-        """Whether a column's levels must be settled before rows are counted."""
+        """Whether the categories of a column must be settled before rows are counted."""
         return any(family.facts.needs_levels or family.facts.counts_points for family in self._declared_families)
 
     @property
@@ -93,7 +93,7 @@ class Declared(Struct, frozen=True):
         return [*self.families.values(), *([] if self.everything is None else [self.everything])]
 
     def with_points(self, settled: Settled, chunks: Rows) -> Settled:
-        """The settled table with the points at which numbers are counted, for the families that count them so."""
+        """Add the points at which numbers are counted, for the families that count them so."""
         counted = [
             (place, spec)
             for place, spec in enumerate(settled.schema.stored("reals"))
@@ -113,7 +113,7 @@ class Declared(Struct, frozen=True):
         return Star(schema, nodes_of(schema, self, groups, bag, floor), groups, Kernels(cells), weight)
 
     def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
-        """Levels and classes of a table that was read, in their final order; classes given are already coded so."""
+        """Return categories and classes of a table in their final order; given classes are already coded in it."""
         families = {spec.key: self.families.get(spec.key) or self.everything for spec in table.schema.used}
         return table.settle([key for key, family in families.items() if family and family.facts.two_levels], classes)
 
@@ -123,7 +123,7 @@ class Declared(Struct, frozen=True):
 
 
 def read_kinds(kinds: Any) -> Declared:
-    """Read the user's `kinds`: a mapping of column or tuple to family name or instance, or one family for all."""
+    """Parse the user's `kinds`: a mapping of column or tuple to family name or instance, or one family for all."""
     if kinds is None or (isinstance(kinds, str) and kinds == AUTO):
         return Declared(all_auto=kinds is not None)
     if isinstance(kinds, str) or given_family(kinds) is not None:
@@ -166,7 +166,7 @@ def family_of(said: Any, key: Key) -> Family:
 def nodes_of(
     schema: Schema, declared: Declared, groups: int, bag: int | None = None, floor: float = 1e-12
 ) -> tuple[Node, ...]:
-    """A node for every block and for every used column outside them, in the order of the table."""
+    """Return a node for every block and for every used column outside them, in the order of the table."""
     if bag:
         family = declared.everything or FAMILIES["multinomial"]()
         if not family.facts.takes_bag:
@@ -206,7 +206,7 @@ def _block_node(key: tuple[Key, ...], family: Family, schema: Schema, groups: in
 
 
 def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any]:
-    """The prior of each leaf: from a mapping by column, or one prior for all."""
+    """Return the prior of each leaf: from a mapping by column, or one prior for all."""
     leaves = list(leaves)
     if not isinstance(prior, Mapping):
         return {leaf.key: prior for leaf in leaves}
@@ -217,7 +217,7 @@ def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any
 
 
 def auto_priors(priors: Mapping[Key, Any], leaves: Iterable[Node], counts: Counts) -> dict[Key, float]:
-    """For leaves whose prior is "auto", the one with the highest marginal likelihood of these counts by node."""
+    """Choose the prior with the largest marginal likelihood for each leaf whose prior is "auto"."""
     auto = [leaf for leaf in leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
     return {leaf.key: best_evidence(leaf, counts.arrays[leaf.key]) for leaf in auto}
 
@@ -225,15 +225,15 @@ def auto_priors(priors: Mapping[Key, Any], leaves: Iterable[Node], counts: Count
 # -- networks: columns, hidden nodes and discretised numbers as nodes
 
 FLOOR = 1e-6
-"""Of the column's variance: the least variance of a number in a configuration of its parents."""
+"""Variance floor of a number in a configuration of its parents, as a share of the column's variance."""
 MOST_PARAMETERS = 1 << 22
 """Limit of the cells of all tables together: filling missing values in larger tables would take minutes."""
 MOST_LEVELS = 1 << 16
-"""Of a hidden node."""
+"""Largest number of categories of a hidden node."""
 
 
 class Coded(Struct, frozen=True):
-    """A table as the structure search takes it: codes (-1 if missing), numbers of levels, and names of nodes."""
+    """A table as the structure search takes it: codes (-1 if missing), numbers of categories, and names of nodes."""
 
     names: tuple[Key, ...]
     codes: np.ndarray
@@ -268,7 +268,7 @@ class DeclaredNet(Struct, frozen=True):
         if self.target is not None:
             classes = settled.classes if self.classes is None else self.classes
             names = [name.item() if isinstance(name, np.generic) else name for name in classes]
-            # Behind the others, whose places are the labels of rows.
+            # After the others, whose positions are the labels of rows.
             names += [name for name in self.told_classes if name not in names]
             known = {self.target: _level_node(self.target, tuple(names)), **columns}
         for key, levels in self.hidden.items():
@@ -314,7 +314,7 @@ class DeclaredNet(Struct, frozen=True):
         return Net(schema, graph, nodes, Kernels(self.cells), cuts, target, within), notes
 
     def _numbers_to_cut(self, known: Mapping[Key, Node], graph: Graph | None) -> set[Key]:
-        """The columns of numbers that the network needs as levels. Raises an error for names that are not columns."""
+        """Return the numeric columns that the network needs as bins. Raises an error for names that are not columns."""
         for name in graph.names if graph is not None else ():
             if name not in known:
                 raise DataError(
@@ -338,7 +338,7 @@ class DeclaredNet(Struct, frozen=True):
         schema: Schema,
         notes: list[str],
     ) -> dict[Key, np.ndarray]:
-        """The cut points of each column of numbers that is needed as levels."""
+        """Return the cut points of each numeric column that is needed as bins."""
         found: dict[Key, np.ndarray] = {}
         parts = [chunk.labels for chunk in chunks if chunk.labels is not None]
         labels = None
@@ -408,7 +408,7 @@ def _hidden_node(key: Key, said: Any) -> Node:
 
 
 def _with_blank(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
-    """The node with the values that stand for missing cells in the first pass, if its family needs them."""
+    """Return the node with the values that replace missing cells in the first pass, if its family needs them."""
     places = [schema.places[column] for column in node.columns]
     if node.family.facts.exact or any(place.store != "reals" for place in places):
         return node
@@ -430,7 +430,7 @@ def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key]
 
 
 def _follow_numbers(node: Node, graph: Graph, known: Mapping[Key, Node], schema: Schema) -> Node:
-    """The node, made a linear regression on those of its parents that are numbers."""
+    """Make the node a linear regression on its numeric parents, if it has any."""
     above = tuple(graph.names[parent] for parent in graph.parents[graph.number[node.key]])
     numbers = tuple(key for key in above if levels_of(known[key]) is None)
     if not numbers:
@@ -446,7 +446,7 @@ def _follow_numbers(node: Node, graph: Graph, known: Mapping[Key, Node], schema:
 
 
 def _level_node(key: Key, levels: tuple[object, ...]) -> Node:
-    """A discrete node that is not a column of categories."""
+    """Return a discrete node that is not a column of categories."""
     if len(set(levels)) < len(levels) or not levels:
         raise DataError(f"node {key!r} needs levels with different names, at least one.")
     return Node(key, (), Categorical(), Setting(keys=(key,), levels=levels))
@@ -465,7 +465,7 @@ def _weights(chunks: Sequence[Chunk]) -> np.ndarray:
 
 
 def refuse_too_large(graph: Graph, sizes: Sequence[int]) -> None:
-    """Raise before a table is made that no machine holds."""
+    """Raise an error before a table is made that does not fit into memory."""
     cells = [prod(max(sizes[node], 1) for node in family) for family in graph.families]
     if sum(cells) > MOST_PARAMETERS:
         most = max(range(len(cells)), key=cells.__getitem__)
