@@ -1,4 +1,4 @@
-"""The hidden chain: a state per step, with its successors and its distribution of the columns."""
+"""The hidden chain: a state per step, with transitions and a distribution of the columns in each state."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
 FIRST: Key = ("(first state)", 0)
-"""The key of the first states. No block of columns is called so: those of a table are all names or all places."""
+"""Key of the first states. No block of columns has this key: those of a table are all names or all positions."""
 
 
 def after(state: int) -> Key:
-    """The key of the transitions from a state."""
+    """Return the key of the transitions from a state."""
     return ("(after state)", state)
 
 
 class Links(Struct, frozen=True):
-    """Which states may be first, which may follow each, and which share an emission: those with equal numbers."""
+    """Which states may be first, which may follow each, and which share an emission (those with equal numbers)."""
 
     firsts: tuple[int, ...]
     nexts: tuple[tuple[int, ...], ...]
@@ -44,7 +44,7 @@ class Links(Struct, frozen=True):
 
     @classmethod
     def free(cls, states: int) -> Links:
-        """Every state may be first and follow any other, and each has its own emission."""
+        """Return links in which every state may be first and follow any other, and each has its own emission."""
         every = tuple(range(states))
         return cls(every, (every,) * states, every)
 
@@ -61,7 +61,7 @@ class Links(Struct, frozen=True):
         return self == Links.free(self.states)
 
     def in_line(self) -> list[int] | None:
-        """The states in an order in which no step goes back; None if there is no such order."""
+        """Return the states in an order in which no step goes back; None if there is no such order."""
         left, order = set(range(self.states)), list[int]()
         while left:
             ahead = {j for i in left for j in self.nexts[i] if j != i}
@@ -73,9 +73,9 @@ class Links(Struct, frozen=True):
         return order if self.states > 1 and not self.is_free else None
 
     def nodes(self) -> tuple[Node, ...]:
-        """A categorical node for the first state, and one for the transitions from each.
+        """Return a categorical node for the first state, and one for the transitions from each state.
 
-        Its levels are the possible states.
+        Its categories are the possible states.
         """
         said = [(FIRST, self.firsts), *((after(i), levels) for i, levels in enumerate(self.nexts))]
         return tuple(Node(key, (), Categorical(), Setting((key,), 1, levels)) for key, levels in said)
@@ -101,7 +101,7 @@ class FiledChain(Struct, frozen=True):
 
 @register_model
 class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
-    """Structure only: the emissions of each state, and which state may follow which."""
+    """The structure: the emissions of each state, and which state may follow which."""
 
     schema: Schema
     leaves: tuple[Node, ...]
@@ -121,7 +121,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def nodes(self) -> Nodes:  # type: ignore[override]
         own = self.links.nodes()
-        # One emission has one group, as every node of ours: they must not be bundled with what is counted by stacks.
+        # A single emission has one group, like the nodes of the chain. They must not be bundled with what stacks count.
         apart = {node.key for node in own} if self.star.groups == 1 else set()
         return Nodes((*own, *self.leaves), self.star.nodes.apart | apart)
 
@@ -135,7 +135,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def paths(self) -> Any:
-        """The kernels for paths: compiled unless there are very few steps."""
+        """Kernels for paths: compiled unless there are very few steps."""
         return import_module(f"softcount.kernels.{'hidden_paths' if self.worth_threads() else 'reference_paths'}")
 
     # -- rows -> counts
@@ -147,7 +147,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return PathRows(rows, np.append(borders, chunk.n_rows).astype(np.int64), weights, 0)
 
     def arranged(self, ready: list[PathRows]) -> list[PathRows]:
-        """Parts of whole sequences that two threads share fairly, each with the number of its first sequence."""
+        """Return parts of whole sequences that two threads share fairly, each with the number of its first sequence."""
         found, number = [], 0
         for part in chain.from_iterable(map(portions_of, ready)):
             found.append(replace(part, first=number))
@@ -162,7 +162,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return CompiledChain(*self.transitions(params), [np.zeros((TILE, self.groups)), *parts])
 
     def transitions(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities of the first state (states) and of the next (states x states); zero if impossible."""
+        """Return probabilities of the first state (states,) and of the next (states x states); zero if impossible."""
         first, following = np.zeros(self.states), np.zeros((self.states, self.states))
         first[list(self.links.firsts)] = params[FIRST]["probability"][0]
         for state, levels in enumerate(self.links.nexts):
@@ -170,10 +170,10 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return first, following
 
     def scores(self, compiled: CompiledChain, ready: PathRows, own: bool = True) -> np.ndarray:
-        """(rows x states) log-density of each step in each state, without the part that is equal for all states.
+        """Return (rows x states) log-densities of each step, without the part that is equal for all states.
 
         If the state of a step is known, all others have minus infinity. Unless the caller needs its `own` memory, the
-        memory is reused by the thread.
+        thread reuses the memory.
         """
         rows, shown = ready.rows, list(self.links.shown)
         found = np.empty((rows.n_rows, self.states)) if own else scratch(rows.n_rows, self.states)
@@ -217,11 +217,11 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def sharing(self) -> np.ndarray:
-        """(states x groups): 1 if the state has that emission."""
+        """Indicators of shape (states, groups): 1 if the state has that emission."""
         return np.eye(self.groups)[list(self.links.shown)]
 
     def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:
-        """Counts of first states and transitions, one array for each node."""
+        """Return counts of first states and transitions, one array for each node."""
         found: dict[Hashable, Twofold] = {FIRST: Twofold.of(firsts[None, list(self.links.firsts)])}
         for state, levels in enumerate(self.links.nexts):
             found[after(state)] = Twofold.of(nexts[state, list(levels)][None])
@@ -240,7 +240,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return {key: {"probability": shares[None, list(levels)], "unseen": np.zeros(1)} for key, shares, levels in said}
 
     def counts_under(self, ready: PathRows, members: np.ndarray) -> Counts:
-        """Counts under (steps x states) memberships, a step's state being independent of the one before."""
+        """Count under (steps x states) memberships, as if the state of a step were independent of the previous one."""
         if ready.rows.weights is not None:
             members = members * ready.rows.weights[:, None]
         inside = np.ones(ready.n_rows, dtype=bool)
@@ -275,7 +275,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     # -- states
 
     def occupied(self, counts: Counts) -> np.ndarray:
-        """How many steps each state has, by counts under the names of the nodes."""
+        """Return the number of steps in each state, from counts under the names of the nodes."""
         total = np.zeros(self.states)
         total[list(self.links.firsts)] += counts[FIRST][0]
         for state, levels in enumerate(self.links.nexts):
@@ -283,7 +283,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return total
 
     def long_run(self, params: Params) -> np.ndarray:
-        """The share of steps that each state has after many."""
+        """Return the long-run share of steps in each state."""
         first, following = self.transitions(params)
         lazy = 0.5 * (following + np.eye(self.states))
         return np.asarray(first @ np.linalg.matrix_power(lazy, 256))
@@ -304,7 +304,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return max(1, len(self.schema.used)) * self.groups + self.states**2
 
     def reordered(self, params: Params, counts: Counts, order: np.ndarray) -> tuple[Params, Counts]:
-        """Parameters and counts with the states in this order; only if states are exchangeable."""
+        """Return parameters and counts with the states in this order; only if states are exchangeable."""
         assert self.links.is_free
         steps = {FIRST: FIRST} | {after(new): after(int(old)) for new, old in enumerate(order)}
         own: dict[Key, Own] = {
@@ -315,7 +315,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         arrays |= {leaf.key: counts.arrays[leaf.key][order] for leaf in self.leaves}
         return self.nodes.params(own), replace(counts, arrays=arrays)
 
-    # -- in files
+    # -- files
 
     filed_as = FiledChain
 
@@ -340,7 +340,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
 
 def _levels(node: Node, states: int) -> tuple[int, ...]:
-    """The states that are levels of a node, checked."""
+    """Check and return the states that are categories of a node."""
     levels = node.setting.levels
     if not levels or not all(type(x) is int and 0 <= x < states for x in levels) or len(set(levels)) < len(levels):
         raise ModelFileError(f"what comes in {node.key!r} is {levels!r:.80}, which are not some of {states} states.")

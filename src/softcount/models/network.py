@@ -30,12 +30,12 @@ from softcount.table.discretise import PIECES, IntervalDensity
 from softcount.table.schema import Key, Schema
 
 MOST_CELLS = 1 << 22
-"""Numbers (rows x configurations) that the leaves of a part of the rows may fill."""
+"""Most numbers (rows x configurations) that the leaves of a part of the rows may fill."""
 FEWEST_ROWS = 1024
 
 
 class NetRows(Struct, frozen=True, dict=True):
-    """Some rows: codes of the discrete nodes (-1 if missing), and the data of the leaves' stacks."""
+    """Some rows: codes of the discrete nodes (-1 if missing), and the data for the stacks of the leaves."""
 
     model: Net
     codes: np.ndarray
@@ -56,13 +56,13 @@ class NetRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def incomplete(self) -> IncompleteRows:
-        """The plan for rows with missing values, which does not depend on parameters; made on first use."""
+        """The plan for incomplete rows, which does not depend on parameters; made on first use."""
         net = self.model
         return IncompleteRows.of(net.discrete, net.sizes, self.codes, self.weights, net.scopes)
 
     @cached_property
     def settled(self) -> list[tuple[Twofold, np.ndarray, Any]]:
-        """For each leaf, statistics of rows that no parameter changes, the other rows, and those for its stack."""
+        """For each leaf: statistics of rows that no parameter changes, the other rows, and their data for its stack."""
         found, net = [], self.model
         for own, data, scope in zip(net.stacks, self.leaves, net.parents_of_leaves, strict=True):
             known = np.where(own.unsettled(data), -1, self.known(scope)).astype(np.int32)
@@ -72,7 +72,7 @@ class NetRows(Struct, frozen=True, dict=True):
         return found
 
     def known(self, scope: tuple[int, ...]) -> np.ndarray:
-        """The configuration of these nodes in each row; -1 if one of them is missing."""
+        """Return the configuration of these nodes in each row; -1 if one of them is missing."""
         if not scope:
             return np.zeros(self.n_rows, dtype=np.int64)
         found = self.codes[:, scope[0]]
@@ -83,7 +83,7 @@ class NetRows(Struct, frozen=True, dict=True):
 
     @cached_property
     def with_missing(self) -> frozenset[int]:
-        """The discrete nodes that some row does not show."""
+        """Discrete nodes that are missing in some row."""
         return frozenset(np.flatnonzero((self.codes < 0).any(axis=0)).tolist())
 
     @cached_property
@@ -92,7 +92,7 @@ class NetRows(Struct, frozen=True, dict=True):
 
 
 class FiledDensity(Struct, frozen=True):
-    """The density within the intervals of a cut node, without the cuts."""
+    """The density within the intervals of a discretised node, without the cut points."""
 
     ends: tuple[float, float]
     means: list[float]
@@ -110,7 +110,7 @@ class FiledDensity(Struct, frozen=True):
 
 
 class FiledNet(Struct, frozen=True):
-    """Nodes by their places; `cuts` and `within` are of the cut nodes, `label` is the class."""
+    """Nodes by their positions; `cuts` and `within` belong to the discretised nodes, `label` is the class."""
 
     parents: tuple[tuple[int, ...], ...]
     cuts: list[tuple[int, list[float]]]
@@ -134,11 +134,10 @@ class FiledNet(Struct, frozen=True):
 
 @register_model
 class Net(Model, Struct, frozen=True, eq=False, dict=True):
-    """Structure only: the graph, its nodes in the order of the graph, and where numbers are cut into levels.
+    """The structure: the graph, its nodes in the order of the graph, and the cut points of discretised numbers.
 
-    `cuts[key]` are the numbers at which a column of numbers is cut, and `target` is the node of the rows' labels. A
-    node with neither columns nor cuts nor labels is hidden. `within[key]` is the density of a number within its
-    intervals.
+    `cuts[key]` are the cut points of a numeric column, and `target` is the node of the labels. A node with neither
+    columns nor cut points nor labels is hidden. `within[key]` is the density of a number within its intervals.
     """
 
     schema: Schema
@@ -173,7 +172,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def nodes(self) -> Nodes:  # type: ignore[override]
         return Nodes(self.each, frozenset(node.key for node in self.each if levels_of(node) is None))
 
-    # -- the discrete nodes, which are a network of their own, and the leaves that hang on them
+    # -- the discrete nodes, which form a network by themselves, and the leaves that depend on them
 
     @cached_property
     def places(self) -> tuple[int, ...]:
@@ -205,7 +204,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
-        """The leaves: columns without levels. Numbers that edges join are one stack, every other column has its own."""
+        """Stacks of the leaves, the columns without categories.
+
+        Numbers joined by edges share one stack; every other column has its own.
+        """
         bundles = {bundle.name: bundle for bundle in self.nodes.bundles if bundle.name in self.levels_above}
         numbers = [self.each[place] for place in self.graph.order if self.each[place].key in bundles]
         joined = joined_numbers({node.key: node.family.number_parents for node in numbers})
@@ -219,7 +221,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def levels_above(self) -> dict[Key, tuple[int, ...]]:
-        """For each number the discrete nodes that it depends on, by their numbers among the discrete ones."""
+        """For each leaf, the discrete nodes that it depends on, by their numbers among the discrete ones."""
         number = {place: new for new, place in enumerate(self.places)}
         return {
             node.key: tuple(number[parent] for parent in self.graph.parents[place] if parent in number)
@@ -228,12 +230,12 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         }
 
     def _scope(self, keys: Iterable[Key]) -> tuple[int, ...]:
-        """The discrete nodes that any of these numbers depends on."""
+        """Return the discrete nodes that any of these numbers depends on."""
         return tuple(dict.fromkeys(node for key in keys for node in self.levels_above[key]))
 
     @cached_property
     def parents_of_leaves(self) -> tuple[tuple[int, ...], ...]:
-        """For each leaf, the discrete nodes that it depends on, by their numbers among the discrete ones."""
+        """For each leaf stack, the discrete nodes that it depends on, by their numbers among the discrete ones."""
         return tuple(self._scope(node.key for node in x.nodes) for x in self.stacks)
 
     def configurations(self, scope: Sequence[int]) -> int:
@@ -245,7 +247,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def hidden(self) -> tuple[int, ...]:
-        """The discrete nodes that no column shows, by their numbers among the discrete ones."""
+        """Discrete nodes that no column shows, by their numbers among the discrete ones."""
         return tuple(
             new
             for new, place in enumerate(self.places)
@@ -263,8 +265,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return NetRows(self, self.codes(chunk), leaves, weights, below, chunk.start)
 
     def codes(self, chunk: Chunk) -> np.ndarray:
-        """(rows x discrete nodes) numbers of levels, -1 if hidden, missing or not seen in training."""
-        found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T  # so that a node's codes lie together
+        """Return (rows x discrete nodes) positions of categories, -1 if hidden, missing or unseen in training."""
+        found = np.empty(
+            (len(self.places), chunk.n_rows), dtype=np.int64
+        ).T  # transposed, so that the codes of a node are contiguous
         for store, (nodes, slots, levels) in self._columns_by_store.items():
             own = getattr(chunk, store).T[slots]
             never_met = own > levels[:, None]
@@ -285,18 +289,18 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return found
 
     def density_within(self, key: Key) -> IntervalDensity:
-        """How a number that is cut lies within its intervals; evenly if no rows were counted."""
+        """Return the density of a discretised number within its intervals; uniform if no rows were counted."""
         return self.within[key] if key in self.within else IntervalDensity.without_rows(self.cuts[key])
 
     def log_densities_within(self, chunk: Chunk) -> np.ndarray:
-        """The log-density of each row's cut numbers given the intervals that they are in."""
+        """Return the log-density of each row's discretised numbers given their intervals."""
         found = np.zeros(chunk.n_rows)
         for key in self.cuts:
             found += self.density_within(key).log_densities(chunk.reals[:, self.schema.places[key].slot])
         return found
 
     def arranged(self, ready: list[NetRows]) -> list[NetRows]:
-        """All rows end to end, in parts of bounded size if there are leaves."""
+        """Concatenate all rows, in parts of bounded size if there are leaves."""
         whole = ready[0]
         if len(ready) > 1:
             leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in ready), strict=True)]
@@ -309,11 +313,11 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return [whole.take(slice(a, min(a + step, whole.n_rows))) for a in range(0, whole.n_rows, step)]
 
     def compile(self, params: Params) -> tuple[list[np.ndarray], list[Any]]:
-        """The tables of the discrete nodes, and the leaves' parameters in the form of their stacks."""
+        """Return the tables of the discrete nodes, and the parameters of the leaves in the form of their stacks."""
         return self.tables(params), [x.compile(params) for x in self.stacks]
 
     def tables(self, params: Params) -> list[np.ndarray]:
-        """The table of every discrete node: one axis per parent, its own levels last."""
+        """Return the table of every discrete node: one axis per parent, its own categories last."""
         flat = np.empty(self._bounds[-1])
         for name, cells in self._cells.items():
             flat[cells] = params.bundles[name]["probability"]
@@ -322,19 +326,19 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _bounds(self) -> list[int]:
-        """The offsets of the tables of all discrete nodes in one array, and its length."""
+        """Offsets of the tables of all discrete nodes in one array, and its length."""
         return [0, *accumulate(prod(self.sizes[node] for node in family) for family in self.discrete.families)]
 
     @cached_property
     def _cells(self) -> dict[Key, np.ndarray]:
-        """For every bundle of discrete nodes, the places of its cells in that array."""
+        """For every bundle of discrete nodes, the positions of its cells in the array of all tables."""
         begin = {self.each[place].key: start for place, start in zip(self.places, self._bounds, strict=False)}
         bundles = [bundle for bundle in self.nodes.bundles if bundle.name in begin]
         own = {x.name: np.arange(x.groups * x.width).reshape(x.groups, 1, x.width) for x in bundles}
         return {x.name: own[x.name] + np.array([begin[key] for key in x.keys])[:, None] for x in bundles}
 
     def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
-        """For each leaf, (rows x configurations of its parents) log-densities without the part none changes."""
+        """Return, for each leaf, (rows x configurations of its parents) log-densities without `base`."""
         found = []
         for own, data, params, scope in zip(
             self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
@@ -347,7 +351,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def split_factors(
         self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The factors of leaves that depend on discrete nodes; and each row's log-density of everything else."""
+        """Return the factors of leaves with discrete parents, and each row's log-density of everything else."""
         scored = list(zip(self.factors(compiled, ready), self.parents_of_leaves, strict=True))
         alone = ready.base + sum((factor[:, 0] for factor, scope in scored if not scope), 0.0)
         return [factor for factor, scope in scored if scope], alone
@@ -363,7 +367,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             self.stacks, self.parents_of_leaves, compiled[1], ready.settled, strict=True
         ):
             posterior = next(shares) if scope else np.ones((ready.n_rows, 1))
-            # A leaf's statistics: of rows that show all by their configuration, of the others by their shares.
+            # Statistics of a leaf: complete rows count in their configuration, the others by their posterior.
             members = posterior * ready.weights[:, None]
             total, left, data = settled
             arrays[own.node.key] = (
@@ -382,7 +386,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def seen(self, ready: NetRows, all_numbers: bool = False) -> Counts:
-        """Counts by node of the rows that show it and all of its parents, without any expectation.
+        """Count, by node, the rows that show it and all of its parents, without any expectation.
 
         With `all_numbers`, numbers of unknown group are counted in the first group, so that priors see all of them.
         """
@@ -423,13 +427,13 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return [f"{said} too little for exact sums: what EM adds for them, and their likelihood, is by Gibbs sampling."]
 
     def likelihood_of(self, counts: Counts, params: Params) -> float | None:
-        """The log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
+        """Return the log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
         return None if self.stacks else self.nodes.completed(counts, params)
 
     def needs_em(self, ready: NetRows) -> bool:
-        """Whether EM has missing values to fill in these rows.
+        """Return whether EM has missing values to fill in these rows.
 
-        A missing node without a descendant that the row shows says nothing about the others: EM would not change it.
+        A missing node without an observed descendant carries no information about the others: EM would not change it.
         """
         silent: dict[int, np.ndarray] = {}
         above_leaves = {node for scope in self.scopes for node in scope}
@@ -444,9 +448,9 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return any(np.any(own.unsettled(data)) for own, data in zip(self.stacks, ready.leaves, strict=True))
 
     def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
-        """Parameters counted from rows with filled-in hidden nodes.
+        """Estimate initial parameters from rows with filled-in hidden nodes.
 
-        A share of every table is taken from the marginal of its node, smoothed so that no level is impossible.
+        Part of every table is taken from the marginal of its node, smoothed so that no category is impossible.
         """
         codes = ready.codes.copy()
         for node in reversed(self.discrete.order):
@@ -475,7 +479,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 )
         return super().impossible(params, ready)
 
-    # -- in a file
+    # -- files
 
     filed_as = FiledNet
 
@@ -527,31 +531,31 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
-    """The counts of all discrete nodes in one array."""
+    """Concatenate the counts of all discrete nodes."""
     return Twofold.of(np.concatenate([np.zeros(0), *(own.ravel() for own in counts)]))
 
 
 def levels_of(node: Node) -> Sequence[object] | None:
-    """The levels of a discrete node; None for a number."""
+    """Return the categories of a discrete node; None for a number."""
     return node.family.levels_of(node.setting, 0)
 
 
-# -- initialisation of EM: rows near the same seed get the same level of a hidden node
+# -- initialisation of EM: rows near the same seed get the same category of a hidden node
 
 BLUR = 0.1
-"""The share of every table of a start that is as if its parents did not matter."""
+"""Share of every initial table that is taken from the marginal of its node."""
 ENOUGH_ROWS = 4096
-"""Rows among which seeds are looked for."""
+"""Number of rows among which seeds are drawn."""
 
 
 def _surroundings(model: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:
-    """(rows x features) the neighbours of a node: its children, or else its parents and their other children."""
+    """Return (rows x features) neighbours of a node: its children, or else its parents and their other children."""
     graph = model.discrete
     leaves = [data for data, scope in zip(_numbers(ready), model.parents_of_leaves, strict=True) if node in scope]
     near = list(graph.children[node])
     if not leaves and not any((codes[:, other] >= 0).any() for other in near):
         near = [*graph.parents[node], *(child for parent in graph.parents[node] for child in graph.children[parent])]
-    # A column for every level of a neighbour; zeros in rows that do not show it.
+    # A column for every category of a neighbour; zeros in rows that do not show it.
     indicators = [
         (codes[:, other, None] == np.arange(model.sizes[other])) / np.sqrt(2.0)
         for other in near
@@ -575,10 +579,10 @@ def _numbers(ready: NetRows) -> list[np.ndarray]:
 
 
 def _near_seeds(features: np.ndarray, levels: int, ready: NetRows, rng: np.random.Generator) -> np.ndarray:
-    """For each row the number of the nearest of some seeds, each drawn by how far it is from those before."""
+    """Return for each row the number of its nearest seed; seeds are drawn by their distance from earlier ones."""
     if not features.shape[1] or not len(features):
         return rng.integers(levels, size=len(features))
-    # Different rows in sorted order, so that neither the order of rows nor their repetition changes a start.
+    # Distinct rows in sorted order, so that neither row order nor repetition changes an initialisation.
     features, back = np.unique(features, axis=0, return_inverse=True)
     weights, n = np.bincount(back.ravel(), ready.weights, len(features)), len(features)
     some = np.arange(n) if n <= ENOUGH_ROWS else np.sort(rng.choice(n, ENOUGH_ROWS, replace=False))
@@ -591,5 +595,5 @@ def _near_seeds(features: np.ndarray, levels: int, ready: NetRows, rng: np.rando
         seeds.append(features[picked])
         apart = np.minimum(apart, ((features[some] - seeds[-1]) ** 2).sum(axis=1))
     far = np.stack([((features - seed) ** 2).sum(axis=1) for seed in seeds], axis=1)
-    # Of rows as near to several seeds none is better: without noise all of them would go to the first.
+    # Break ties at random: without noise, all rows as near to several seeds would go to the first.
     return np.asarray((far + 1e-9 * rng.random(far.shape)).argmin(axis=1)[back.ravel()])

@@ -1,8 +1,8 @@
 """Nodes: counts to parameters for any set of nodes, each with its own number of groups. No rows are used here.
 
-A node is a column or a block of columns with its family; the class of a star is one too. Like nodes are put side by
-side in bundles. Statistics and parameters stay so through estimate, prior and bound, and are separated only for the
-user and the file.
+A node is a column or a block of columns with its family; the class of a naive Bayes structure is one too. Similar nodes
+are put side by side in bundles. Statistics and parameters stay bundled through estimate, prior and bound, and are
+separated only for the user and the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from softcount.priors.distribution import Distribution
 from softcount.table.schema import Key
 
 Name = Hashable
-"""The name of a bundle: the key of its first node."""
+"""Name of a bundle: the key of its first node."""
 
 
 class Node(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Node(Struct, frozen=True):
 
 
 class Bundle(Struct, frozen=True, eq=False):
-    """Nodes of one family and size: arrays have an axis for them after that of the groups, unless one is `alone`."""
+    """Nodes of one family and size. Arrays have an axis for them after that of the groups, unless a node is `alone`."""
 
     nodes: tuple[Node, ...]
     alone: bool
@@ -75,7 +75,7 @@ class Bundle(Struct, frozen=True, eq=False):
 
 
 class Params(Struct, frozen=True, eq=False):
-    """Every node's parameters in counting units, like nodes side by side; `params[key]` are those of one node."""
+    """Parameters of every node in counting units, similar nodes side by side; `params[key]` are those of one node."""
 
     bundles: Mapping[Name, Own]
     places: Mapping[Key, tuple[Name, int | None]]
@@ -102,8 +102,8 @@ class Params(Struct, frozen=True, eq=False):
 class Imagined(Struct, frozen=True, eq=False, dict=True):
     """The prior parameters of every node, and how they are used.
 
-    `hows` are nodes estimated differently from the rest, such as classes; `fixed` are parameters, in counting units,
-    that stay fixed.
+    `hows` names the nodes that are estimated differently from the rest, such as classes. `fixed` holds parameters, in
+    counting units, that stay fixed.
     """
 
     hypers: Mapping[Key, Hyper]
@@ -119,13 +119,13 @@ class Imagined(Struct, frozen=True, eq=False, dict=True):
         return self.hows.get(bundle.name, self.how)
 
     def of(self, bundle: Bundle) -> Hyper:
-        """A bundle's prior parameters; stacked once, because every EM step uses them."""
+        """Return the prior parameters of a bundle; stacked once, because every EM step uses them."""
         if bundle.alone:
             return self.hypers[bundle.name]
         if bundle.name not in self._stacked:
             hypers, found = [self.hypers[key] for key in bundle.keys], {}
             for name in hypers[0]:
-                # The axis of the columns is second to last for vectors per level, last for numbers.
+                # The axis of the columns is second to last for vectors per category, last for numbers.
                 parts = np.broadcast_arrays(*(hyper[name] for hyper in hypers))
                 found[name] = np.stack(parts, axis=-2 if parts[0].ndim else -1)
             self._stacked[bundle.name] = found
@@ -136,7 +136,7 @@ class Imagined(Struct, frozen=True, eq=False, dict=True):
 
 
 class Nodes(Struct, frozen=True, eq=False, dict=True):
-    """All nodes of a model, and which of them are bundled; those in `apart` are bundled with no other."""
+    """All nodes of a model, and their bundles; nodes in `apart` are bundled with no other."""
 
     nodes: tuple[Node, ...]
     apart: frozenset[Key] = frozenset()
@@ -170,7 +170,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def places(self) -> dict[Key, tuple[Name, int | None]]:
-        """The bundle of each node, and its place there."""
+        """Bundle of each node, and its position there."""
         found = {
             node.key: (bundle.name, None if bundle.alone else place)
             for bundle in self.bundles
@@ -178,10 +178,10 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         }
         return {node.key: found[node.key] for node in self.nodes}
 
-    # -- side by side, and apart
+    # -- bundling and separating
 
     def stacked(self, counts: Counts) -> Counts:
-        """Counts under the names of the nodes, as counts under the names of the bundles."""
+        """Convert counts under the names of the nodes to counts under the names of the bundles."""
         arrays: dict[Hashable, Twofold] = {}
         for bundle in self.bundles:
             if bundle.name == ROOT:
@@ -193,7 +193,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def unstacked(self, counts: Counts) -> Counts:
-        """The same counts under the names of the nodes, as they are saved, merged and shown."""
+        """Convert counts to the names of the nodes, as they are saved, merged and shown."""
         arrays: dict[Hashable, Twofold] = {}
         for key, (name, place) in self.places.items():
             own = counts.arrays[name]
@@ -204,12 +204,15 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         bundles = {x.name: x.together([named[key] for key in x.keys]) for x in self.bundles}
         return Params(bundles, self.places)
 
-    # -- what priors imagine
+    # -- prior counts
 
     def hypers(
         self, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Hyper] | None = None
     ) -> dict[Key, Hyper]:
-        """Prior parameters of every node from the whole table's counts; like nodes of one plain prior together."""
+        """Return prior parameters of every node from the counts of the whole table.
+
+        Similar nodes with one plain prior are computed together.
+        """
         found: dict[Key, Hyper] = dict(known or {})
         for bundle in self.bundles:
             alike: dict[Any, list[Node]] = {}
@@ -231,7 +234,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         )
 
     def _estimate_bundle(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
-        """A bundle's estimate; an error names the column that cannot be estimated."""
+        """Estimate the parameters of a bundle. An error names the column that cannot be estimated."""
         hyper, how = imagined.of(bundle), imagined.how_of(bundle)
         try:
             if not any(key in imagined.fixed for key in bundle.keys):
@@ -245,7 +248,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
             raise error if bundle.name == ROOT else DataError(f"column {bundle.name!r}, {error}") from None
 
     def _estimate_partly_fixed(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
-        """The estimate of nodes with fixed parameters: together if the same are fixed in all nodes."""
+        """Estimate nodes with fixed parameters: together if the same parameters are fixed in all nodes."""
         fixed, how = [imagined.fixed.get(key, {}) for key in bundle.keys], imagined.how_of(bundle)
         if all(part.keys() == fixed[0].keys() for part in fixed):
             return bundle.family.held(stats, imagined.of(bundle), how, bundle.together(fixed))
@@ -262,12 +265,12 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return self.params({key: params[key] | imagined.fixed.get(key, {}) for key in self.places})
 
     def within(self, params: Params, imagined: Imagined) -> Params:
-        """The nearest parameters that satisfy the floors; columns that share a floor keep it."""
+        """Return the nearest parameters that satisfy the floors; columns that share a floor keep it."""
         moved = {x.name: x.family.within(params.bundles[x.name], imagined.of(x)) for x in self.bundles}
         return Params(moved, self.places)
 
     def log_prior(self, params: Params, imagined: Imagined) -> float:
-        """The log prior; for the class only if its shares are free."""
+        """Return the log-prior; for the class only if its shares are free."""
         return sum(
             float(np.sum(x.family.log_prior(params.bundles[x.name], imagined.of(x), imagined.how_of(x))))
             for x in self.bundles
@@ -275,10 +278,10 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         )
 
     def completed(self, counts: Counts, params: Params) -> float:
-        """Log-likelihood of complete rows with these counts, in counting units and without `base`.
+        """Return the log-likelihood of complete rows with these counts, in counting units and without `base`.
 
-        With expected counts this is the quantity that an M-step increases: the lower bound without the memberships'
-        entropy.
+        With expected counts this is the quantity that an M-step increases: the lower bound without the entropy of the
+        memberships.
         """
         return sum(x.family.completed(counts.arrays[x.name], params.bundles[x.name]) for x in self.bundles)
 
@@ -293,7 +296,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return Params(found, self.places)
 
     def log_units(self, counts: Counts) -> float:
-        """The part of the log-likelihood that only the columns' units decide."""
+        """Return the part of the log-likelihood that depends only on the units of the columns."""
         total = 0.0
         for bundle in self.bundles:
             stats = counts.arrays[bundle.name]
@@ -302,7 +305,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return total
 
     def n_parameters(self, imagined: Imagined | None = None) -> int:
-        """How many parameters may vary freely, those that are fixed left out."""
+        """Return the number of free parameters, without those that are fixed."""
         held: Mapping[Key, Own] = {} if imagined is None else imagined.fixed
         total = 0
         for bundle in self.bundles:
@@ -335,12 +338,12 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
 
 
 def per_level(family: Family) -> bool:
-    """Whether there is a prior parameter for every level, and so the same ones for columns of one size."""
+    """Return whether there is a prior parameter for every category, and so the same ones for columns of one size."""
     return "shares" in family.chart.values()
 
 
 def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
-    """One node's hyperparameters; `"auto"` takes the concentration with the most evidence."""
+    """Return the prior parameters of one node; `"auto"` takes the concentration with the most evidence."""
     if isinstance(prior, str) and prior == "auto":
         prior = best_evidence(node, stats)
     counted = per_level(node.family) or isinstance(prior, Dirichlet | Expert)
@@ -356,7 +359,7 @@ def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
 
 
 def best_evidence(node: Node, stats: Twofold) -> float:
-    """The prior count per level under which the statistics are most probable."""
+    """Return the prior count per category with the largest marginal likelihood of the statistics."""
     from scipy.optimize import minimize_scalar
 
     def loss(log_a: float) -> float:
@@ -370,7 +373,7 @@ def best_evidence(node: Node, stats: Twofold) -> float:
 def refuse_families(leaves: Iterable[Node], why: str, remedy: str | None = None) -> None:
     """Raise an error if a column has no density, because complement weights are not probabilities.
 
-    With a `remedy`, which may be empty, also if a column learns from known classes only.
+    With a `remedy`, which may be empty, also raise one if a column learns from known classes only.
     """
     for leaf in leaves:
         if not leaf.family.facts.has_density:

@@ -1,4 +1,4 @@
-"""Numbers that depend on numbers: the numbers that edges join are jointly normal, given the discrete parents.
+"""Numbers that depend on numbers: numbers joined by edges are jointly normal, given the discrete parents.
 
 In every configuration of their discrete parents, the numbers of a part have one mean and one covariance, computed from
 their regressions. Rows are scored and counted as those of a correlated block. The counts are then split by number: each
@@ -26,16 +26,13 @@ from softcount.sources import wording
 from softcount.table.schema import Key, Schema
 
 MOST_NUMBERS = 1 << 18
-"""Limit of the numbers in all covariances of a part.
-
-With a thousand rows per configuration they take half a gigabyte.
-"""
+"""Limit of the numbers in all covariances of a part: with 1,000 rows per configuration they take half a gigabyte."""
 
 
 class NumberPart(Block, frozen=True, eq=False):
     """Numbers joined by edges, parents before children.
 
-    `groups_of` (configurations x numbers) is the group of each number; `parents` are places in the part.
+    `groups_of` (configurations x numbers) is the group of each number; `parents` are positions in the part.
     """
 
     groups_of: np.ndarray
@@ -60,7 +57,7 @@ class NumberPart(Block, frozen=True, eq=False):
     # -- parameters
 
     def compile(self, params: Params) -> Densities:
-        """One normal for each configuration; complete rows are scored by the residuals of the regressions."""
+        """Return one normal for each configuration; complete rows are scored by the residuals of the regressions."""
         configurations, d = self.groups_of.shape
         mean, variance = np.zeros((2, configurations, d))
         steps = np.tile(np.eye(d), (configurations, 1, 1))
@@ -82,7 +79,7 @@ class NumberPart(Block, frozen=True, eq=False):
     # -- rows
 
     def wanted(self, rows: np.ndarray) -> np.ndarray:
-        """(rows x numbers) which numbers are counted: those that are seen, and all that they follow."""
+        """Return which numbers are counted (rows x numbers): those that are observed, and all their ancestors."""
         found = ~np.isnan(rows)
         for j in reversed(range(len(self.nodes))):
             for above in self.parents[j]:
@@ -118,7 +115,7 @@ class NumberPart(Block, frozen=True, eq=False):
         return self.count_shown(data, own, weights)
 
     def count_shown(self, data: Data, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
-        """Statistics of every number in rows that show it and all that it follows; `labels` (rows x numbers)."""
+        """Count every number in rows that show it and all its parents; `labels` has shape (rows, numbers)."""
         parts: list[Twofold | None] = []
         for j, (node, bundle) in enumerate(zip(self.nodes, self.bundles, strict=True)):
             columns = np.array([j, *self.parents[j]])
@@ -131,7 +128,7 @@ class NumberPart(Block, frozen=True, eq=False):
         return {self.name: self._pack(parts)}
 
     def _of_one(self, block: Twofold, j: int) -> Twofold:
-        """The statistics of one number, by its groups, from those of the whole part by configuration."""
+        """Return the statistics of one number, by its groups, from those of the whole part by configuration."""
         d, groups, columns = len(self.nodes), self.nodes[j].setting.groups, np.array([j, *self.parents[j]])
         picked = np.concatenate([[0], 1 + columns, (1 + d + columns[:, None] * d + columns).ravel()])
         order = np.argsort(self.groups_of[:, j], kind="stable")
@@ -142,7 +139,7 @@ class NumberPart(Block, frozen=True, eq=False):
         return [(bundle.groups, bundle.width) for bundle in self.bundles]
 
     def _pack(self, parts: Sequence[Twofold | None]) -> Twofold:
-        """All numbers' statistics, one after another; zeros for None."""
+        """Concatenate the statistics of all numbers; zeros for None."""
         whole = [
             Twofold.of(np.zeros(size)) if part is None else part
             for size, part in zip(self._sizes(), parts, strict=True)
@@ -158,7 +155,7 @@ class NumberPart(Block, frozen=True, eq=False):
             at += groups * width
         return found
 
-    # -- what it says of one number
+    # -- answers about one number
 
     def conditional(self, found: Densities, cells: np.ndarray, want: int) -> tuple[Normal, Own]:
         """One number in every configuration, given the other cells of a row: normal, as `Normal.score` takes it."""
@@ -171,7 +168,7 @@ class NumberPart(Block, frozen=True, eq=False):
         return Normal(), Normal().scorable(own, setting)
 
     def conditional_means(self, found: Densities, rows: np.ndarray, want: int) -> np.ndarray:
-        """(rows x configurations) the expected value of one number, given the other cells of each row."""
+        """Return (rows x configurations) expected values of one number, given the other cells of each row."""
         rows, _ = self.hiding((rows, rows), [want])
         means = np.empty((len(rows), len(found.centres)))
         for some, _ in patterns(~np.isnan(rows)):
@@ -182,7 +179,7 @@ class NumberPart(Block, frozen=True, eq=False):
     def drawn(
         self, found: Densities, configurations: np.ndarray, cells: np.ndarray, rng: np.random.Generator
     ) -> Mapping[Key, np.ndarray]:
-        """Each number of new rows in these configurations; cells that are not NaN are held, and the others follow."""
+        """Draw each number of new rows in these configurations; cells that are not NaN stay fixed."""
         full, left = self._complete_rows(found, cells[None])
         holes = np.flatnonzero(np.isnan(cells))
         values = np.tile(cells, (len(configurations), 1))
@@ -198,7 +195,7 @@ class NumberPart(Block, frozen=True, eq=False):
 
 
 def refuse_too_many(numbers: Sequence[Key], above: Sequence[Key], configurations: int) -> None:
-    """Raise before a covariance is made for each of too many configurations."""
+    """Raise an error before a covariance is made for each of too many configurations."""
     if configurations * len(numbers) ** 2 > MOST_NUMBERS:
         raise DataError(
             f"the numbers {wording.and_others(numbers)} depend on each other, and together on "
@@ -208,9 +205,9 @@ def refuse_too_many(numbers: Sequence[Key], above: Sequence[Key], configurations
 
 
 def own_groups(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Sequence[int]]) -> np.ndarray:
-    """(configurations x numbers) the group of each number in every configuration of `scope`.
+    """Return (configurations x numbers) the group of each number in every configuration of `scope`.
 
-    `above` are its parents.
+    `above` holds the discrete parents of each number.
     """
     levels = np.indices([sizes[node] for node in scope]).reshape(len(scope), prod(sizes[node] for node in scope))
     found = np.zeros((levels.shape[1], len(above)), dtype=np.int64)
@@ -222,7 +219,7 @@ def own_groups(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Seque
 
 
 def joined_numbers(follows: Mapping[Key, Sequence[Key]]) -> list[list[Key]]:
-    """Groups of numbers joined by edges, parents first; a number without such edges is in none."""
+    """Return groups of numbers joined by edges, parents first; numbers without such edges are left out."""
     part = {key: {key} for key in follows}
     for key, parents in follows.items():
         together = reduce(set.union, [part[parent] for parent in parents], part[key])

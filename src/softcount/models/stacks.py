@@ -83,7 +83,7 @@ class Ragged(Twofold):
 
 
 def starts_of(sizes: tuple[int, ...] | list[int]) -> np.ndarray:
-    """The first cell of each column when columns follow each other."""
+    """Return the first cell of each column when columns follow each other."""
     return np.cumsum([0, *sizes[:-1]], dtype=np.int64)
 
 
@@ -93,7 +93,7 @@ PAIR_CELLS = 4096
 """Cells of all pairs of columns up to which kernels count two columns together, as `kernels.codes` decides."""
 ABREAST = 64
 STEADY = 1e5
-"""Largest terms of a product form for rows of typical size: a row's score may be off by 1e-16 of them, 1e-11."""
+"""Largest terms of a product form for typical rows: a row's score may be off by 1e-16 of them, 1e-11."""
 
 
 class Kernels(Struct, frozen=True):
@@ -112,11 +112,10 @@ class Kernels(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True, eq=False):
-    """The interface of all stacks.
+    """The interface of all stacks, and the default implementation.
 
-    This one uses the family's features and natural parameters, or its `score` and `count`.
-
-    `places` are the places of its columns in a chunk, in the order of the nodes.
+    The default uses the family's features and natural parameters, or its `score` and `count`. `places` holds the places
+    of its columns in a chunk, in the order of the nodes.
     """
 
     name: Hashable
@@ -126,14 +125,14 @@ class Stack(Struct, frozen=True, eq=False):
     kernels: Kernels
 
     clamped: ClassVar[bool] = True
-    """Whether a very low score stands for probability zero, because a product must stay finite."""
+    """Whether a very low score stands for probability zero, because products must stay finite."""
 
     @property
     def node(self) -> Node:
         return self.nodes[0]
 
     def prepare(self, chunk: Chunk) -> Any:
-        """The columns, and the features of all of them if counting is a product."""
+        """Return the columns, and the features of all of them if counting is a product."""
         columns = chunk.reals[:, [place.slot for place in self.places]]
         parts = []
         for place, node in enumerate(self.nodes):
@@ -146,22 +145,22 @@ class Stack(Struct, frozen=True, eq=False):
         return columns if self.bundles[0].alone else columns[:, node]
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
-        """The values of a node in a chunk: a column, or all columns of a block."""
+        """Return the values of a node in a chunk: a column, or all columns of a block."""
         stored = getattr(chunk, self.places[node].store)
         slots = [place.slot for place in self.places]
         return stored[:, slots if self.bundles[0].alone else slots[node]]
 
     def there(self, data: Any, node: int = 0) -> np.ndarray:
-        """Which rows have a value in the only node of this stack."""
+        """Return which rows have a value in the only node of this stack."""
         values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float)
         return np.asarray(~np.isnan(values.reshape(len(values), -1)).all(axis=1))
 
     def base(self, data: Any) -> np.ndarray | float:
-        """The part of each row's log-density that no group changes."""
+        """Return the part of each row's log-density that is the same in all groups."""
         return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)
 
     def compile(self, params: Params) -> Any:
-        """The parameters as they are, as `score` takes them, and as natural parameters if scores are products."""
+        """Return private parameters, those for `score`, and natural parameters if scores are products (else None)."""
         private = [params[node.key] for node in self.nodes]
         public = [node.family.scorable(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
         family = self.node.family
@@ -169,15 +168,15 @@ class Stack(Struct, frozen=True, eq=False):
         return private, public, np.concatenate([family.natural(own) for own in public], axis=1) if product else None
 
     def contrast(self, compiled: Any) -> Any:
-        """The parameters reduced to the differences between groups."""
+        """Reduce the parameters to the differences between groups."""
         return compiled
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
-        """Parameters that multiply each node's log-density by its weight; None if there are none."""
+        """Return parameters that multiply each node's log-density by its weight; None if that is impossible."""
         return None
 
     def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
-        """Add the log-density of every row in every group."""
+        """Add the log-density of every row in every group to `out`."""
         eta = compiled[2]
         if eta is not None:
             out += data[1] @ eta.T
@@ -198,7 +197,7 @@ class Stack(Struct, frozen=True, eq=False):
             out += self.node.family.score(self._own(data[0], node), public[node], self.nodes[node].setting)
 
     def score_nodes(self, data: Any, compiled: Any, out: np.ndarray) -> np.ndarray:
-        """The part of `score` of each node, added to (nodes x rows x groups) zeros."""
+        """Add the part of `score` of each node to (nodes x rows x groups) zeros."""
         for place in range(len(self.nodes)):
             self.score_node(data, compiled, place, out[place])
         return out
@@ -209,7 +208,7 @@ class Stack(Struct, frozen=True, eq=False):
         out += data[1][:, node * width : (node + 1) * width] @ weights.T
 
     def count(self, data: Any, memberships: np.ndarray, compiled: Any) -> Tallies:
-        """Statistics under memberships; expected ones under the parameters, or without any."""
+        """Return statistics under memberships; expected ones under the parameters, or without any."""
         columns, features = data
         if features is not None:
             flat = memberships.T @ features
@@ -225,11 +224,11 @@ class Stack(Struct, frozen=True, eq=False):
         return self.count(data, one_hot(labels, weights, groups), None)
 
     def count_shown(self, data: Any, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
-        """Statistics of rows that show the nodes; (rows x nodes) `labels` are the groups of each node."""
+        """Count the rows that show the nodes; `labels` (rows x nodes) holds the group of each node."""
         return self.count_labelled(data, np.ascontiguousarray(labels[:, 0]), weights, self.bundles[0].groups)
 
     def unsettled(self, data: Any) -> np.ndarray | bool:
-        """Which rows of known class need parameters to be counted."""
+        """Return which rows of known class need parameters to be counted."""
         return any(node.family.hidden(node.key, False) for node in self.nodes)
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
@@ -238,10 +237,10 @@ class Stack(Struct, frozen=True, eq=False):
     def recoded(self, counts: Twofold, moves: Mapping[Key, np.ndarray]) -> Twofold:
         return counts
 
-    # -- many sets of parameters at once: arrays have an axis for them after those of groups and columns
+    # -- many sets of parameters together: arrays have an axis for them after those of groups and columns
 
     def features(self, data: Any) -> np.ndarray | None:
-        """(rows x features) whose product with natural parameters is the score; None if it is not a product."""
+        """Return (rows x features) whose product with natural parameters is the score; None if it is not a product."""
         if not all(node.family.races for node in self.nodes):
             return None
         if data[1] is not None:
@@ -250,17 +249,20 @@ class Stack(Struct, frozen=True, eq=False):
         return np.concatenate(list(parts), axis=1)
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
-        """(groups x sets x features) natural parameters of `wide` features."""
+        """Return (groups x sets x features) natural parameters of `wide` features."""
         parts = [node.family.raced(params[node.key], node.setting) for node in self.nodes]
         return np.concatenate(parts, axis=-1)
 
     @property
     def common(self) -> int | None:
-        """The first feature whose natural parameters are equal in all groups: only its totals over groups matter."""
+        """First feature whose natural parameters are equal in all groups: only totals over groups matter.
+
+        None if there is none.
+        """
         return None
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
-        """Totals of the features (groups x sets x features), as the statistics of every bundle."""
+        """Convert totals of the features (groups x sets x features) to statistics of every bundle."""
         if self.bundles[0].alone:
             return {self.bundles[0].name: totals}
         apart = totals.reshape(*totals.shape[:2], len(self.nodes), -1)
@@ -275,15 +277,15 @@ class Stack(Struct, frozen=True, eq=False):
 
 
 def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
-    """The columns of a chunk's array at these places; the array itself if they are all of it."""
+    """Return the columns of a chunk's array at these places; the array itself if they are all of it."""
     slots = [place.slot for place in places]
     return stored if slots == list(range(stored.shape[1])) else np.ascontiguousarray(stored[:, slots])
 
 
 class Reals(Stack, frozen=True, eq=False, dict=True):
-    """Normal and lognormal columns: each group centred on its own rows, then anchored.
+    """Normal and lognormal columns: each group is centred on its own rows, then anchored.
 
-    `units` are the anchors and scales of all columns; every pass uses them several times.
+    `units` holds the anchors and scales of all columns; every pass uses them several times.
     """
 
     clamped: ClassVar[bool] = False
@@ -321,7 +323,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         return *bells, square_form(bells, units) if self.kernels.compiled else None
 
     def contrast(self, compiled: Any) -> Any:
-        """The parameters without columns that are equal in all groups: a far cell in one would hide the others."""
+        """Remove columns that are equal in all groups: an outlier in one of them would hide the others."""
         if not isinstance(compiled, tuple):
             return compiled
         means, inverse, constant, _ = compiled
@@ -378,7 +380,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
     def expect(
         self, data: np.ndarray, compiled: Any, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
-        """A whole E-step in one kernel, for long tables of complete rows near their means; None otherwise."""
+        """Run a whole E-step in one kernel, for long tables of complete rows near their means; None otherwise."""
         eta = compiled[3] if isinstance(compiled, tuple) else None
         if eta is None or self._log_columns:
             return None
@@ -406,7 +408,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         return {bundle.name: counts[:, at] for bundle, at in self.positions()}
 
     def features(self, data: np.ndarray) -> np.ndarray:
-        """A row's presence, numbers and squares, column by column; of complete rows presence once for all columns."""
+        """Return presence, numbers and squares, column by column; complete rows have one presence for all columns."""
         anchors, scales = self.units
         moved, here = (data - anchors) * scales, ~np.isnan(data)
         if here.all():
@@ -435,9 +437,9 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
 
 
 def square_form(compiled: Any, units: np.ndarray) -> np.ndarray | None:
-    """(groups, 1 + 2 d) that multiply 1, t and t^2 of t = (x - anchor) * scale; None if that would lose digits.
+    """Return (groups, 1 + 2 d) that multiply 1, t and t^2 of t = (x - anchor) * scale; None if digits are lost.
 
-    `compiled` are means, inverse deviations and constants in the user's units, as `score_reals` takes them.
+    `compiled` holds means, inverse deviations and constants in the user's units, as `score_reals` takes them.
     """
     means, inverse, constants = compiled
     anchors, scales = units
@@ -452,7 +454,7 @@ def square_form(compiled: Any, units: np.ndarray) -> np.ndarray | None:
 
 
 def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.ndarray) -> np.ndarray:
-    """A row of each group to count around: any member is within a few deviations of its group's mean."""
+    """Return a row of each group to count around: any member is within a few deviations of its group's mean."""
     if not len(labels):
         return np.tile(anchors, (groups, 1))
     first = _first_of(labels[:1024], groups)
@@ -464,7 +466,7 @@ def first_rows(data: np.ndarray, labels: np.ndarray, groups: int, anchors: np.nd
 
 def _first_of(labels: np.ndarray, groups: int) -> np.ndarray:
     first = np.full(groups + 1, -1)
-    # Of several rows of a group the last one written stays, so they are written backwards; unknown ones go to the end.
+    # The last row written for a group stays, so rows are written backwards; unknown ones go to the end.
     first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
     return first[:groups]
 
@@ -474,7 +476,7 @@ class Codes(Stack, frozen=True, eq=False):
 
     clamped: ClassVar[bool] = False
     first: ClassVar[int] = 1
-    """The code of the first level: 0 is missing."""
+    """Code of the first category: 0 is missing."""
 
     def prepare(self, chunk: Chunk) -> np.ndarray:
         return wanted(getattr(chunk, self.places[0].store), self.places)
@@ -483,13 +485,13 @@ class Codes(Stack, frozen=True, eq=False):
         return 0.0
 
     def compile(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """The first cell of every column, and log-probabilities by code with the groups side by side."""
+        """Return the first cell of every column, and log-probabilities by code with the groups side by side."""
         tables = self._by_node(lambda bundle: bundle.family.table(params.bundles[bundle.name]))
         starts = starts_of([table.shape[-1] for table in tables])
         return starts, np.ascontiguousarray(np.concatenate([table.T for table in tables]))
 
     def _by_node(self, table_of: Callable[[Bundle], np.ndarray]) -> list[np.ndarray]:
-        """The table of each node, from the tables of the bundles, which have the nodes on their second axis."""
+        """Return the table of each node, from the tables of the bundles, which have the nodes on their second axis."""
         found: dict[Key, np.ndarray] = {}
         for bundle in self.bundles:
             table = table_of(bundle)
@@ -517,7 +519,7 @@ class Codes(Stack, frozen=True, eq=False):
         self.kernels.score_codes(own, np.zeros(1, dtype=np.int64), table[starts[node] : stop], out)
 
     def score_linear(self, data: np.ndarray, node: int, weights: np.ndarray, out: np.ndarray) -> None:
-        table = np.pad(weights.T, ((1, 1), (0, 0)))  # nothing for a missing cell and for a level never seen
+        table = np.pad(weights.T, ((1, 1), (0, 0)))  # zeros for a missing cell and for an unseen category
         out += table[np.minimum(data[:, node], len(table) - 1)]
 
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
@@ -530,7 +532,7 @@ class Codes(Stack, frozen=True, eq=False):
         return self._as_counts(flat, sizes)
 
     def _sizes(self, data: np.ndarray, most: int) -> list[int]:
-        """Room for codes: that of the widest column, or each column's own if pairs would exceed `most` cells."""
+        """Return the room for codes: that of the widest column, or per column if pairs would exceed `most` cells."""
         columns = len(self.nodes)
         room = int(data.max(initial=0)) + 1
         if columns < 2 or room * room * columns <= 2 * most:
@@ -554,7 +556,7 @@ class Codes(Stack, frozen=True, eq=False):
         return found
 
     def features(self, data: np.ndarray) -> np.ndarray | None:
-        """A feature for every level of every column, 1 if the row has that level."""
+        """Return a feature for every category of every column, 1 if the row has that category."""
         own = [node.family.features(data[:, place], node.setting) for place, node in enumerate(self.nodes)]
         return np.concatenate(own, axis=1)
 
@@ -572,7 +574,7 @@ class Codes(Stack, frozen=True, eq=False):
 
 
 def down_columns(join: np.ufunc, table: np.ndarray) -> np.ndarray:
-    """The sum or the largest entry of each column, many rows at a time: short rows would cost a loop each."""
+    """Reduce each column with `join`, many rows at a time: short rows would cost a loop each."""
     rows, columns = table.shape
     whole = rows // ABREAST * ABREAST
     wide = join.reduce(table[:whole].reshape(-1, ABREAST * columns), axis=0, initial=0)
@@ -595,7 +597,7 @@ class JointCodes(Codes, frozen=True, eq=False):
         return combined
 
     def features(self, data: np.ndarray) -> np.ndarray | None:
-        """A feature for every pattern; None if rows have missing cells in the block, which are filled set by set."""
+        """Return a feature for every pattern; None if the block has incomplete rows, which are filled set by set."""
         there = self.node.family.present(data[:, 0])
         holes = there.any(axis=1) & ~there.all(axis=1)
         return None if holes.any() else Codes.features(self, data)
@@ -609,7 +611,7 @@ class JointCodes(Codes, frozen=True, eq=False):
 
 
 def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:
-    """(rows x groups) memberships of rows whose class is known; a row of unknown class is zeros."""
+    """Return (rows x groups) memberships of labelled rows; a row of unknown class is zeros."""
     out = np.zeros((len(labels), groups))
     known = np.flatnonzero(labels >= 0)
     out[known, labels[known]] = 1.0 if weights is None else weights[known]
@@ -617,7 +619,7 @@ def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.n
 
 
 class SingleStack(Stack, frozen=True, eq=False):
-    """The base of stacks of a single node, whose log-density has no part that all groups share."""
+    """Base of stacks of a single node, whose log-density has no part that all groups share."""
 
     def base(self, data: Any) -> np.ndarray | float:
         return 0.0

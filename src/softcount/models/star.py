@@ -29,7 +29,7 @@ from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key, Schema
 
 MOST_PRODUCTS = 1 << 23
-"""Cells of a table of features up to which it is made."""
+"""Largest table of features, in cells, that is made."""
 STACKS: dict[str, type[Stack]] = {
     "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "points": PointStack,
     "features": Stack,
@@ -47,7 +47,7 @@ class FiledStar(Struct, frozen=True):
 
 @register_model
 class Star(Model, Struct, frozen=True, eq=False, dict=True):
-    """Structure only: which leaves, how many groups. Parameters and data are passed in."""
+    """The structure: leaves and number of groups. Parameters and data are passed in."""
 
     schema: Schema
     leaves: tuple[Node, ...]
@@ -77,7 +77,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return {node.key: (stack, place) for stack in self.stacks for place, node in enumerate(stack.nodes)}
 
     def with_leaves(self, leaves: tuple[Node, ...], groups: int | None = None, schema: Schema | None = None) -> Star:
-        """The same model with other leaves and, if given, other groups or another schema."""
+        """Return the model with other leaves and, if given, other groups or another schema."""
         return replace(self, leaves=leaves, groups=groups or self.groups, schema=schema or self.schema)
 
     # -- rows -> counts
@@ -98,14 +98,14 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return self.kernels.compiled
 
     def tally(self, ready: Ready) -> Counts:
-        """Counts of the rows whose class is known. Labels beyond the known classes add new groups."""
+        """Count the rows whose class is known. Labels beyond the known classes add new groups."""
         assert ready.labels is not None
         groups = max(self.groups, int(ready.labels.max(initial=0)) + 1)
         arrays: dict[Hashable, Twofold] = {}
         for stack, data in zip(self.stacks, ready.data, strict=True):
             arrays |= stack.count_labelled(data, ready.labels, ready.weights, groups)
         coded = arrays.get("codes") if ready.weights is None else None
-        # Every row has one code in a column, if only that of a missing cell: the classes are counted already.
+        # Every row has one code in a column, if only that of a missing cell, so the classes are counted already.
         if isinstance(coded, Ragged):
             sizes = coded.column(0).hi.sum(axis=-1)
         else:
@@ -114,7 +114,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return Counts(arrays, float(sizes.sum()))
 
     def tally_members(self, ready: Ready, memberships: np.ndarray) -> Counts:
-        """Counts under given memberships (rows x groups)."""
+        """Count under given memberships (rows x groups)."""
         if ready.weights is not None:
             memberships = memberships * ready.weights[:, None]
         memberships = np.ascontiguousarray(memberships)
@@ -125,7 +125,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return Counts(arrays, float(memberships.sum()))
 
     def in_order(self, counts: Counts, settled: Settled, groups: int) -> Counts:
-        """Counts made while levels and classes were still being discovered, reordered into their final order."""
+        """Reorder counts made while categories and classes were still being discovered."""
         order = settled.label_remap if settled.label_remap is not None else np.arange(groups)
         arrays = {stack.name: stack.recoded(counts.arrays[stack.name], settled.remap) for stack in self.stacks}
         both = {ROOT: counts.arrays[ROOT], **arrays}
@@ -138,12 +138,14 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return replace(counts, arrays=arrays)
 
     def named(self, counts: Counts) -> Counts:
-        """Counts under the names of the nodes, as they are saved, merged and shown."""
+        """Convert counts to the names of the nodes, as they are saved, merged and shown."""
         return self.nodes.unstacked(self.gathered(counts))
 
     def compile(self, params: Params, contrast: bool = False) -> list[Any]:
-        """The logarithms of the shares, then the parameters of every stack; with `contrast`, only what differs by
-        group."""
+        """Return the logarithms of the shares, then the parameters of every stack.
+
+        With `contrast`, only parameters that differ between groups are kept.
+        """
         with np.errstate(divide="ignore"):
             log_shares = np.log(params.shares)
         parts = [stack.compile(params) for stack in self.stacks]
@@ -152,7 +154,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return [np.tile(log_shares, (TILE, 1)), *parts]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        """(rows x groups) log of share times density, without the part that is equal in all groups."""
+        """Return (rows x groups) logs of share times density, without the part that is equal in all groups."""
         joint = _fill(compiled[0], rows, out)
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
             stack.score(rows_of(data, rows), part, joint)
@@ -161,7 +163,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return joint
 
     def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        """The part of `score` that each leaf adds: (rows x groups) log-densities."""
+        """Return the part of `score` that each leaf adds: (rows x groups) log-densities."""
         found: dict[Key, np.ndarray] = {}
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
             own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.groups)))
@@ -171,7 +173,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return {leaf.key: found[leaf.key] for leaf in self.leaves}
 
     def memberships(self, ready: Ready, compiled: list[Any], rows: slice | None = None) -> np.ndarray:
-        """(rows x groups) probability of every group given the row, whatever its label."""
+        """Return (rows x groups) probabilities of every group given the row, whatever its label."""
         members = self.score(ready, compiled, slice(0, ready.n_rows) if rows is None else rows)
         self.kernels.normalise(members)
         return members
@@ -264,7 +266,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return max(1, len(self.schema.used)) * self.groups
 
     def regrouped(self, params: Params, order: np.ndarray) -> Params:
-        """Some of the groups, in this order; their shares again add up to one."""
+        """Select some of the groups, in this order; their shares are renormalised."""
         bundles: dict[Hashable, Own] = {
             name: {part: value[order] for part, value in own.items()}
             for name, own in params.bundles.items()
@@ -279,20 +281,20 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
     # -- leaves
 
     def is_sparse(self, leaf: Node) -> bool:
-        """Whether a leaf is kept as the rows of a sparse matrix."""
+        """Return whether a leaf is stored as rows of a sparse matrix."""
         return isinstance(self.stacked[leaf.key][0], Bag)
 
     def column(self, leaf: Node, chunk: Chunk) -> Any:
-        """The values of one leaf in a chunk: codes, numbers, a block of numbers, or sparse counts."""
+        """Return the values of one leaf in a chunk: codes, numbers, a block of numbers, or sparse counts."""
         stack, place = self.stacked[leaf.key]
         return stack.column(chunk, place)
 
     def public(self, params: Params) -> dict[Key, Own]:
-        """The parameters of every leaf in the user's units, groups first."""
+        """Return the parameters of every leaf in the user's units, groups first."""
         return {x.key: x.family.public(params[x.key], x.setting) for x in self.leaves}
 
     def params(self, shares: np.ndarray, leaves: Mapping[Key, Own]) -> Params:
-        """Parameters from the shares of the groups and those of every leaf."""
+        """Return parameters from the shares of the groups and those of every leaf."""
         own = {"probability": np.asarray(shares, dtype=float)[None], "unseen": np.zeros(1)}
         return self.nodes.params({ROOT: own, **leaves})
 
@@ -337,12 +339,12 @@ def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
 
 
 def _kind(bundle: Bundle) -> str:
-    """The stack of a bundle: a table that is one sparse block is a bag, whatever family counts it."""
+    """Return the stack of a bundle: a table that is one sparse block is a bag, whatever its family."""
     return bundle.family.facts.stack if bundle.nodes[0].columns else "bag"
 
 
 def _fill(first: np.ndarray, rows: slice, out: np.ndarray | None) -> np.ndarray:
-    """(rows x groups) that begin with the same numbers in every row; `first` holds them for a tile of rows."""
+    """Return (rows x groups) that begin with the same numbers in every row; `first` holds them for a tile of rows."""
     joint = np.empty((rows.stop - rows.start, first.shape[1])) if out is None else out
     for a in range(0, len(joint), TILE):
         joint[a : a + TILE] = first[: len(joint) - a]
@@ -357,7 +359,7 @@ _own = local()
 
 
 def scratch(rows: int, groups: int) -> np.ndarray:
-    """(rows x groups) memory that a thread reuses: new memory is mapped page by page when written."""
+    """Return (rows x groups) memory that a thread reuses: new memory is mapped page by page when written."""
     if getattr(_own, "room", np.empty(0)).size < rows * groups:
         _own.room = np.empty(rows * groups)
     room: np.ndarray = _own.room
@@ -365,21 +367,21 @@ def scratch(rows: int, groups: int) -> np.ndarray:
 
 
 def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
-    """Rows whose class is known belong to it alone."""
+    """Assign labelled rows to their class alone: all other groups get minus infinity."""
     known = np.flatnonzero(labels >= 0)
     own = joint[known, labels[known]]
     joint[known] = -np.inf
     joint[known, labels[known]] = own
 
 
-# -- stars with weights learned by conditional loss, for scoring classes only
+# -- naive Bayes structures with weights learned by conditional loss, for scoring classes only
 
 
 class LinearStar(Struct, frozen=True, eq=False):
     """Scores are each leaf's features times (groups x features) weights, plus a bias for every class.
 
     It only scores classes: densities, samples and everything else come from the star. A missing cell and an unseen
-    level add 0.
+    category add 0.
     """
 
     star: Star
@@ -387,7 +389,7 @@ class LinearStar(Struct, frozen=True, eq=False):
     bias: np.ndarray
 
     def compile(self, params: Params) -> list[Any]:
-        """The bias, and for every stack the weights of its nodes; the parameters of the star are not used."""
+        """Return the bias, and for every stack the weights of its nodes; the parameters of the star are not used."""
         return [
             np.tile(self.bias, (TILE, 1)),
             *([self.weights[node.key] for node in stack.nodes] for stack in self.star.stacks),
@@ -411,11 +413,11 @@ class LinearStar(Struct, frozen=True, eq=False):
 
 
 LOWEST = -1e3
-"""The lowest log-density of a cell, before it is multiplied by the weight of its column."""
+"""Lowest log-density of a cell, before it is multiplied by the weight of its column."""
 
 
 def bounded(own: np.ndarray, words: bool) -> np.ndarray:
-    """A leaf's part of the scores, limited to the lowest log-density; for words, relative to the best class.
+    """Limit a leaf's part of the scores to the lowest log-density; for words, relative to the best class.
 
     A document of two hundred words has a log-density below the limit in every class, which would hide the differences.
     """
@@ -436,7 +438,7 @@ class WeighedStar(Struct, frozen=True, eq=False):
     bias: np.ndarray
 
     def compile(self, params: Params) -> list[Any]:
-        """The bias, and for every stack its weighted parameters, or its parameters and the weights."""
+        """Return the bias, and for every stack its weighted parameters, or its parameters and the weights."""
         by_key = dict(zip((leaf.key for leaf in self.star.leaves), self.weights.tolist(), strict=True))
         compiled = self.star.compile(params, contrast=True)
         found: list[Any] = [np.tile(self.bias, (TILE, 1))]

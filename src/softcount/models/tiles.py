@@ -13,16 +13,16 @@ from msgspec.structs import replace
 from softcount.models.bag_stack import SparseRows
 
 TILE = 4096
-"""Rows scored at a time, so that rows x groups stays in the cache."""
+"""Rows scored in one step, so that rows x groups stays in the cache."""
 PORTION = 2 * TILE
 PORTIONS = 12
-"""Portions that two threads share fairly; more of them cost interpreter time and gain nothing."""
+"""Number of portions that two threads share fairly; more of them cost interpreter time and gain nothing."""
 SECOND_CACHE = 1 << 20
 """Bytes of cells and scores that a tile may hold."""
 
 
 class Ready(Struct, frozen=True):
-    """A chunk in the form of the stacks, in tiles of `tile` rows; `base` is the log-density that no group changes."""
+    """A chunk in the form of the stacks, in tiles of `tile` rows; `base` is the log-density common to all groups."""
 
     data: list[Any]
     labels: np.ndarray | None
@@ -47,9 +47,9 @@ class Ready(Struct, frozen=True):
 
 
 def lengthen(ready: Sequence[Ready], groups: int) -> list[Ready]:
-    """The same rows in tiles that just fill the second-level cache; short chunks are joined.
+    """Return the rows in tiles that just fill the second-level cache; short chunks are joined.
 
-    Between kernels a thread holds the interpreter, and others wait: with 12,288 rows of 20 codes at a time instead of
+    Between kernels a thread holds the interpreter, and others wait: with 12,288 rows of 20 codes per tile instead of
     4,096, an iteration on two threads took 2.2 ms instead of 3.4. The length depends only on the table and the model.
     """
     first = ready[0]
@@ -62,7 +62,7 @@ def lengthen(ready: Sequence[Ready], groups: int) -> list[Ready]:
     count = max(1, tile // max(first.n_rows, 1))
     parts = [replace(joined(ready[a : a + count]), tile=tile) for a in range(0, len(ready), count)]
     fair = sum(part.n_rows for part in parts) // PORTIONS // TILE * TILE
-    # Long chunks are cut: of seven chunks two threads do four and three, of twenty-five 13 and 12.
+    # Long chunks are split: of seven chunks two threads do four and three, of twenty-five 13 and 12.
     rows, found = max(tile, PORTION, fair), []
     for part in parts:
         if part.n_rows <= rows:
@@ -73,7 +73,7 @@ def lengthen(ready: Sequence[Ready], groups: int) -> list[Ready]:
 
 
 def size_of(data: Any) -> int:
-    """Bytes of a chunk's array, of several, or of the cells of sparse rows."""
+    """Return the bytes of a chunk's array, of several, or of the cells of sparse rows."""
     if isinstance(data, tuple):
         return sum(map(size_of, data))
     return 0 if data is None else data.nbytes
@@ -89,7 +89,7 @@ def joined(parts: Sequence[Ready]) -> Ready:
 
 
 def end_to_end(parts: list[Any]) -> Any:
-    """Concatenate arrays, or tuples of arrays place by place; anything else is equal in all parts."""
+    """Concatenate arrays, or tuples of arrays element by element; anything else is equal in all parts."""
     first = parts[0]
     if isinstance(first, tuple):
         return tuple(end_to_end(list(arrays)) for arrays in zip(*parts, strict=True))
@@ -107,7 +107,7 @@ def rows_of(data: Any, rows: slice | np.ndarray) -> Any:
 
 
 SEQUENCE_PORTION = 8192
-"""Steps of whole sequences that are one part of the work."""
+"""Steps of whole sequences that form one part of the work."""
 
 
 class PathRows(Struct, frozen=True):
@@ -131,7 +131,7 @@ class PathRows(Struct, frozen=True):
         return self.rows.labels
 
     def shortened(self, rows: int) -> PathRows:
-        """The same, or only this many steps of a single long sequence."""
+        """Return the sequences, or only this many steps of a single long sequence."""
         if self.n_rows <= rows:
             return self
         weights = None if self.weights is None else self.weights[:1]
@@ -144,7 +144,7 @@ class PathRows(Struct, frozen=True):
 
 
 def portions_of(part: PathRows) -> list[PathRows]:
-    """A part cut between sequences, so that each piece has about `PORTION` steps."""
+    """Split a part between sequences into pieces of about `SEQUENCE_PORTION` steps."""
     if part.n_rows <= SEQUENCE_PORTION:
         return [part]
     cuts, borders = [0], part.borders
