@@ -85,7 +85,6 @@ class Twofold:
         return Twofold(self.hi[index], self.lo[index])
 
     def spread(self, axis: int) -> Twofold:
-        """The same values with a new axis of length one."""
         return self.map(lambda half: np.expand_dims(half, axis))
 
     def broadcast(self, shape: tuple[int, ...]) -> Twofold:

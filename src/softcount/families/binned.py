@@ -172,7 +172,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         return (Family if "interval" in hyper else PointCounts).slope(self, stats, params, hyper, how)
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of the intervals as they are: their shares unknown, and how numbers lie within them known."""
+        """Return the log evidence given the intervals, with their shares integrated out."""
         if "interval" not in hyper:
             return PointCounts.evidence(self, stats, hyper)
         held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))

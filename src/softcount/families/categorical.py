@@ -334,7 +334,7 @@ class Grouped(Categorical, frozen=True):
         return {"alpha": rows / size[group], "group": group.astype(np.float64), "seen": seen}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        """The share of a level is that of its group in the class, times its share in the group in all classes."""
+        """Estimate each category: the share of its group in the class, times its share of the group in all classes."""
         member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
         alpha = hyper["alpha"] @ member
         groups = estimate_shares(counts @ member, alpha, how, self.name)
@@ -349,7 +349,7 @@ class Grouped(Categorical, frozen=True):
         return np.asarray(xlogy(extra, params["probability"] @ member).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Of the groups as they are: their shares unknown, those of levels within them known."""
+        """Return the log evidence given the groups, with their shares integrated out."""
         member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
         levels = xlogy(counts, _within(counts, hyper, "mean")).sum()
         return float(shares_evidence(counts @ member, hyper["alpha"] @ member) + levels)

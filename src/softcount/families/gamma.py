@@ -192,7 +192,7 @@ class GammaFamily(Family, Struct, frozen=True):
         return [f"mean {write_number(setting, m, f'{m:.4g}')}, shape {k:.3g}" for m, k in each]
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """From the gamma distribution with the mean and the mean logarithm of all groups together."""
+        """Return the divergence from the gamma with the mean and the mean logarithm of all groups together."""
         mean, shape = params["mean"], params["shape"]
         middle = shares @ mean
         off = excess(mean, middle) + gap(shape)

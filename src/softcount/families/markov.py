@@ -195,9 +195,8 @@ class Markov(Bags, Struct, frozen=True):
         if not symbols:
             return [["" for _ in groups]]
         steps, words = len(symbols), [str(word) for word in setting.levels]
-        after: dict[
-            tuple[str, ...], tuple[int, list[str]]
-        ] = {}  # by context: its position, and the steps that may follow
+        # By context: its position, and the steps that may follow.
+        after: dict[tuple[str, ...], tuple[int, list[str]]] = {}
         for at in range(0, len(words), steps):
             block = [word.split(TO) for word in words[at : at + steps]]
             after[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])

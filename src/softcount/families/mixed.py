@@ -243,7 +243,7 @@ class Mixed(Family, Struct, frozen=True):
         return *(np.stack(found) for found in zip(alike, *own, strict=True)), np.array(floors)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) expected statistics, each part centred on its own rows before it is anchored."""
+        """Return (groups x width) expected statistics, each part centred on its own rows before it is anchored."""
         rows, groups = _rows(column), memberships.shape[1]
         if params is not None:
             start = self._wide(params)

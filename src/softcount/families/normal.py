@@ -33,7 +33,7 @@ from softcount.table.schema import Kind
 HALF_LOG_2PI = 0.9189385332046727
 NORMAL_FACTS = Facts(stack="reals", rows_first=True, in_units=True, joins_numbers=True, spread_parameters=("variance",))
 LOOSE = 0.01
-"""Prior rows that make the mean of a class proper: a deviation of ten of its own around the column's mean."""
+"""Prior rows that make the mean of a class proper: its deviation is then ten times that of a row."""
 
 
 class AroundMean(Family):
@@ -126,7 +126,7 @@ class AroundMean(Family):
         return np.asarray(ndtr(z))
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """In counting units first: a variance of 1e-400 underflows, but its logarithm does not."""
+        """Return the entropy, computed in counting units: a variance may underflow, but its logarithm does not."""
         return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
 
 
@@ -173,7 +173,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return params["mean"], np.zeros((len(params["mean"]), 0)), params["variance"]
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """Each group centred on its own rows, then anchored; a stack of normal columns has kernels for it."""
+        """Count each group centred on its own rows, then shift to the anchor. A stack uses kernels instead."""
         present = ~np.isnan(column)
         moved = (np.where(present, self.transform(column), setting.anchor) - setting.anchor) * setting.scale
         return centred_sums(moved[:, None], memberships * present[:, None])
@@ -445,7 +445,7 @@ def moments(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def scale_evidence(rows: np.ndarray, squares: np.ndarray, nu: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Log evidence of squares around their mean when the variance is nu rows worth `whole` squares a priori."""
+    """Return the log evidence of squares around their mean; the variance has `nu` prior rows with squares `whole`."""
     seen = rows > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = -xlog1py(nu / 2, squares / whole) - rows / 2 * np.log(np.pi * (whole + squares))

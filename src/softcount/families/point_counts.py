@@ -335,7 +335,7 @@ def place_of(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:
-    """The ends of the numbers: half the distance to the neighbour further out, or half a cell of the grid."""
+    """Return the ends of the numbers: beyond the outermost points by half a grid cell, or half the adjacent gap."""
     if len(points) == 1:
         half = step / 2 or max(abs(float(points[0])) * 2.0**-20, 2.0**-1000) if points[0] else 0.5
         low = float(points[0]) - half

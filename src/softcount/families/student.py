@@ -81,7 +81,7 @@ class Student(AroundMean, Struct, frozen=True):
         return np.concatenate([rows[:, :1], rows, np.zeros((len(rows), 1))], axis=1)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
-        """(groups x width) expected statistics, each group centred on its own rows before it is anchored."""
+        """Return (groups x width) expected statistics, each group centred on its own rows before it is anchored."""
         params = params or self._unknown(setting, memberships.shape[1])
         present = ~np.isnan(column)
         members = memberships * present[:, None]

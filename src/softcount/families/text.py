@@ -112,7 +112,7 @@ class MultinomialWords:
         return np.asarray(counts * self.natural(params)[:, places + 1])
 
     def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Words of drawn documents, one for each entry of `groups`: the document of each word, and the word."""
+        """Draw documents, one for each entry of `groups`; return the document of each word, and the word."""
         usual = params.get("length", np.ones(len(params["probability"])))
         of = np.repeat(np.arange(len(groups)), rng.poisson(usual[groups]))
         found = np.zeros(len(of), dtype=np.int64)
@@ -154,7 +154,7 @@ class BernoulliWords(MultinomialWords):
         return {"probability": share, "length": share.sum(axis=-1)}
 
     def natural(self, params: Params) -> np.ndarray:
-        """Log-odds of each word, after the log-probability of a document without words; certain words are left out."""
+        """Return the log-probability of an empty document, then the log-odds of each word, 0 for certain words."""
         share = params["probability"]
         table = np.empty((share.shape[1] + 1, share.shape[0]))
         absent = np.log1p(-np.where(share < 1, share, 0.0))
@@ -602,7 +602,7 @@ class WordFigures(Struct, frozen=True):
     once: bool = False
 
     def log_odds(self, here: Twofold, there: Twofold, hyper: Hyper, how: How) -> np.ndarray:
-        """The log-odds of every word in a model of two classes with these statistics; `hyper` is of one class."""
+        """Return the log-odds of every word between two classes with these statistics; `hyper` is of one class."""
         how = "mean" if how == "predictive" else how
         own, other = (self.plain.estimate(stats, hyper, how)["probability"].ravel() for stats in (here, there))
         with np.errstate(divide="ignore", invalid="ignore"):

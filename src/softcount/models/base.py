@@ -75,7 +75,7 @@ class Model:
         return False
 
     def group_shares(self, params: Params, bundle: Bundle) -> np.ndarray:
-        """The approximate share of the rows in each group of a bundle, which weights the steps of its parameters."""
+        """Return the approximate share of rows in each group of a bundle, which weights steps of its parameters."""
         return np.full(bundle.groups, 1.0 / bundle.groups)
 
     def by_group(self, params: Params) -> np.ndarray:

@@ -260,7 +260,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate(parts, axis=1)
 
     def weights(self, params: Params) -> np.ndarray:
-        """The weight of a unit along each coordinate: the root of its group's share, in deviations of its column."""
+        """Return the weight of each coordinate: the root of its group's share, in deviations of its column."""
         roots, parts = np.sqrt(np.maximum(shares_of(params), 1e-12)), []
         for x in self.bundles:
             own, axis = params.bundles[x.name], _axis(x)

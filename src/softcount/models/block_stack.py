@@ -149,7 +149,7 @@ class Block(SingleStack, frozen=True, eq=False):
     def expect(
         self, data: Data, compiled: Densities, log_shares: np.ndarray, weights: np.ndarray | None
     ) -> tuple[Twofold, Twofold, float] | None:
-        """Expected counts, those of the groups, and the log-likelihood in one kernel, if this is the only stack.
+        """Compute counts, those of the groups, and the log-likelihood in one kernel, if this is the only stack.
 
         None if scoring and counting must follow each other.
         """

@@ -64,7 +64,7 @@ class Coordinates:
         return value[:, :: self.every] if value.ndim == 2 and part.line in ("share", "shares") else value
 
     def weights(self, params: Params) -> np.ndarray:
-        """The weight of a unit along each coordinate: the root of its group's share, in deviations of its column."""
+        """Return the weight of each coordinate: the root of its group's share, in deviations of its column."""
         return np.concatenate([self._weight(part, params).ravel() for part in self.parts] or [np.zeros(0)])
 
     def _weight(self, part: Part, params: Params) -> np.ndarray:

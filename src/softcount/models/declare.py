@@ -109,7 +109,7 @@ class Declared(Struct, frozen=True):
     def model(
         self, schema: Schema, groups: int, cells: int, floor: float, bag: int | None = None, weight: float = 1.0
     ) -> ClassModel:
-        """The model of these columns for a table of this many cells; `weight` is that of rows without a label."""
+        """Return the model of these columns for a table of `cells` cells; `weight` is that of unlabelled rows."""
         return Star(schema, nodes_of(schema, self, groups, bag, floor), groups, Kernels(cells), weight)
 
     def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
@@ -419,7 +419,10 @@ def _with_blank(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
 
 
 def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key], said: set[Key]) -> set[Key]:
-    """Numbers to cut: those the user cuts, the parents of levels, and those that a regression cannot take."""
+    """Return the numbers to discretise.
+
+    The user names some (`said`). Parents of discrete nodes, and parents that cannot take part in a regression, follow.
+    """
     found = numbers & said
     for place in reversed(graph.order):
         key = graph.names[place]

@@ -192,7 +192,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _columns_by_store(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """By store of a chunk, the discrete nodes that are columns there, their places, and their numbers of levels."""
+        """By store of a chunk: its discrete nodes that are columns, their slots, and their numbers of categories."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for new, place in enumerate(self.places):
             if self.each[place].columns:
@@ -266,9 +266,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     def codes(self, chunk: Chunk) -> np.ndarray:
         """Return (rows x discrete nodes) positions of categories, -1 if hidden, missing or unseen in training."""
-        found = np.empty(
-            (len(self.places), chunk.n_rows), dtype=np.int64
-        ).T  # transposed, so that the codes of a node are contiguous
+        # Transposed, so that the codes of a node are contiguous.
+        found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T
         for store, (nodes, slots, levels) in self._columns_by_store.items():
             own = getattr(chunk, store).T[slots]
             never_met = own > levels[:, None]

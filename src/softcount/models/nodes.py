@@ -286,7 +286,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return sum(x.family.completed(counts.arrays[x.name], params.bundles[x.name]) for x in self.bundles)
 
     def slope(self, counts: Counts, params: Params, imagined: Imagined) -> Params | None:
-        """The gradient of the objective at these expected counts (Fisher's identity); None if a family lacks one."""
+        """Return the gradient of the objective at these expected counts (Fisher's identity); None if unavailable."""
         found: dict[Name, Own] = {}
         for x in self.bundles:
             steep = x.family.slope(counts.arrays[x.name], params.bundles[x.name], imagined.of(x), imagined.how_of(x))

@@ -98,7 +98,7 @@ class NumberPart(Block, frozen=True, eq=False):
         return np.asarray((self.wanted(data[0]) & np.isnan(data[0])).any(axis=1))
 
     def count(self, data: Data, memberships: np.ndarray, compiled: Densities | None) -> Tallies:
-        """Expected statistics of every number; a row without information about a number is not counted for it."""
+        """Return expected statistics of every number, from the rows that have information about it."""
         rows, holes = data
         total = self._pack([None] * len(self.nodes))
         for some, wanted in patterns(self.wanted(rows)):
@@ -158,7 +158,7 @@ class NumberPart(Block, frozen=True, eq=False):
     # -- answers about one number
 
     def conditional(self, found: Densities, cells: np.ndarray, want: int) -> tuple[Normal, Own]:
-        """One number in every configuration, given the other cells of a row: normal, as `Normal.score` takes it."""
+        """Return one number given the other cells of a row: a normal in every configuration, for `Normal.score`."""
         full, left = self._complete_rows(found, self.hiding((cells[None], cells), [want])[0])
         anchors, scales = self.units
         at = (found.centres[:, 0, want] - anchors[want]) * scales[want]

@@ -70,7 +70,7 @@ class Ragged(Twofold):
         return Ragged(hi, lo, sizes)
 
     def side_by_side(self, columns: np.ndarray, first: int, width: int) -> Twofold:
-        """(groups x columns x width) counts of some columns from code `first` on; zero beyond the counted codes."""
+        """Return (groups x columns x width) counts from code `first` on; zero beyond the counted codes."""
         sizes = np.array(self.sizes)[columns]
         codes = np.arange(first, first + width)
         cells = self.starts[columns][:, None] + codes
@@ -255,10 +255,7 @@ class Stack(Struct, frozen=True, eq=False):
 
     @property
     def common(self) -> int | None:
-        """First feature whose natural parameters are equal in all groups: only totals over groups matter.
-
-        None if there is none.
-        """
+        """First feature whose natural parameters are equal in all groups: only totals over groups matter."""
         return None
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
@@ -311,7 +308,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         return -np.nan_to_num(data[:, self._log_columns]).sum(axis=1) if self._log_columns else 0.0
 
     def compile(self, params: Params) -> Any:
-        """Means, inverse deviations and constants in the user's units, and their product form if it is faster."""
+        """Return means, inverse deviations and constants in the user's units, and their product form if faster."""
         units, groups = self.units, self.bundles[0].groups
         means, inverse, constants = np.empty((3, groups, len(self.nodes)))
         for bundle, at in self.positions():

@@ -242,7 +242,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return Model.impossible(self, params, ready)
 
     def products(self, ready: Ready) -> ProductRows | None:
-        """The rows as one table of features, for scoring many sets of parameters; None if scores are not products."""
+        """Return the rows as a table of features, to score many sets of parameters; None if scores are no products."""
         width = 1 + sum(bundle.width * len(bundle.nodes) for stack in self.stacks for bundle in stack.bundles)
         if ready.n_rows * width > MOST_PRODUCTS or any(isinstance(stack, Bag) for stack in self.stacks):
             return None
