@@ -15,7 +15,7 @@ GAP = -1
 """Digit of a missing step."""
 
 MOST_CELLS = 1 << 22
-"""Tables with at most this many cells are counted densely; larger ones are sorted."""
+"""Tables of up to this many cells, or four per key if that is more, are counted densely; larger ones are sorted."""
 
 
 class Alphabet(Struct, frozen=True, eq=False):

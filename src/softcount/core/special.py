@@ -256,7 +256,7 @@ def chi_squared_tail(freedom: int, value: float) -> float:
 NARROW = 1e-6
 """Variance floor as a share of the column's variance, or of the squared typical gap of its values if that is less."""
 COARSE = 1e-2
-"""Largest share of a column's variance that its rounding may add to the variance floor."""
+"""Largest variance floor due to rounding, as a share of the column's variance."""
 
 
 class ColumnFloor(NamedTuple):

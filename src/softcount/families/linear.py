@@ -187,7 +187,6 @@ class Linear(Family, Struct, frozen=True):
 
 
 def _prior_rows(hyper: Hyper, how: How) -> float:
-    """Return the prior rows that are part of the objective."""
     return 0.0 if how == "ml" else float(hyper["nu"])
 
 

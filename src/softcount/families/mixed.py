@@ -466,7 +466,6 @@ def _rows(column: np.ndarray) -> np.ndarray:
 
 
 def _unit(setting: Setting, j: int) -> Setting:
-    """Return the setting of one column of a block."""
     return replace(setting, anchor=setting.anchor[j : j + 1], scale=setting.scale[j : j + 1])
 
 

@@ -229,7 +229,6 @@ class Binomial(Family, Struct, frozen=True):
 
 
 def _both(params: Params) -> Params:
-    """Return failure and success as two categories."""
     return {"probability": np.stack([1 - params["probability"], params["probability"]], axis=-1)}
 
 

@@ -315,7 +315,6 @@ def _reach(edges: np.ndarray) -> float:
 
 
 def _per_cell(stats: np.ndarray, params: Params) -> np.ndarray:
-    """Sum the rows at each point by cell."""
     return per_cell(stats, params["place"][0].astype(np.int64), params["probability"].shape[-1])
 
 

@@ -83,7 +83,6 @@ class Spiked(Family, Struct, frozen=True):
         return replace(setting, anchor=-np.log(setting.scale), scale=np.ones(len(setting.scale)))
 
     def _others(self, column: np.ndarray) -> np.ndarray:
-        """Replace the values at the spike by NaN."""
         return np.where(column == self.at, np.nan, column)
 
     def transform(self, values: np.ndarray) -> np.ndarray:

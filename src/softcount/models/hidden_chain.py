@@ -31,7 +31,6 @@ FIRST: Key = ("(first state)", 0)
 
 
 def after(state: int) -> Key:
-    """Return the key of the transitions from a state."""
     return ("(after state)", state)
 
 
@@ -221,7 +220,6 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return np.eye(self.groups)[list(self.links.shown)]
 
     def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:
-        """Return counts of first states and transitions, one array for each node."""
         found: dict[Hashable, Twofold] = {FIRST: Twofold.of(firsts[None, list(self.links.firsts)])}
         for state, levels in enumerate(self.links.nexts):
             found[after(state)] = Twofold.of(nexts[state, list(levels)][None])

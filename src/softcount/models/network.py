@@ -230,7 +230,6 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         }
 
     def _scope(self, keys: Iterable[Key]) -> tuple[int, ...]:
-        """Return the discrete nodes that any of these numbers depends on."""
         return tuple(dict.fromkeys(node for key in keys for node in self.levels_above[key]))
 
     @cached_property
@@ -530,7 +529,6 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
-    """Concatenate the counts of all discrete nodes."""
     return Twofold.of(np.concatenate([np.zeros(0), *(own.ravel() for own in counts)]))
 
 

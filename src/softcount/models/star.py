@@ -114,7 +114,6 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return Counts(arrays, float(sizes.sum()))
 
     def tally_members(self, ready: Ready, memberships: np.ndarray) -> Counts:
-        """Count under given memberships (rows x groups)."""
         if ready.weights is not None:
             memberships = memberships * ready.weights[:, None]
         memberships = np.ascontiguousarray(memberships)
@@ -281,7 +280,6 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
     # -- leaves
 
     def is_sparse(self, leaf: Node) -> bool:
-        """Return whether a leaf is stored as rows of a sparse matrix."""
         return isinstance(self.stacked[leaf.key][0], Bag)
 
     def column(self, leaf: Node, chunk: Chunk) -> Any:
