@@ -1,6 +1,6 @@
-"""The examples that families bring along, and tables of their kind that Hypothesis makes.
+"""The example of each family, and tables of its kind that Hypothesis makes.
 
-A family without an example in its file fails `test_every_registered_family_has_an_example`.
+A family without an example in `family_examples.py` fails `test_every_registered_family_has_an_example`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from softcount import families
+from contract import family_examples
 from softcount.families import Family
 
 Row = tuple[Any, ...]
@@ -48,7 +48,7 @@ TYPES = {"levels": pa.string(), "documents": pa.string(), "sequences": pa.string
 class Example:
     """A family's own example, and how Hypothesis makes more of its rows."""
 
-    plain: families.Example
+    plain: family_examples.Example
 
     @property
     def family(self) -> Family:
@@ -129,7 +129,7 @@ def kept(cell: Any) -> Any:
     return st.one_of(cell, cell, cell, st.none())
 
 
-def cell(cells: families.examples.Cells, unit: tuple[float, float]) -> Any:
+def cell(cells: family_examples.Cells, unit: tuple[float, float]) -> Any:
     """A cell that is there; numbers lie within eight units of the offset, on a grid fine enough to be awkward."""
     offset, scale = unit
     steps = st.integers(-128, 128)
@@ -144,7 +144,7 @@ def cell(cells: families.examples.Cells, unit: tuple[float, float]) -> Any:
     }[cells.what]
 
 
-EXAMPLES = tuple(Example(plain) for plain in families.EXAMPLES)
+EXAMPLES = tuple(Example(plain) for plain in family_examples.EXAMPLES)
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
 every_climb = pytest.mark.parametrize("example", [e for e in EXAMPLES if e.climbs], ids=lambda e: e.title)

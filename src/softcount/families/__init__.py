@@ -1,13 +1,11 @@
-"""Distributions, one file each. Importing this package fills the registry and collects their examples."""
+"""Distributions, one file each. Importing this package fills the registry."""
 
 import pkgutil
-import sys
 from importlib import import_module
 
 from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
 from softcount.families.binned import Cut, HistogramFamily
 from softcount.families.categorical import Bernoulli, Categorical, Grouped
-from softcount.families.examples import Example
 from softcount.families.gamma import GammaFamily
 from softcount.families.joint import Joint
 from softcount.families.kernel import KernelFamily
@@ -26,15 +24,7 @@ from softcount.families.totals import Exponential, Geometric, Poisson
 for _found in pkgutil.iter_modules(__path__):  # registers families that are not imported above
     import_module(f"{__name__}.{_found.name}")
 
-EXAMPLES: tuple[Example, ...] = tuple(
-    example
-    for module in dict.fromkeys(family.__module__ for family in FAMILIES.values())
-    for example in getattr(sys.modules[module], "EXAMPLES", ())
-)
-"""Examples of all families, in the order of the registry."""
-
 __all__ = [
-    "EXAMPLES",
     "FAMILIES",
     "HOWS",
     "Bernoulli",

@@ -16,7 +16,6 @@ from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import estimate_shares, prior_counts, shares_evidence, top_levels
-from softcount.families.examples import Cells, example
 from softcount.families.point_counts import PointCounts, between, ends_of, per_cell, place_of, seen_points, steady
 from softcount.families.setting import FEW_ROWS, Facts, How, Hyper, NumberFacts, Params, Setting
 from softcount.table.discretise import class_places, interval_names, interval_places
@@ -254,10 +253,3 @@ def _check_intervals(found: Params) -> str | None:
     steps = np.diff(lines, axis=1, prepend=-1.0)
     right = lines.shape[1] and ((steps == 0) | (steps == 1)).all() and (lines[:, 0] == 0).all()
     return None if right and (lines == lines[:1]).all() else "its cells are in no intervals"
-
-
-_AGES = [23.0, 31.5, None, 67.0, 35.0, 64.5, 29.0, 70.0, 33.0]
-EXAMPLES = tuple(
-    example(family, "age", _AGES, Cells("reals"))
-    for family in (HistogramFamily(), HistogramFamily(4), Cut(), Cut("mdl"), Cut("width", 3), Cut("count", 3))
-)

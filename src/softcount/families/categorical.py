@@ -16,7 +16,6 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
-from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
@@ -416,20 +415,3 @@ def _no_groups(group: np.ndarray) -> str | None:
     if not (lines == lines[:1]).all() or not np.array_equal(numbers, np.arange(len(numbers))):
         return "its levels are in no groups"
     return None
-
-
-EXAMPLES = (
-    example(
-        Categorical(),
-        "colour",
-        ["red", "blue", None, "red", "green", "blue", "red"],
-        Cells("levels", ("red", "green", "blue")),
-    ),
-    example(Bernoulli(), "smoker", ["no", "yes", None, "no", "no", "yes"], Cells("levels", ("no", "yes"))),
-    example(
-        Grouped(),
-        "town",
-        ["york", "bath", None, "york", "hull", "bath", "york", "deal"],
-        Cells("levels", ("york", "bath", "hull", "deal")),
-    ),
-)

@@ -13,7 +13,6 @@ from softcount.core.lazy import gammainc, gammaincc
 from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.core.twofold import Twofold, stack
 from softcount.families.base import Family, register, scalar_prior, write_number
-from softcount.families.examples import Cells, example
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Kind
@@ -226,6 +225,3 @@ def _apart(stats: Twofold) -> Twofold:
     rows, mean = stats[..., 0], stats[..., 1].over(stats[..., 0])
     safe = np.where(mean.hi > 0, mean.hi, 1.0)
     return log_twofold(safe) + Twofold.of(mean.lo / safe) - stats[..., 2].over(rows)
-
-
-EXAMPLES = (example(GammaFamily(), "wait", [2.0, 3.5, None, 31.0, 2.75, 0.5, 12.0], Cells("positives")),)

@@ -18,7 +18,6 @@ from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answers import Columns, Rng, draw_one_by_one
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, concentration, estimate_shares, prior_counts
-from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
 from softcount.table.schema import Field, Key
@@ -297,14 +296,3 @@ def spread_back(ratio: np.ndarray, columns: int) -> np.ndarray:
     for axis in range(ratio.ndim - columns, ratio.ndim):
         ratio = np.take(ratio, [0], axis) + np.take(ratio, range(1, ratio.shape[axis]), axis)
     return ratio
-
-
-EXAMPLES = (
-    example(
-        Joint(),
-        "sex size",
-        [("f", "s"), ("m", "l"), ("f", None), ("m", "m"), (None, "l"), ("f", "m"), (None, None)],
-        Cells("levels", ("f", "m")),
-        Cells("levels", ("l", "m", "s")),
-    ),
-)

@@ -14,7 +14,6 @@ from softcount.core.twofold import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.examples import Cells, example
 from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
 from softcount.families.setting import FEW_ROWS, How, Hyper, NumberFacts, Params, Setting
 
@@ -201,10 +200,3 @@ def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:
     if points[0] >= 0:
         edges = np.concatenate([[0.0], edges[edges > 0]])
     return np.unique(edges)
-
-
-_WAITS = [79.0, 54.0, None, 74.0, 62.0, 85.0, 55.0, 88.0, 51.5]
-EXAMPLES = tuple(
-    example(family, "waiting", _WAITS, Cells("reals"))
-    for family in (KernelFamily(), KernelFamily("scott", "epanechnikov"))
-)

@@ -8,7 +8,6 @@ import numpy as np
 
 from softcount.core.twofold import Twofold
 from softcount.families.base import Family, register, write_number
-from softcount.families.examples import Cells, example
 from softcount.families.normal import Normal
 from softcount.families.setting import Params, Setting
 from softcount.table.schema import Kind
@@ -58,6 +57,3 @@ class LogNormal(Normal, frozen=True):
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         return list(np.exp(params["mean"]).tolist())
-
-
-EXAMPLES = (example(LogNormal(), "income", [20.0, 35.5, None, 310.0, 27.0, 290.0], Cells("positives")),)

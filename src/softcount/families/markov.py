@@ -16,7 +16,6 @@ from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import estimate_shares, prior_counts, shares_evidence
-from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 from softcount.families.text import Bags, WordFigures, list_words, marking, usual_lengths
 from softcount.table.schema import Field, Kind
@@ -255,9 +254,3 @@ def _regular(levels: Words, contexts: int, steps: int) -> bool:
     names = [after for _, _, after in pairs[:steps]]
     blocks = ([pairs[at * steps + place] for place in range(steps)] for at in range(contexts))
     return all(len({before for before, _, _ in block}) == 1 and [x[2] for x in block] == names for block in blocks)
-
-
-_LINES = ["aba", "bba", None, "cab", "", "aabb", "cc"]
-EXAMPLES = tuple(
-    example(family, "line", _LINES, Cells("sequences", ("a", "b", "c"))) for family in (Markov(), Markov(order=2))
-)

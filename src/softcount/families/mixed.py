@@ -15,8 +15,7 @@ from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.categorical import Categorical, estimate_shares, prior_counts
-from softcount.families.examples import Cells, example
-from softcount.families.normal import HALF_LOG_2PI, PAIRS, Normal, centred_sums, standardise
+from softcount.families.normal import HALF_LOG_2PI, Normal, centred_sums, standardise
 from softcount.families.setting import (
     FEW_ROWS,
     SLACK,
@@ -476,10 +475,3 @@ def _part_sums(column: np.ndarray, members: np.ndarray, params: Params, setting:
     z, _ = standardise(column, sharp, "variance")
     off = (z * np.sqrt(here["variance"].ravel())).reshape(members.shape)
     return centred_sums(off, members, here["mean"])
-
-
-_HUMPS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5, 1.75, 9.25]
-EXAMPLES = (
-    example(Mixed("normal", 2), "pulse", _HUMPS, Cells("reals")),
-    example(MixedBlock("normal", 2), "length width", PAIRS, Cells("reals")),
-)

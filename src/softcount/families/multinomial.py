@@ -16,7 +16,6 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
 from softcount.families.categorical import Categorical, Shares, estimate_shares, prior_counts
-from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
@@ -230,20 +229,3 @@ class Binomial(Family, Struct, frozen=True):
 
 def _both(params: Params) -> Params:
     return {"probability": np.stack([1 - params["probability"], params["probability"]], axis=-1)}
-
-
-EXAMPLES = (
-    example(
-        Multinomial(),
-        "ant bee cat",
-        [(1, 0, 2), (0, 3, 1), (None, 2, 2), (4, 0, 0), (0, 1, 5), (0, 0, 0)],
-        Cells("counts", most=9),
-    ),
-    example(
-        Binomial(),
-        "hits shots",
-        [(1, 3), (0, 2), (None, 4), (5, 6), (2, 2), (0, 0), (1, None)],
-        Cells("counts", most=6),
-        rising=True,
-    ),
-)

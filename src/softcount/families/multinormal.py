@@ -17,11 +17,9 @@ from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.answers import patterns
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.examples import Cells, example
 from softcount.families.normal import (
     HALF_LOG_2PI,
     LOOSE,
-    PAIRS,
     Normal,
     known_rows,
     moments,
@@ -599,11 +597,3 @@ def _factors(covariance: np.ndarray) -> np.ndarray:
         alike = covariance / (whole[:, :, None] * whole[:, None, :])
         alike = alike + (unit == 0)[:, :, None] * np.eye(unit.shape[-1])
         return np.asarray(np.linalg.cholesky(alike) * unit[:, :, None])
-
-
-EXAMPLES = (
-    example(Multinormal(), "x y", PAIRS, Cells("reals")),
-    example(Multinormal("tied"), "x y", PAIRS, Cells("reals")),
-    example(Multinormal("diagonal"), "x y", PAIRS, Cells("reals")),
-    example(Multinormal("spherical"), "x y", PAIRS, Cells("reals"), one_unit=True),
-)

@@ -15,7 +15,6 @@ from softcount.core.special import log_rising, ndtr
 from softcount.core.twofold import Twofold, stack, two_sum
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
-from softcount.families.examples import Cells, example
 from softcount.families.setting import (
     SLACK,
     SMALLEST,
@@ -497,16 +496,3 @@ def student_formula(params: Params, x: Formula) -> Formula:
     freedom: np.ndarray = np.minimum(params["freedom"], ENDLESS)
     top = student_score(params["mean"], params).diagonal()  # at the centre of every group
     return formula(top) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))
-
-
-_HEIGHTS = [1.5, 2.25, None, 9.0, 2.5, 8.75, 1.0, 9.5]
-PAIRS: list[Any] = [
-    (1.0, 10.0), (2.0, 14.5), (None, 11.0), (4.5, 20.0), (3.0, None), (0.5, 9.0), (7.0, 26.0), (6.0, 24.5), (2.5, 13.0),
-]  # fmt: skip
-EXAMPLES = (
-    example(Normal(), "height", _HEIGHTS, Cells("reals")),
-    example(Normal(tied="classes"), "height", _HEIGHTS, Cells("reals")),
-    example(Normal(variance=2.5), "height", _HEIGHTS, Cells("reals", offsets=(0.0, 1e8), scales=(1.0,))),
-    example(Normal(tied="columns"), "left right", PAIRS, Cells("reals"), one_unit=True),
-    example(Normal(tied="both"), "left right", PAIRS, Cells("reals"), one_unit=True),
-)

@@ -15,7 +15,6 @@ from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, format_number, register, scalar_prior, write_number
 from softcount.families.categorical import estimate_shares
-from softcount.families.examples import Cells, example
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.table.schema import Key, Kind
 
@@ -273,16 +272,7 @@ class Spiked(Family, Struct, frozen=True):
         return [self.at if spike >= 0.5 else other for spike, other in zip(params["spike"], others, strict=True)]
 
 
-_RAIN = [0.0, 0.0, None, 4.25, 6.5, 11.0, 0.5, 0.0, 30.5, 0.0, 2.0, 9.0]
-
-
 def _times_log(share: np.ndarray, of: Any) -> np.ndarray:
     """Return shares times logarithms, 0 if a share is 0; SciPy's `xlogy` takes 0.15 s to load for a page."""
     there = share > 0
     return np.where(there, share * np.log(np.where(there, of, 1.0)), 0.0)
-
-
-EXAMPLES = (
-    example(Spiked("lognormal"), "rain", _RAIN, Cells("waits")),
-    example(Spiked("normal", 2.0, 0.25), "shift", [2.0, -1.5, None, 2.0, 4.0, 7.25, 2.0, 0.5], Cells("reals")),
-)

@@ -15,7 +15,6 @@ from softcount.core.twofold import Twofold, concatenate, stack
 from softcount.errors import DataError
 from softcount.families.answers import from_mixture
 from softcount.families.base import Family, register, write_number, write_spread
-from softcount.families.examples import Cells, example
 from softcount.families.normal import (
     HALF_LOG_2PI,
     AroundMean,
@@ -236,7 +235,3 @@ class Student(AroundMean, Struct, frozen=True):
         quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
         values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
         return from_mixture(student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
-
-
-_DELAYS = [0.5, -1.25, None, 41.0, 0.75, 1.5, -0.25, 3.0, 0.0, -38.0]
-EXAMPLES = tuple(example(family, "delay", _DELAYS, Cells("reals")) for family in (Student(), Student(freedom=4.0)))

@@ -19,7 +19,6 @@ from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, prior_counts
-from softcount.families.examples import Cells, example
 from softcount.families.multinomial import log_ways, polya
 from softcount.families.setting import (
     IMPOSSIBLE,
@@ -653,10 +652,3 @@ def list_words(words: Sequence[object], scores: np.ndarray, least: float = NOISE
     top = np.argpartition(-scores, most - 1)[:most]
     top = top[np.lexsort((top, -scores[top]))]
     return ", ".join(str(words[int(i)]) for i in top if scores[i] > least) or "nothing that sets it apart"
-
-
-_NOTES = ["ant bee ant", "bee dog", None, "cat cat cat bee", "", "dog ant bee", "cat ant"]
-EXAMPLES = tuple(
-    example(family, "note", _NOTES, Cells("documents", ("ant", "bee", "cat", "dog")))
-    for family in (Text(), Text("bernoulli"))
-)

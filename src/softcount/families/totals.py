@@ -15,7 +15,6 @@ from softcount.core.special import log_rising, pdtr
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
-from softcount.families.examples import Cells, example
 from softcount.families.setting import (
     SLACK,
     SMALLEST,
@@ -357,10 +356,3 @@ class Poisson(Totals, Struct, frozen=True):
 
     def check_params(self, params: Params) -> str | None:
         return None if (params["rate"] >= 0).all() else "its rates are not all 0 or more"
-
-
-EXAMPLES = (
-    example(Exponential(), "pause", [0.5, 3.25, None, 0.0, 7.5, 2.0, 40.0], Cells("waits")),
-    example(Geometric(), "tries", [0, 3, None, 1, 7, 2, 4], Cells("counts")),
-    example(Poisson(), "visits", [0, 3, None, 1, 7, 2, 4], Cells("counts")),
-)
