@@ -14,8 +14,8 @@ from scipy import integrate
 from scipy.stats import norm
 
 import softcount as sc
+from contract.family_examples import EXAMPLES
 from softcount.errors import DataError
-from softcount.families import EXAMPLES
 from softcount.fitted.conditions import Condition, Piece, number_of, share_within, within
 
 RNG = np.random.default_rng(5)

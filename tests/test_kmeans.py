@@ -524,10 +524,10 @@ def test_the_search_for_better_starts_has_an_end(monkeypatch):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("few", [0, 1 << 60])
-@pytest.mark.parametrize("lacking", [points.LACKING, 1e300])
-def test_starts_descended_together_end_where_each_ends_alone(lacking, few, form, monkeypatch):
+@pytest.mark.parametrize("behind", [points.BEHIND, 1e300])
+def test_starts_descended_together_end_where_each_ends_alone(behind, few, form, monkeypatch):
     monkeypatch.setattr(points, "FEW", few)  # sums counted anew, or by what changed
-    monkeypatch.setattr(points, "LACKING", lacking)
+    monkeypatch.setattr(points, "BEHIND", behind)
     X, weights = blobs(200, 5, 6, spread=2.0), np.random.default_rng(1).integers(1, 4, 200).astype(float)
     starts = np.stack([X[np.random.default_rng(seed).choice(200, 6, replace=False)] for seed in range(7)])
     ends = descend_together(FewRows.of(Points.of(form(X), weights), unit=False), starts, 300)
@@ -539,7 +539,7 @@ def test_starts_descended_together_end_where_each_ends_alone(lacking, few, form,
         np.testing.assert_allclose(end.centres, centres, atol=1e-12)
         assert end.converged and end.cost == pytest.approx(cost, rel=1e-12)
     assert min(end.cost for end in ends) == pytest.approx(min(cost for _, cost in alone.values()), rel=1e-12)
-    assert len(ends) == 7 if lacking > 20 else len(ends) < 7  # some are given up
+    assert len(ends) == 7 if behind > 20 else len(ends) < 7  # some are given up
 
 
 def test_a_start_with_empty_clusters_gets_the_farthest_rows_beside_others():

@@ -15,8 +15,11 @@ import pytest
 from softcount import kernels
 from softcount.kernels import fused, reference
 
+COMBINED = {"expect_squares", "posterior_codes", "posterior_reals"}
+"""Two steps in one pass over the rows, which only compiled kernels have."""
 
-@pytest.mark.parametrize("name", [name for name in vars(fused) if not name.startswith("_")])
+
+@pytest.mark.parametrize("name", [name for name in vars(fused) if not name.startswith("_") and name not in COMBINED])
 def test_both_kernels_have_one_signature(name: str) -> None:
     compiled, plain = getattr(fused, name), getattr(reference, name)
     assert inspect.signature(compiled) == inspect.signature(plain)

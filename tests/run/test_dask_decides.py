@@ -14,7 +14,7 @@ import softcount as sc
 from parted_rows import PARTS, columns
 from softcount.errors import DataError
 from softcount.evaluate import folds
-from softcount.evaluate.scores import cross_validate, hold_out
+from softcount.evaluate.scores import cross_validate
 from softcount.learn.settings import Plan
 from softcount.models.declare import read_kinds
 from softcount.run.dask import DaskEngine
@@ -42,11 +42,14 @@ def plan(target: str, **more: Any) -> Plan:
     return Plan(declared=read_kinds(None), prior=1.0, estimate="mean", target=target, **more)
 
 
-@pytest.mark.parametrize("tried", [cross_validate, hold_out])
-def test_folds_counted_by_workers_are_those_of_one_machine(client: Any, files: str, tried: Any) -> None:
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_folds_counted_by_workers_are_those_of_one_machine(client: Any, files: str, share: float | None) -> None:
     with Threads(1) as threads, DaskEngine(client) as engine:
         for target, more in (("kind", {}), ("told", {"unlabelled_weight": 0.0})):
-            here, there = (tried(open_table(files, target=target), plan(target, **more), x) for x in (threads, engine))
+            here, there = (
+                cross_validate(open_table(files, target=target), plan(target, **more), runner, share=share)
+                for runner in (threads, engine)
+            )
             assert here is not None and here == there, target
 
 

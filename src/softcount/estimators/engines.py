@@ -177,7 +177,7 @@ class Question(Struct, frozen=True):
         """The names of the columns of an answer that is an array."""
         model = _load_model(self.model, threading.get_ident())
         if self.method in CLASS_COLUMN_NAMES:
-            first = model.models_[0] if hasattr(type(model), "models_") else model
+            first = model.models_[0] if hasattr(model, "models_") else model
             if hasattr(type(first), "edges_"):  # a network: any node may be predicted
                 of = self.options.get("of", *self.args[:1])
                 classes = first._fitted.levels[first._fitted.target if of is None else of]

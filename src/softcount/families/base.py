@@ -514,7 +514,7 @@ class Family:
     def refuse_query(self, column: Key) -> None:
         """Raise an error if its columns cannot be queried."""
         if self.kind is Kind.TEXT:
-            raise DataError(f"{column!r} is {self.title}, which cannot be queried: sample() draws rows of it.")
+            raise DataError(f"{column!r} ({self.title}) cannot be queried: sample() draws documents or sequences.")
         if self.facts.counted:
             raise DataError(
                 f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be queried."
