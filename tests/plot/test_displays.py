@@ -148,6 +148,16 @@ def test_places_of_a_nomogram_add_up_to_the_log_odds(known):
     assert read == pytest.approx(chances["road"] - chances["city"], abs=1e-9)
 
 
+def test_a_nomogram_has_whole_numbers_for_counts():
+    rng = np.random.default_rng(0)
+    visits = rng.poisson(np.repeat([4, 30], 100))
+    model = sc.NaiveBayes(kinds={"visits": "poisson"}).fit({"visits": visits, "x": rng.normal(size=200)}, visits > 15)
+    lines = plot.NomogramDisplay.from_estimator(model).table.to_pylist()
+    values = [float(line["value"]) for line in lines if line["column"] == "visits"]
+    assert len(values) > 10 and all(value.is_integer() and value >= 0 for value in values)
+    assert "Nomogram: " in model.report().html
+
+
 def test_a_model_of_a_pandas_frame_is_drawn_the_same():
     frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
     model, plainly = sc.NaiveBayes().fit(frame, Y), sc.NaiveBayes().fit({n: frame[n].to_numpy() for n in "abc"}, Y)

@@ -21,7 +21,7 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
-from softcount.table.schema import Key
+from softcount.table.schema import Key, Kind
 from softcount.table.text_columns import Map
 
 if TYPE_CHECKING:
@@ -228,6 +228,8 @@ def values_of(fitted: Fitted, key: Key) -> list[Any]:
     spec = fitted.schema[key]
     if spec.kind.numeric:
         low, high = column_range(fitted, key)
+        if spec.kind is Kind.COUNT:
+            return sorted(set(np.round(np.linspace(low, high, VALUES)).tolist()))
         whole = all(float(x).is_integer() for x in (low, high)) and high - low < VALUES
         return np.arange(low, high + 1).tolist() if whole else np.linspace(low, high, VALUES).tolist()
     known = None if fitted.record is None or fitted.record.table is None else fitted.record.table.column(key)
@@ -317,13 +319,15 @@ class DecisionGrid(Struct, frozen=True):
 
 
 def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, int] = (48, 36)) -> DecisionGrid:
-    """(y x x) the likeliest group at the middle of every cell of a grid."""
+    """(y x x) the likeliest group at the middle of every cell of a grid; of a count, at the nearest whole number."""
     (low, high), (below, above) = (column_range(fitted, column) for column in columns)
     x = low + (np.arange(steps[0]) + 0.5) * (high - low) / steps[0]
     y = below + (np.arange(steps[1]) + 0.5) * (above - below) / steps[1]
     across, up = np.meshgrid(x, y)
     cells: dict[Key, list[Any]] = {spec.key: [None] * across.size for spec in fitted.schema.used}
-    cells[columns[0]], cells[columns[1]] = across.ravel().tolist(), up.ravel().tolist()
+    for key, values in zip(columns, (across, up), strict=True):
+        count = fitted.schema[key].kind is Kind.COUNT
+        cells[key] = (np.round(values) if count else values).ravel().tolist()
     with Threads(1) as threads:
         proba = fitted.proba(fitted.table(cells), threads)
     shape = across.shape
