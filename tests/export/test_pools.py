@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from sklearn.datasets import load_iris
 
 import softcount as sc
 from export.test_onnx import run as run_onnx
@@ -90,6 +91,21 @@ def test_every_member_of_a_pool_is_exported_and_agrees(members: Any, asked: Cell
         table = pa.table({name: column for name, column in asked.items() if name != "row"})
         assert np.abs(proba - model.predict_proba(table)).max() <= CLOSE
         assert told.tolist() == model.predict(table).tolist()
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["lengths", "exponentials of lengths"])
+def test_discriminant_analysis_of_four_columns_fits_the_parser_of_sqlite(power: bool) -> None:
+    """Its 16 patterns of missing values are written out; logarithms make each formula deeper."""
+    X, y = load_iris(return_X_y=True)
+    columns = (np.exp(3 * X) if power else X).T
+    cells: Cells = {name: column.tolist() for name, column in zip("abcd", columns, strict=True)}
+    model = sc.Classifier(n_jobs=1).fit(pa.table(cells), y)
+    assert "discriminant analysis" in model.fitted_.ensemble.names
+    for place, column in enumerate(cells.values()):
+        column[:] = [None if row >> place & 1 and row < 32 else x for row, x in enumerate(column)]
+    asked = numbered(cells)
+    agrees(run_sqlite(asked, model), model, asked)
+    assert as_onnx(model)[1].difference <= CLOSE
 
 
 def test_words_among_numbers_leave_a_row_without_a_class(members: Any, asked: Cells) -> None:

@@ -236,8 +236,12 @@ class SqlFormulas(Struct, frozen=True):
         if isinstance(of, fm.LookUp):
             return self._look_up(of, group)
         if isinstance(of, fm.Choose):
-            tests = " AND ".join(self._test(test, group) for test in of.tests)
-            return case([(tests, self.write(of.then, group))], self.write(of.otherwise, group))
+            pairs, rest = [], cast(fm.Formula, of)
+            while isinstance(rest, fm.Choose):  # one CASE for all: SQLite's parser has a stack of 100
+                tests = " AND ".join(self._test(test, group) for test in rest.tests)
+                pairs.append((tests, self.write(rest.then, group)))
+                rest = rest.otherwise
+            return case(pairs, self.write(rest, group))
         assert isinstance(of, fm.Apply)
         parts = [self.write(part, group) for part in of.parts]
         if of.operation == "log":
