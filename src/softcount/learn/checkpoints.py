@@ -1,7 +1,7 @@
-"""Checkpoints: one record per EM run, from which a fit that was killed goes on to a bit-for-bit identical model.
+"""Checkpoints: one record per EM run, from which an interrupted fit continues to a bit-for-bit identical model.
 
-Data and options decide the order of the EM runs. A record holds the parameters, the trace and the memory of the
-acceleration. Expected counts are not saved: one pass over the same rows gives them again.
+Data and options determine the order of the EM runs. A record holds the parameters, the trace and the memory of the
+acceleration. Expected counts are not saved: one pass over the same rows computes them again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from softcount.models.nodes import Params
 
 Arrays = dict[str, np.ndarray]
 EVERY, SELDOM = 5.0, 20.0
-"""The least pause between two writes, in seconds and in multiples of the time that a write takes."""
+"""Minimum pause between two writes, in seconds and in multiples of the time that a write takes."""
 
 
 class Checkpoint:
-    """The EM runs of one fit; `found` is what an earlier process gave to `write`."""
+    """The EM runs of one fit. `found` is the content that an earlier process passed to `write`."""
 
     def __init__(self, write: Callable[..., None], found: Any = None, name: str = "checkpoint") -> None:
         entropy: Any = np.random.SeedSequence().entropy
@@ -39,7 +39,7 @@ class Checkpoint:
         self._number, self._next = -1, time.monotonic() + EVERY
 
     def check_rows(self, counts: Counts) -> None:
-        """Raise if these are not the counts of the table that the saved runs are of; only the first call checks."""
+        """Raise DataError if the saved runs belong to a table with other counts. Only the first call checks."""
         if self._checked:
             return
         halves = [half for array in counts.arrays.values() for half in (array.hi, array.lo)]
@@ -52,7 +52,7 @@ class Checkpoint:
         return DataError(f"{self._name} is a checkpoint of other {what}. Give the same {what}, or remove the file.")
 
     def begin_run(self, params: Params, how: Any) -> tuple[dict[str, Any], Arrays] | None:
-        """What was saved of the EM run that starts at these parameters, or None; `how` holds its options."""
+        """Return the saved record of the EM run that starts at these parameters, or None. `how` holds its options."""
         if self._closed:
             return None
         self._number += 1
@@ -65,7 +65,7 @@ class Checkpoint:
         return self._runs[self._number]
 
     def keep(self, facts: dict[str, Any], arrays: Arrays) -> None:
-        """Record the current run, between two steps or at its end; write the file if the last write is long ago."""
+        """Record the current run, between two steps or at its end. Write the file if the last write is long ago."""
         if self._closed:
             return
         self._runs[self._number] = ({**facts, "start": self._runs[self._number][0]["start"]}, arrays)
@@ -83,7 +83,7 @@ class Checkpoint:
         self._next = now + max(EVERY, SELDOM * (now - began))
 
     def interrupt(self) -> None:
-        """Write the file and ignore what follows: after an interrupt, a fit only collects its best result."""
+        """Write the file and ignore all later calls: after an interrupt, a fit only collects its best result."""
         if not self._closed:
             self._flush()
         self._closed = True
@@ -95,7 +95,7 @@ def params_arrays(params: Params) -> Arrays:
 
 
 def params_from(arrays: Arrays, like: Params) -> Params:
-    """The inverse of `params_arrays`, for parameters with the same bundles as `like`."""
+    """Invert `params_arrays`, for parameters with the same bundles as `like`."""
     bundles = {}
     for place, bundle in enumerate(like.bundles):
         start = f"params.{place}."

@@ -1,4 +1,4 @@
-"""How many classes: candidates, their order, and the criterion that decides."""
+"""Choice of the number of classes: candidates, their order, and the criterion."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ TRIES = 2
 """Pairs of seeds from which each class is split."""
 SPLIT_STOP = Stop(max_iter=8, tol=1e-4)
 LEAST_SHARE = 1e-3
-"""Relative to its heaviest row: lighter rows do not take part when a class is split."""
+"""Rows lighter than this, relative to the heaviest row of a class, are ignored when the class is split."""
 
 
 class Halves(Struct, frozen=True):
-    """A class split in two: its gain, and each sketched row's share of the second half."""
+    """A class split in two: its gain, and the share of each sketched row that belongs to the second half."""
 
     group: int
     gain: float
@@ -58,7 +58,10 @@ class Halves(Struct, frozen=True):
 
 
 def split_classes(prepared: Prepared, fitted: Learned, groups: int, runner: Runner, seed: int) -> list[Maker]:
-    """Initial parameters with more classes: those that gain most are split; of one split, the second best as well."""
+    """Return initial parameters with more classes, by splitting the classes that gain most.
+
+    For one additional class, the second best split is returned as well.
+    """
     ready = fitted.model.prepare(prepared.sketch.chunk, base=False)
     members = fitted.model.memberships(ready, fitted.model.compile(fitted.estimates))
     hypers, how = fitted.imagined.hypers, fitted.imagined.how
@@ -77,14 +80,15 @@ def split_classes(prepared: Prepared, fitted: Learned, groups: int, runner: Runn
         for place, split in enumerate(chosen):
             kept[:, split.group] -= halves[:, place]
         divided = np.maximum(np.concatenate([kept, halves], axis=1), 0.0)
-        # As in a drawn start, a little of the whole table in every class: no level starts at zero.
+        # As in a random initialisation, add a little of the whole table to every class: no category has probability
+        # zero.
         loose = 0.99 * divided + 0.01 / divided.shape[1]
         makers.append(partial(start_params, sketch=prepared.sketch, memberships=loose))
     return makers
 
 
 def merge_classes(fitted: Learned, groups: int) -> Maker:
-    """Initial parameters with fewer classes: repeatedly the two classes that lose least are merged."""
+    """Return initial parameters with fewer classes, by repeatedly merging the two classes that lose least."""
     known, nodes = range(len(fitted.named or ())), fitted.model.nodes
     stacked = nodes.stacked(fitted.counts)
     met = []
@@ -97,7 +101,7 @@ def merge_classes(fitted: Learned, groups: int) -> Maker:
 
     @cache
     def height(first: int, second: int) -> float:
-        """The marginal likelihood of two classes' rows as one class."""
+        """Return the log marginal likelihood of the rows of two classes as one class."""
         rows = met[first] if first == second else met[first] + met[second]
         return complete_evidence(fitted.model, imagined, fitted.estimates, rows, leaves_only=True)
 
@@ -126,7 +130,7 @@ class Pair(Struct, frozen=True):
     runner: Runner
 
     def halves(self, rows: Sketch, rng: np.random.Generator) -> tuple[float, np.ndarray]:
-        """The gain in marginal likelihood of two classes over one for these rows, and memberships of the second."""
+        """Return the gain in marginal likelihood of two classes over one, and memberships of the second class."""
         model, imagined = self.two, self.imagined[1]
         ready = model.prepare(rows.chunk, base=False)
         problem = Problem(model, imagined, [ready], self.runner)
@@ -145,7 +149,7 @@ class Pair(Struct, frozen=True):
 
 
 def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
-    """The best split of every class that has two different rows."""
+    """Yield the best split of every class that has two different rows."""
     rng = np.random.default_rng(seed)
     for group in range(members.shape[1]):
         weights = members[:, group] * prepared.sketch.weights
@@ -160,7 +164,7 @@ def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) ->
 
 
 def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
-    """As `splits_of`, all classes and tries side by side; a gain is penalised as in BIC."""
+    """Yield the best split of every class, all classes and tries side by side. The gain is penalised as in BIC."""
     heavy = members.T * prepared.sketch.weights
     heavy = np.where(heavy > LEAST_SHARE * heavy.max(axis=1, keepdims=True), heavy, 0.0)
     split = np.flatnonzero((heavy > 0).sum(axis=1) > 1)
@@ -190,20 +194,20 @@ def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: i
 CRITERIA = ("evidence", "bic", "icl", "cv")
 MOST_CLASSES = 32
 PATIENCE = 2
-"""Larger numbers without an improvement before the search ends."""
+"""Number of larger candidates without an improvement before the search ends."""
 TRIAL_STARTS = 3
-"""Initialisations for each number tried; neighbouring numbers give two or three more."""
+"""Initialisations per candidate; neighbouring numbers contribute two or three more."""
 SMALL = 50_000
-"""Cells of a table up to which all rows are searched, and the chosen number gets all `n_init` initialisations."""
+"""Maximum cells of a table of which all rows are searched and the chosen number gets all `n_init` initialisations."""
 LEAST_ROWS = 1.5
-"""A class of fewer rows does not count: without this, 2 of 11 tables of far clusters got too many classes."""
+"""A class of fewer rows does not count: without this, 2 of 11 tables of distant clusters got too many classes."""
 SMALL_TOL, LARGE_TOL = 1e-6, 1e-5
-"""Tolerances of trials: on a large table, numbers differ by thousands of nats."""
+"""Tolerances of trials: on a large table, candidates differ by thousands of nats."""
 SHORT, LONG = 40, 100
 """Steps of trials on a sample of a large table, and on all rows."""
 FOLDS = 5
 FINE = 8
-"""Beyond twice this many classes, the initialisations do not suffice to tell neighbouring numbers apart."""
+"""Above twice this number of classes, the initialisations do not suffice to distinguish neighbouring numbers."""
 
 
 def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
@@ -229,13 +233,14 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
 
 
 def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
-    """The same search with columns that are dependent within classes in blocks, and a note for the case that it wins.
+    """Repeat a search with dependent columns in blocks. Return it with a function that writes a note if it wins.
 
-    None without such columns. Independent columns need more classes for them: 13 on breast cancer, 5 with blocks.
+    Return None if no columns are dependent within classes. Independent columns need more classes: 13 on breast cancer,
+    5 with blocks.
     """
     few = [search.fits[number] for number in sorted(search.fits) if number <= FEW_CLASSES]
     tried = (correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
-    found = next(filter(None, tried), None)  # where a few classes hide what depends, all rows together may show it
+    found = next(filter(None, tried), None)  # few classes may hide a dependence that all rows together show
     if found is None:
         return None, str
     rivals = list[NumberSearch]()
@@ -259,7 +264,10 @@ def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[
 
 
 class GroupSearch(Struct):
-    """How many groups: the numbers tried so far, their fits and criteria. `prepared` are the rows, read and encoded."""
+    """A search for the number of groups: the numbers tried so far, their fits and criteria.
+
+    `prepared` are the encoded rows.
+    """
 
     prepared: Any
     plan: Plan
@@ -274,7 +282,7 @@ class GroupSearch(Struct):
 
     @property
     def best(self) -> int:
-        """The number with the most merit so far; of equals the smallest."""
+        """The best number so far; the smallest if several are equal."""
         return max(sorted(self.trials), key=lambda number: self.trials[number].merit(self.criterion))
 
     @property
@@ -286,15 +294,15 @@ class GroupSearch(Struct):
         raise NotImplementedError
 
     def run(self, pause: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
-        """Try numbers to the end, or until more groups than `pause` are the best so far, or until it is `enough`.
+        """Try numbers until none is left, more than `pause` groups are the best so far, or `enough()` is True.
 
-        A further call continues where the last one stopped.
+        A further call continues from there.
         """
         self.to_try = self.to_try or self._numbers()
         for number in self.to_try:
             try:
                 with warnings.catch_warnings():
-                    # A number that is only tried gives no warnings; the chosen one gives all of them.
+                    # Trials give no warnings; the fit of the chosen number gives all of them.
                     warnings.simplefilter("ignore", DataWarning)
                     self.attempt(number)
             except KeyboardInterrupt:
@@ -308,7 +316,7 @@ class GroupSearch(Struct):
         self.exhausted = True
 
     def _numbers(self) -> Iterator[int]:
-        """Numbers grow by about half until two in a row bring nothing; then the gaps next to the best."""
+        """Yield numbers that grow by about half until `PATIENCE` bring no gain, then the gaps next to the best."""
         least = max(1, len(self.prepared.named or ()))
         for number in growing(least, max(least, min(MOST_CLASSES, self.prepared.most_groups))):
             yield number
@@ -318,7 +326,7 @@ class GroupSearch(Struct):
             yield gap
 
     def trial_plan(self, tol: float, most: int) -> Plan:
-        """How numbers are tried: as planned, but to `tol`, and with at most `most` steps."""
+        """Return the plan of trials: the user's plan, but with tolerance `tol` and at most `most` steps."""
         stop = self.plan.stop
         stop = replace(stop, tol=max(stop.tol, tol) if stop.tol else 0.0, max_iter=min(stop.max_iter, most))
         return replace(self.plan, estimate=plug(self.plan.estimate), stop=stop)
@@ -336,10 +344,10 @@ class NumberSearch(GroupSearch):
         return f"{getattr(self.trials[self.best], self.criterion):,.1f}"
 
     def far_ahead(self, other: NumberSearch) -> bool:
-        """Whether this search is better than an unfinished one can still become.
+        """Return whether this search is better than an unfinished one can still become.
 
-        Gains about halve from number to number, so all further ones gain no more than the last did: 974 of 1,187 nats
-        on breast cancer, 314 of 376 on Titanic.
+        Gains about halve from number to number, so all further ones together gain no more than the last one did: 974 of
+        1,187 nats on breast cancer, 314 of 376 on Titanic.
         """
         before = [other.trials[number].merit(self.criterion) for number in sorted(other.trials)]
         gain = max(before[-1] - before[-2], 0.0) if len(before) > 1 else np.inf
@@ -348,7 +356,7 @@ class NumberSearch(GroupSearch):
     def attempt(self, classes: int) -> None:
         """Fit `classes` classes from new initialisations and from the fits of neighbouring numbers.
 
-        Of a large table a sample is fitted, of one with missing cells in blocks the complete rows; one run over all
+        For a large table, a sample is fitted first; for blocks with missing cells, the complete rows. One run over all
         rows follows.
         """
         starts, extra = self.few(classes), list(self.extra(classes))
@@ -374,9 +382,9 @@ class NumberSearch(GroupSearch):
 
     @property
     def complete(self) -> Sketch | None:
-        """The sketched rows without missing cells in blocks of numbers; None if all or too few are.
+        """The sketched rows without missing cells in blocks of numbers; None if none is missing or too few rows remain.
 
-        Complete rows can be raced side by side: 150 x 4 cells, 18 of them missing, took 20 s without this.
+        Complete rows can be fitted side by side: 150 x 4 cells, 18 of them missing, took 20 s without this.
         """
         kept = self.prepared.kept
         if "complete" not in kept:
@@ -385,7 +393,7 @@ class NumberSearch(GroupSearch):
         return found
 
     def sample(self) -> Prepared:
-        """The sketched rows in place of the table, with its total weight."""
+        """Return the sketched rows in place of the table, with its total weight."""
         rows = self.complete or self.prepared.sketch
         chunk = rows.as_heavy_as_the_table()
         kept = {**self.prepared.kept, "sketch": replace(rows, whole=True)}
@@ -393,12 +401,12 @@ class NumberSearch(GroupSearch):
         return replace(self.prepared, chunks=chunks, ready=chunks.made(self.prepared.one.prepare), kept=kept)
 
     def fit_all_rows(self, fitted: Learned, plan: Plan) -> Learned:
-        """EM on all rows, from the parameters of a fit."""
+        """Run EM on all rows, from the parameters of a fit."""
         start = replace(self.starts, groups=fitted.n_groups, init=lambda model, imagined: fitted.estimates, n_init=1)
         return replace(fit_prepared(self.prepared, plan, start, self.runner), agreed=fitted.agreed)
 
     def rough_plan(self, most: int) -> Plan:
-        """The plan of a trial: without the last digits, and with at most `most` steps."""
+        """Return the plan of a trial: a coarse tolerance and at most `most` steps."""
         plan = self.trial_plan(SMALL_TOL if self.small else LARGE_TOL, most)
         return replace(plan, stop=replace(plan.stop, finish=None, half_steps=False))
 
@@ -422,7 +430,7 @@ class NumberSearch(GroupSearch):
         return Trial(classes, height, size, short, short + 2 * undecided, evidence, cv, reached)
 
     def held_out(self, classes: int) -> float:
-        """Cross-validated log-likelihood per row, each fold with its own initialisations.
+        """Return the cross-validated log-likelihood per row, with new initialisations for each fold.
 
         Continuing from the fit to all rows costs less but has seen the fold: on soybean it chose six classes, this one
         four.
@@ -451,16 +459,16 @@ class NumberSearch(GroupSearch):
         return deal_repeats(split, chunks, weights, complete=True)
 
     def chosen(self) -> Learned:
-        """The best number fitted to the end, with the table of all trials.
+        """Fit the best number to convergence. The result includes the table of all trials.
 
-        Its criteria are computed again then: if another number is better, that one is fitted to the end as well.
+        The criteria are then computed again. If another number is better, it is fitted to convergence as well.
         """
         stop = replace(self.plan.stop, max_iter=0, finish=None) if self.interrupted else self.plan.stop
         ends: dict[int, Learned] = {}
         while (best := self.best) not in ends:
             fitted = self.ended(self.fits[best], replace(self.plan, stop=stop))
             ends[best] = fitted
-            if self.plan.estimate != "predictive":  # whose parameters are not those that were scored
+            if self.plan.estimate != "predictive":  # predictive parameters are not the scored ones
                 self.trials[best] = self.weighed(fitted, best, self.trials[best].cv)
         fitted = ends[best]
         stopped = self.interrupted or fitted.interrupted
@@ -470,7 +478,7 @@ class NumberSearch(GroupSearch):
         return replace(fitted, selection=tried, interrupted=stopped, notes=notes, undecided=undecided)
 
     def ended(self, fitted: Learned, plan: Plan) -> Learned:
-        """A fit continued to its end; on a small table with all `n_init` initialisations."""
+        """Continue a fit to convergence; on a small table with all `n_init` initialisations."""
         if self.interrupted or not self.small or self.complete is not None:
             return self.fit_all_rows(fitted, plan)
         starts = replace(self.starts, groups=fitted.n_groups)
@@ -493,7 +501,7 @@ class NumberSearch(GroupSearch):
         return notes
 
     def _many_classes_notes(self) -> list[str]:
-        """Why there are many classes, and how much of the gain a few of them have."""
+        """Return a note that explains many classes, and how much of the gain a few of them have."""
         few = max((number for number in self.fits if 1 < number <= FEW_CLASSES), default=None)
         if self.best <= FEW_CLASSES or few is None or 1 not in self.trials:
             return []
@@ -520,7 +528,7 @@ def disagreement(fitted: Learned) -> list[str]:
 
 
 def sound(fitted: Learned) -> np.ndarray:
-    """Which classes count: with enough rows, and under `ml` wider than the resolution of their columns."""
+    """Return which classes have enough rows and, under `ml`, are wider than the resolution of their columns."""
     model, imagined, counts = fitted.model, fitted.imagined, fitted.model.nodes.stacked(fitted.counts)
     enough: np.ndarray = sizes_of(counts) >= LEAST_ROWS
     if imagined.how != "ml":
@@ -531,7 +539,7 @@ def sound(fitted: Learned) -> np.ndarray:
 
 
 def growing(least: int, most: int) -> Iterator[int]:
-    """least, then 1, 2, 3, 4, 6, 8, 12, ... up to `most`."""
+    """Yield `least` and then larger numbers up to `most`: 1, 2, 3, 4, 6, 8, 12, ..."""
     size, step = least, 1
     while size < most:
         yield size
@@ -541,7 +549,7 @@ def growing(least: int, most: int) -> Iterator[int]:
 
 
 def gap_next_to(best: int, tried: list[int]) -> int | None:
-    """The middle of the wider gap between the best number and its tried neighbours; None if both are narrow."""
+    """Return the middle of the wider gap between the best number and its tried neighbours; None if both are narrow."""
     place = tried.index(best)
     sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]
     low, high = max(sides, key=lambda side: side[1] - side[0], default=(best, best))
@@ -549,25 +557,25 @@ def gap_next_to(best: int, tried: list[int]) -> int | None:
 
 
 def _without_fold(split: Split, fold: int, rows: Any) -> Any:
-    """Rows, encoded or prepared, with no weight on those of one fold."""
+    """Return rows, encoded or prepared, with weight zero for those of one fold."""
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
     return replace(rows, weights=weights - split.weights_in(rows, fold))
 
 
-# Choosing between several models of one table, each with its best number of classes.
+# Choice between several models of one table, each with its best number of classes.
 
 CRITERION_NAMES = {"bic": "BIC", "icl": "ICL"}
 FEW = 2
-"""Classes that every plan is tried with."""
+"""Every plan is tried with at least this number of classes."""
 
 
 def fit_best_plan(
     table: Table, plans: Mapping[str, Plan], setting: str, starts: Starts, runner: Runner, criterion: str
 ) -> Learned:
-    """The mixture of the best plan, with a note on the others; of equals the first.
+    """Return the mixture of the best plan, with a note on the others; the first one if several are equal.
 
-    Plans are named by the values of `setting`. Each is tried as long as it may still be the best, and only that is
-    fitted to its end.
+    Plans are named by the values of `setting`. Each is tried as long as it may still be the best. Only the best is
+    fitted to convergence.
     """
     tried: dict[str, NumberSearch] = {}
     for name, plan in plans.items():

@@ -26,21 +26,21 @@ from softcount.table.schema import Derived, Field, Key, Kind, Schema
 MOST_CELLS = 4_000_000
 MOST_COLUMNS = 200
 MOST_LEVELS = 64
-"""Tables that are larger, and columns with more levels, are not looked at."""
+"""Larger tables, and columns with more categories, are not examined."""
 ENOUGH = 5
-"""Rows that two levels of a column that follows must have, and rows for every level of the one it follows from."""
+"""Minimum rows of two categories of a determined column, and rows per category of the determining column."""
 ROUNDING = 1e-10
-"""How far from 1 the correlation of two columns of numbers that repeat each other may be."""
+"""Maximum difference from 1 of the absolute correlation of two numeric columns that repeat each other."""
 
 
 def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
-    """The table prepared without the columns that repeat others, and a note on each; declared ones stay."""
+    """Prepare the table again without columns that repeat others, and note each. Declared columns stay."""
     found = repeated_columns(prepared.settled.schema, prepared.chunks, plan)
     if not found:
         return prepared
     table = prepared.table
     schema, chunks = prepared.settled.schema, prepared.chunks
-    assert isinstance(chunks, HeldRows)  # no other rows are looked at
+    assert isinstance(chunks, HeldRows)  # repeated_columns finds none in other rows
     plans = {
         spec.key: (
             replace(spec, field=replace(spec.field, used=False, derived=_rule(schema, chunks, spec.key, lead))),
@@ -64,7 +64,7 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
 
 
 def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Derived:
-    """How a column follows from another: level by level, or a line through the two numbers farthest apart."""
+    """Return how a column follows from another: by category, or by a line through the two most distant numbers."""
     own, other = (column_of(schema, schema[name], chunks) for name in (key, lead))
     if not schema[key].kind.numeric:
         both = (own > 0) & (other > 0)
@@ -78,7 +78,10 @@ def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Deriv
 
 
 def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
-    """Columns that are a copy or a function of another, with that other; of mutual copies the first stays."""
+    """Return columns that are a copy or a function of another column, with that column.
+
+    Of mutual copies the first stays.
+    """
     if plan.declared.everything is not None or chunks.n_rows * len(schema.used) > MOST_CELLS:
         return {}
     if not isinstance(chunks, HeldRows):
@@ -107,7 +110,7 @@ def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]
     block = block[np.isfinite(block).all(axis=1)]
     if len(block) < 2 * ENOUGH:
         return found
-    same = np.triu(np.abs(correlations(block)) >= 1.0 - ROUNDING, 1)  # one column in two units
+    same = np.triu(np.abs(correlations(block)) >= 1.0 - ROUNDING, 1)  # the same column in two units
     copies: dict[Key, Key] = {}
     for one, other in np.argwhere(same).tolist():
         if numbers[one].key not in copies:
@@ -116,7 +119,7 @@ def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]
 
 
 def is_free(spec: Field, plan: Plan) -> bool:
-    """Whether the user did not declare the column."""
+    """Return whether the user did not declare the column."""
     declared = plan.declared
     return not spec.declared and spec.key not in declared.families and not any(spec.key in x for x in declared.blocks)
 
@@ -127,7 +130,7 @@ def column_of(schema: Schema, spec: Field, chunks: Sequence[Chunk]) -> np.ndarra
 
 
 def _follows(both: np.ndarray) -> bool:
-    """Whether the columns of a table follow from its rows, by more than chance."""
+    """Return whether the columns of a contingency table are a function of its rows, by more than chance."""
     seen = both > 0
     often = np.count_nonzero(both.sum(axis=0) >= ENOUGH) >= 2
     enough = both.sum() >= ENOUGH * np.count_nonzero(seen.any(axis=1))
@@ -135,7 +138,7 @@ def _follows(both: np.ndarray) -> bool:
 
 
 def correlations(block: np.ndarray) -> np.ndarray:
-    """Correlations of complete rows; 0 with a constant column."""
+    """Return the correlations of complete rows; 0 for a constant column."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         off = block - block.mean(axis=0)
         off = off / np.abs(off).max(axis=0)
@@ -146,26 +149,26 @@ def correlations(block: np.ndarray) -> np.ndarray:
 # Blocks of columns that depend on each other within classes.
 
 FEW_CLASSES = 5
-"""Classes that a person can look at: where independent columns ask for more, blocks are tried."""
+"""Number of classes that a person can look at: if independent columns need more, blocks are tried."""
 CORRELATED = 0.3
-"""The correlation within classes from which on two columns of numbers go into a block."""
+"""Minimum correlation within classes for two numeric columns to be in one block."""
 DEPENDENT = 0.1
-"""Nats that two columns of levels must say of each other within classes."""
+"""Minimum mutual information within classes, in nats, of two categorical columns in one block."""
 CHANCE = 0.001
-"""How often chance may show as much in any pair of the table."""
+"""Significance level for all pairs of the table together."""
 MOST_COMBINED = 64
 ROWS_EACH = 10
-"""Combinations of levels of a block at most, and rows of the table for each of them."""
+"""Maximum combinations of categories of a block, and minimum rows of the table per combination."""
 MOST_WORK = 2_000_000
-"""Rows times squared columns of a block of numbers up to which it is tried."""
+"""Maximum rows times squared columns of a block of numbers."""
 MOST_PATTERNS = 32
-"""Patterns of missing cells in blocks of numbers up to which these are tried: each takes about 1 ms per EM step."""
+"""Maximum patterns of missing cells in blocks of numbers: each takes about 1 ms per EM step."""
 NAMED = 3
-"""Pairs that are named."""
+"""Maximum number of pairs that a note names."""
 
 
 class CorrelatedBlocks(Struct, frozen=True):
-    """Blocks of dependent columns with their families, and the most dependent pairs in words."""
+    """Blocks of dependent columns with their families, and descriptions of the most dependent pairs."""
 
     blocks: Mapping[tuple[Key, ...], str]
     pairs: tuple[str, ...]
@@ -175,12 +178,12 @@ class CorrelatedBlocks(Struct, frozen=True):
         return sum(map(len, self.blocks))
 
     def prior_scales(self, plan: Plan) -> tuple[PriorScale, ...]:
-        """Prior scales to try: the table's correlations only if there are numbers and a prior."""
+        """Return the prior scales to try. The table's correlations are used only with numbers and a prior."""
         correlated = plan.estimate != "ml" and Multinormal.name in self.blocks.values()
         return ("table", "columns") if correlated else ("columns",)
 
     def prepared(self, before: Prepared, plan: Plan, runner: Runner, scale: PriorScale) -> tuple[Prepared, Plan]:
-        """The table prepared for these blocks; `scale` is that of the prior on covariances."""
+        """Prepare the table for these blocks; `scale` is that of the prior on covariances."""
         families = {
             block: Multinormal(prior_scale=scale) if kind == Multinormal.name else FAMILIES[kind]().for_key(block)
             for block, kind in self.blocks.items()
@@ -194,7 +197,7 @@ class CorrelatedBlocks(Struct, frozen=True):
 
 
 def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:
-    """Blocks of columns that are dependent within the classes of a fit, or None."""
+    """Return blocks of columns that are dependent within the classes of a fit, or None."""
     if plan.declared.everything is not None or prepared.table.bag_width is not None:
         return None
     if not isinstance(prepared.chunks, HeldRows):
@@ -207,15 +210,15 @@ def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> Correl
 
 
 def blocks_with_missing(prepared: Prepared) -> list[Node]:
-    """Blocks of correlated numbers that have missing cells; EM works out each pattern of these by itself."""
+    """Return the blocks of correlated numbers with missing cells. EM handles each of their patterns separately."""
     leaves = [leaf for leaf in prepared.one.leaves if leaf.setting.blank is not None]
     return [leaf for leaf in leaves if leaf.family.hidden(leaf.key, True) != leaf.family.hidden(leaf.key, False)]
 
 
 def complete_in_blocks(prepared: Prepared) -> Sketch | None:
-    """The sketched rows without missing cells in blocks of numbers.
+    """Return the sketched rows without missing cells in blocks of numbers.
 
-    None if no cell is missing, fewer than half of the rows are complete, or there are too many patterns.
+    Return None if no cell is missing, fewer than half of the rows are complete, or there are too many patterns.
     """
     blocks = blocks_with_missing(prepared)
     if not blocks:
@@ -243,7 +246,7 @@ def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
 
 
 def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
-    """Blocks of numbers that are correlated within classes, and their pairs, most correlated first."""
+    """Return blocks of numbers that are correlated within classes, and their pairs, most correlated first."""
     schema = prepared.settled.schema
     specs = [spec for spec in schema.used if spec.kind is Kind.REAL and is_free(spec, plan)]
     if len(specs) < 2:
@@ -261,7 +264,7 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
         left = [place for place in left if place not in reached]
     blocks = [block for block in found if len(block) > 1]
     if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
-        # Small blocks next to one that is too large change little: on digits a search of half a minute for two pixels.
+        # Small blocks next to one that is too large change little: on digits, a search of half a minute for two pixels.
         return [], []
     inside = {key for block in blocks for key in block}
     pairs = [(within[a, b], keys[a], keys[b]) for a, b in np.argwhere(np.triu(within >= CORRELATED, 1)).tolist()]
@@ -270,7 +273,7 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
 
 
 def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Correlations of complete rows around the means of their classes."""
+    """Return the correlations of complete rows around the means of their classes."""
     there = np.isfinite(values).all(axis=1)
     values, classes = values[there], classes[there]
     if len(values) < 2 * values.shape[1]:
@@ -281,11 +284,11 @@ def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return correlations(centred)
 
 
-# -- levels
+# -- categories
 
 
 def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
-    """Blocks of columns with few levels that are dependent within classes, and their pairs."""
+    """Return blocks of columns with few categories that are dependent within classes, and their pairs."""
     schema, chunks = prepared.settled.schema, prepared.chunks.here
     specs = [spec for spec in schema.stored("codes") if is_free(spec, plan) and 2 <= len(spec.levels) <= MOST_COMBINED]
     codes = [column_of(schema, spec, chunks).astype(np.int64) - 1 for spec in specs]
@@ -305,7 +308,7 @@ def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[lis
 
 
 def _combined(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: int) -> list[list[Field]]:
-    """Blocks joined by pairs, the most dependent first, as long as combinations have enough rows."""
+    """Merge blocks by pairs, most dependent first, as long as combinations have enough rows."""
     most = min(MOST_COMBINED, rows // ROWS_EACH)
     blocks = [[spec] for spec in specs]
     for a, b in pairs:
@@ -318,19 +321,19 @@ def _combined(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: in
     return [sorted(block, key=lambda spec: order[spec.key]) for block in blocks if len(block) > 1]
 
 
-# Warnings about pairs of columns that depend on each other within classes.
+# Notes on pairs of columns that depend on each other within classes.
 
 PARTS = 4
-"""Intervals of about equal count that the numbers of a class are cut into."""
+"""Number of bins of about equal count for the numbers of a class."""
 MOST_FORCING_COLUMNS = 40
 MOST_FORCING_LEVELS = 32
-"""Columns and levels up to which pairs are looked at."""
+"""Maximum number of columns, and of categories of a column, for which pairs are examined."""
 WORTH_SAYING = 0.03
-"""Nats beyond chance from which on a pair is named."""
+"""Minimum nats beyond chance for a pair to be named."""
 
 
 def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
-    """The most dependent pairs within the classes of a fit, in words; numbers in four intervals each."""
+    """Describe the most dependent pairs within the classes of a fit. Numbers are discretised into four bins."""
     if not isinstance(prepared.chunks, HeldRows):
         return []
     schema, chunks = prepared.settled.schema, prepared.chunks.here
@@ -342,14 +345,14 @@ def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
     classes = classes_of(prepared, fitted)
     codes = [classes, *(_codes(spec, column_of(schema, spec, chunks), classes) for spec in specs)]
     counting = CodeCounts(np.stack(codes, axis=1), [max(int(column.max()), 0) + 1 for column in codes])
-    # Less what chance alone would show.
+    # Subtract the information expected by chance.
     found = [(x.information - x.freedom / (2 * max(x.weight, 1.0)), x.a, x.b) for x in dependent_pairs(counting, 0)]
     told = sorted((x for x in found if x[0] >= WORTH_SAYING), key=lambda x: (-round(x[0], 9), x[1], x[2]))
     return [f"{specs[a - 1].key!r} and {specs[b - 1].key!r} ({nats:.2f} nats)" for nats, a, b in told[:NAMED]]
 
 
 def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The level of every row, or the quartile of its number within its class; -1 if missing."""
+    """Return the category of every row, or the quartile of its number within its class; -1 if missing."""
     if not spec.kind.numeric:
         return np.where(column <= len(spec.levels), column.astype(np.int64) - 1, -1)
     codes = np.full(len(column), -1)

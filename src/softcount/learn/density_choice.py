@@ -1,4 +1,4 @@
-"""Which family fits a numeric column, by cross-validated log-density."""
+"""Choice of the family of a numeric column by cross-validated log-density."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SURE = 2.0
 
 
 class Numbers(Struct, frozen=True, eq=False, dict=True):
-    """Numbers of a column or block, with classes and weights. `told`: every row of the table has a class.
+    """Numbers of a column or block, with classes and weights. `told` is True if every row of the table has a class.
 
-    `part` says which share of the rows they are. `seed` draws the folds.
+    `part` describes the sample of rows that was used. `seed` draws the folds.
     """
 
     values: np.ndarray
@@ -67,7 +67,7 @@ class Numbers(Struct, frozen=True, eq=False, dict=True):
 class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     """A family fitted to all rows of a column, and without each fold.
 
-    With hidden values, folds start from the parameters of all rows.
+    With hidden values, EM without a fold starts from the parameters of all rows.
     """
 
     family_node: Node
@@ -78,7 +78,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def node(self) -> Node:
-        """The node with the values that stand for hidden ones in the first pass."""
+        """The node with the values that replace hidden ones in the first pass."""
         node, numbers = self.family_node, self.numbers
         if node.family.facts.exact:
             return node
@@ -87,7 +87,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def by_fold(self) -> Twofold:
-        """Statistics by class and fold: group class * folds + fold."""
+        """Statistics by class and fold: group number class * folds + fold."""
         numbers, folds = self.numbers, self.numbers.n_folds
         own = one_hot(numbers.labels * folds + numbers.folds, numbers.weights, numbers.groups * folds)
         return self.node.family.count(numbers.values, own, None, self.node.setting)
@@ -107,15 +107,15 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         return params if self.node.family.facts.exact else self._iterate(params, members, self.steps[0])
 
     def expected_mean(self) -> float:
-        """The mean score of held-out rows, about: that of the rows learned from, less parameters per row (Akaike)."""
+        """Estimate the mean score of held-out rows: the mean on the training rows minus parameters per row (Akaike)."""
         values, weights = self.numbers.values, self.numbers.weights
         free = self.node.family.free(self.node.setting, self.numbers.groups)
         return float(np.average(self._scores(self.whole, np.arange(len(values))), weights=weights)) - free / len(values)
 
     def held_out(self, best: np.ndarray | None = None) -> np.ndarray | None:
-        """The cross-validated log-density of every row in its class.
+        """Return the cross-validated log-density of every row in its class.
 
-        None if the first fold is clearly worse than under the `best` family so far.
+        Return None if the first fold is clearly worse than under the `best` family so far.
         """
         scores = np.zeros(len(self.numbers.values))
         for fold, params in enumerate(self._without_own()):
@@ -154,29 +154,29 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
 
 def _apart(stats: Twofold, folds: int) -> Twofold:
-    """Statistics by (class, fold) with an axis for the folds."""
+    """Reshape statistics by (class, fold) to have an axis for the folds."""
     shape = (stats.shape[0] // folds, folds, *stats.shape[1:])
     return Twofold(stats.hi.reshape(shape), stats.lo.reshape(shape))
 
 
-# Choosing the density of a column by cross-validation: each family is fitted on four fifths of the rows and
-# scored on the rest. One count gives all folds.
+# Choice of the density of a column by cross-validation: each family is fitted on four fifths of the rows and scored on
+# the rest. One count gives all folds.
 
 SAMPLE = 10_000
-"""Rows that choose; of more, evenly spaced ones."""
+"""Target number of rows for the choice; larger tables use evenly spaced rows."""
 TIE = 0.005
 """Nats per row by which a simpler family may be worse and still win, if that is within chance."""
 LEAK = 1e-9
-"""Probability below zero that a density of non-negative numbers may have."""
+"""Maximum probability below zero of a density for non-negative numbers."""
 SIMPLE = 3
-"""Parameters up to which a family is tried if classes are to be found, which explain several modes."""
+"""Maximum number of parameters of a family in a mixture, whose classes explain several modes."""
 
 
 @interrupts_end()
 def choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool = True) -> tuple[Table, Plan]:
     """Choose a family for every undecided column; the schema gives the reason.
 
-    If classes are to be found, all rows choose together, among simple families.
+    In a mixture, all rows are used together, and only simple families are tried.
     """
     if not plan.declared.leaves_open:
         return table, plan
@@ -208,7 +208,10 @@ def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bo
 
 
 class SampledRows(Struct, frozen=True, eq=False):
-    """Some rows, the number of all, and of all rows the least number of every column and whether all are whole."""
+    """A sample of rows and the number of all rows. `least` and `whole` are of all rows.
+
+    `least` is the smallest number of every column; `whole` tells whether all its numbers are integers.
+    """
 
     reals: np.ndarray
     labels: np.ndarray | None
@@ -232,7 +235,7 @@ class SampledRows(Struct, frozen=True, eq=False):
 
 
 def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
-    """Evenly spaced rows, between one and four times `SAMPLE` if there are more; None without any."""
+    """Return evenly spaced rows, at most `SAMPLE`; None if there are no rows."""
     parts: list[tuple[np.ndarray, ...]] = []
     every, rows, kept = 1, 0, 0
     least, whole = np.zeros(0), np.zeros(0, dtype=bool)
@@ -262,7 +265,7 @@ def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
 class Entry(Struct, frozen=True, eq=False):
     """A family that was tried: its trial, and the held-out log-density of every row.
 
-    `floor` is the least variance of a group as a share of the column's.
+    `floor` is the minimum variance of a group as a share of the column's.
     """
 
     trial: FamilyTrial
@@ -282,7 +285,7 @@ class Entry(Struct, frozen=True, eq=False):
 class Contest(Struct, frozen=True, eq=False):
     """A column or block whose family is to be chosen.
 
-    `strict`: densities of non-negative numbers may not reach below 0. `steps` as in `FamilyTrial`.
+    With `strict`, densities of non-negative numbers may not reach below 0. `steps` is as in `FamilyTrial`.
     """
 
     key: Key
@@ -294,22 +297,22 @@ class Contest(Struct, frozen=True, eq=False):
     steps: tuple[int, int] = (STEPS, FOLD_STEPS)
 
     def choose(self, families: Sequence[Family], known_classes: bool) -> tuple[Entry, str]:
-        """The family with the best held-out likelihood, the simplest of those within chance, and the reason."""
+        """Return the simplest family whose held-out likelihood is within chance of the best, and the reason."""
         kinds = [families] if families else [kind.candidates(self.numbers.facts) for kind in FAMILIES.values()]
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
         found: list[Entry] = []
-        # The quick ones first: the others need only be tried as far as they may win.
+        # Fast families first: slow ones need to be tried only as long as they may win.
         kinds = list(filter(None, kept))
         kinds.sort(key=lambda kind: 2 * kind[0].facts.counts_points or not kind[0].facts.exact)
         for kind in kinds:
             for family in kind:
                 try:
                     entry = self.enter(family, max(found, key=self._mean, default=None))
-                except DataError:  # it cannot hold these numbers
+                except DataError:  # the family cannot hold these numbers
                     entry = None
                 found += [] if entry is None else [entry]
                 if entry is None and not family.facts.exact:
-                    break  # more of the same would not win either
+                    break  # further ones of the same kind would not win either
         if not found:
             raise DataError(f"column {self.key!r}: no family of numbers fits it. Say what it is with kinds.")
         whole = self.numbers.values.ndim == 1 and self.numbers.facts.countable
@@ -325,10 +328,10 @@ class Contest(Struct, frozen=True, eq=False):
         return won, self._why(won, found) + self.numbers.part
 
     def _may_be(self, family: Family, known_classes: bool) -> bool:
-        """Whether a family suits these rows: of known class, partly known class, or classes to be found.
+        """Return whether a family suits these rows, whose classes are known, partly known, or to be found.
 
-        A mixture is raced side by side only if all families allow it: with gamma columns, run one by one, crabs (200 x
-        5) took 24 s instead of 1.
+        A mixture is fitted side by side only if all families allow it: with gamma columns, fitted one by one, crabs
+        (200 x 5) took 24 s instead of 1.
         """
         if not known_classes:
             quick = family.facts.exact and family.races and not family.facts.counts_points
@@ -350,9 +353,9 @@ class Contest(Struct, frozen=True, eq=False):
         return f"{title}: {gain:.3g} nats a row better than {other.title} on rows held out"
 
     def enter(self, family: Family, best: Entry | None = None) -> Entry | None:
-        """The family's held-out scores; None if it leaks below zero or cannot beat the `best` so far.
+        """Return the family's held-out scores; None if it leaks below zero or cannot beat the `best` so far.
 
-        Raises a `DataError` if the family cannot hold the numbers.
+        Raise DataError if the family cannot hold the numbers.
         """
         plan: ColumnPlan | None = None
         if isinstance(self.key, tuple):
@@ -364,7 +367,10 @@ class Contest(Struct, frozen=True, eq=False):
             fields = [replace(plan.field, points=points)]
         floor = _floor(family, self.numbers)
         family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
-        for values in (self.numbers.values, np.array([self.numbers.least])):  # the least of all rows, not of some
+        for values in (
+            self.numbers.values,
+            np.array([self.numbers.least]),
+        ):  # the least of all rows, not of the sample
             family.check(values, self.key, 0)
         node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
         with np.errstate(all="ignore"):
@@ -377,7 +383,7 @@ class Contest(Struct, frozen=True, eq=False):
         if scores is None:
             return None
         if family.whole_numbers and self.numbers.least == 0:
-            # What is written 0 was from 0 to half a step, so a count's probability is twice as dense there.
+            # A recorded 0 was between 0 and half a step, so the density of a count is twice as high there.
             scores = scores + np.log(2.0) * (self.numbers.values == 0)
         return Entry(trial, floor, plan, np.where(np.isnan(scores), -np.inf, scores))
 
@@ -389,7 +395,7 @@ class Contest(Struct, frozen=True, eq=False):
 
 
 def _floor(family: Family, numbers: Numbers) -> float:
-    """The least variance of a group as a share of the column's: not below the rounding."""
+    """Return the minimum variance of a group as a share of the column's: not below the rounding."""
     if numbers.values.ndim > 1:
         return 0.0
     if family.logged and numbers.least <= 0:

@@ -1,4 +1,4 @@
-"""The EM driver: its rules for stopping, acceleration, and finishing with L-BFGS."""
+"""The EM driver: stopping rules, acceleration, and finishing with L-BFGS."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from softcount.run.local import one_blas_thread
 from softcount.run.progress import best_so_far
 
 MEMORY = 10
-"""EM steps that the extrapolation uses; with five, six latent classes of 3,000 rows took 276 steps in place of 169."""
+"""EM steps used for extrapolation. With five, six latent classes of 3,000 rows took 276 steps instead of 169."""
 RECENT = 20
-"""Steps whose slowness is remembered: right after a refused extrapolation the next ones know little of it."""
+"""Number of steps whose slowness is remembered, because steps right after a refused extrapolation underestimate it."""
 NEGLIGIBLE = 1e-8
 """Relative singular value below which a direction is left out of the extrapolation."""
 MANY = 200_000
-"""Parameters from which on nothing is extrapolated, and a sample of them measures the pace: tables of words.
+"""Number of parameters above which nothing is extrapolated and a sample of them measures the pace: tables of words.
 
-Ten steps of a million parameters took 200 MB and longer than the steps, and gained nothing: 5,000 documents in 20
+Ten steps of a million parameters took 200 MB and more time than the steps, without a gain: 5,000 documents in 20
 classes took 19 plain steps or 44 with extrapolation.
 """
 SAMPLED = 50_000
 
 
 class Extrapolation:
-    """Anderson acceleration: where the last EM steps lead, and how much gain is still to come."""
+    """Anderson acceleration: extrapolates the last EM steps and predicts the remaining gain."""
 
     def __init__(self, problem: Problem) -> None:
         size = sum(x.groups * x.width * (1 if x.alone else len(x.nodes)) for x in problem.nodes.bundles)
@@ -78,7 +78,7 @@ class Extrapolation:
         self._far = min(1.0, self.longest * np.sqrt(square) / length) if length > 0 else 1.0
 
     def _where_to(self, weights: np.ndarray) -> np.ndarray:
-        """From here to the fixed point, if the steps go on to change as they did."""
+        """Return the direction to the fixed point, if the steps continue to change as they did."""
         step = self._steps[-1]
         if len(self._points) < 2:
             return step
@@ -97,14 +97,14 @@ class Extrapolation:
         return self.coordinates.whole and uphill and bool(np.isfinite(self._heading).all())
 
     def gain_left(self, sure: float) -> float:
-        """The gain still to come, given that of the next step; infinite while the steps still grow.
+        """Return the predicted remaining gain, given that of the next step; infinite while the steps still grow.
 
-        In a direction where a step covers the share s of the way, the whole way gains 1 / s times as much.
+        In a direction in which a step covers the share s of the way, the whole way gains 1 / s times as much.
         """
         return sure * max(self._slowness) if self._slowness and self._stretch > 0 and len(self._points) > 1 else np.inf
 
     def leap(self, like: Params) -> Params:
-        """The extrapolated parameters, not too many steps away."""
+        """Return the extrapolated parameters, at most `longest` step lengths away."""
         return self.coordinates.params(self._points[-1] + self._far * self._heading, like)
 
     def taken(self) -> None:
@@ -112,7 +112,7 @@ class Extrapolation:
             self.longest *= 2.0
 
     def refused(self) -> None:
-        """Forget all but the last step: the earlier ones misled."""
+        """Forget all but the last step, because the earlier ones misled."""
         self.longest = max(self.longest / 2.0, 2.0)
         for kept in (self._points, self._steps):
             while len(kept) > 1:
@@ -127,20 +127,20 @@ ASSIGNMENTS = ("soft", "hard", "drawn")
 ROUNDING = 1e-12
 """Relative change of the objective that counts as none."""
 NOISE = 1e-9
-"""Relative fall that is rounding: a covariance at its floor, 1e-6 of the columns', is known to ten digits."""
+"""Relative decrease that is rounding: a covariance at its floor, 1e-6 of the columns', is known to ten digits."""
 NOTHING = 1e-14
-"""Relative gain of a step that is nothing but rounding."""
+"""Relative gain of a step that is only rounding."""
 IN_A_ROW, AT_MOST = 2, 6
-"""Predictions below the tolerance before a run stops: one can be a coincidence of the last steps."""
+"""Consecutive predictions below the tolerance before a run stops; a single one can be a coincidence."""
 DEEPER = 1000.0
-"""How far below the tolerance a prediction must be to count as certain; an extrapolation gains two or three digits."""
+"""Factor below the tolerance at which a prediction counts as certain; an extrapolation gains two or three digits."""
 
 
 class Stop(Struct, frozen=True):
-    """When to stop: after `max_iter` steps, or once the predicted gain still to come is below `tol`.
+    """When to stop: after `max_iter` steps, or once the predicted remaining gain is below `tol`.
 
-    `tol=0` takes exactly `max_iter` plain steps. Hard assignment stops when a step gains nothing; drawn assignment
-    never stops early and ends at the best parameters it met. Both, and `half_steps`, take plain steps.
+    `tol=0` takes exactly `max_iter` plain steps. Hard assignment stops when a step gains nothing. Drawn assignment
+    never stops early and ends at the best parameters found. Both, and `half_steps`, take plain steps.
     """
 
     max_iter: int = 1000
@@ -170,8 +170,8 @@ class Stop(Struct, frozen=True):
 class EMRun(Struct, frozen=True):
     """The result of an EM run: the parameters just scored, their expected counts, and the trace.
 
-    The trace has the objective after every pass; a refused extrapolation repeats the one before. With `half_steps` it
-    has the lower bound after every M-step in between.
+    The trace holds the objective after every pass; a refused extrapolation repeats the previous one. With `half_steps`
+    it also holds the lower bound after every M-step in between.
     """
 
     params: Params
@@ -235,13 +235,13 @@ class EMState:
         self.problem.log.keep(facts, arrays | params_arrays(self.params) | ({} if ended else self.rule.memory()))
 
     def restore(self, facts: dict[str, Any], arrays: Arrays, like: Params) -> None:
-        """Continue from what `save` wrote; takes one pass."""
+        """Continue from the arrays that `save` wrote. Needs one pass."""
         self.params = params_from(arrays, like)
         self.counts, self.height = self.seen(self.params)
         self.trace, self.bounds = arrays["trace"].tolist(), arrays["bounds"].tolist()
         self.fell, self.units, height = arrays["ends"].tolist()
         self.notes, self.converged, self.ended = list(facts["notes"]), facts["converged"], facts["ended"]
-        if not isclose(self.height, height, rel_tol=NOISE):  # the same steps cut into other sequences, say
+        if not isclose(self.height, height, rel_tol=NOISE):  # for example the same steps split into other sequences
             raise self.problem.log.mismatch("data")
         if not self.ended:
             self.rule.remember(arrays)
@@ -249,7 +249,7 @@ class EMState:
             self.watch(place, reached)  # type: ignore[misc]
 
     def begin(self, params: Params) -> None:
-        """The first pass. A row that is impossible under the initial parameters raises an error that names it."""
+        """Run the first pass. Raise an error that names a row which is impossible under the initial parameters."""
         counts, height = self.seen(params)
         if np.isneginf(counts.log_likelihood):
             raise self.problem.impossible(params)
@@ -257,7 +257,7 @@ class EMState:
         self.arrive(params, counts, height)
 
     def seen(self, params: Params) -> tuple[Counts, float]:
-        """Expected counts and the objective at these parameters; takes a pass."""
+        """Return expected counts and the objective at these parameters. Needs one pass."""
         counts = self.problem.expected(params, self.rule.assign(len(self.trace)))
         return counts, self.rule.likelihood(counts) + self.problem.log_prior(params)
 
@@ -266,13 +266,13 @@ class EMState:
         self.record(height)
 
     def record(self, height: float) -> None:
-        """Append to the trace; a run that stays where it is repeats its objective."""
+        """Append to the trace. A run that does not move repeats its objective."""
         self.trace.append(height)
         if self.watch is not None:
             self.watch(len(self.trace) - 1, height)
 
     def go_to(self, params: Params) -> None:
-        """Move unless the objective is lower. The run stays if the fall is rounding, and ends if it is not."""
+        """Move unless the objective decreases. The run stays if the decrease is rounding, and ends otherwise."""
         counts, height = self.seen(params)
         drop = (self.height - height) / max(1.0, abs(height))
         if drop <= ROUNDING:
@@ -294,23 +294,23 @@ class Rule:
         return {}
 
     def remember(self, arrays: Arrays) -> None:
-        """The inverse of `memory`."""
+        """Invert `memory`."""
 
     def before(self, state: EMState) -> None:
         """Called once, before the first step."""
 
     def assign(self, turn: int) -> Assign | None:
-        """What turns posteriors into memberships in a pass; None leaves them soft."""
+        """Return the function that turns posteriors into memberships in a pass; None leaves them soft."""
         return None
 
     def likelihood(self, counts: Counts) -> float:
         return counts.log_likelihood
 
     def step(self, state: EMState) -> None:
-        """One EM step or an extrapolated one; or the end, if too little is left to gain."""
+        """Take one EM step or an extrapolated one, or end the run if too little is left to gain."""
         mapped = state.problem.estimate(state.counts)
         if not np.isfinite(state.height) or (state.stop.tol == 0 and not state.stop.half_steps):
-            state.go_to(mapped)  # the prior may rule the start out; that first step says nothing of the pace
+            state.go_to(mapped)  # the prior may exclude the initial parameters; that step does not measure the pace
             return
         sure = state.problem.bound(state.counts, mapped) - state.problem.bound(state.counts, state.params)
         state.converged = self.little_left(state, mapped, sure)
@@ -322,11 +322,11 @@ class Rule:
             state.go_to(mapped)
 
     def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
-        """Whether the run has converged; `sure` is how much the next step raises the lower bound."""
+        """Return whether the run has converged; `sure` is the gain of the next step in the lower bound."""
         return False
 
     def leaped(self, state: EMState, mapped: Params, sure: float) -> bool:
-        """Whether an extrapolated step was taken in place of a plain one."""
+        """Return whether an extrapolated step was taken instead of a plain one."""
         return False
 
 
@@ -337,7 +337,7 @@ class Converging(Rule):
         self.maps, self.leaping, self.calm = Extrapolation(problem), leaping, 0
 
     def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
-        """Relative to the objective without units, so that metres and miles stop alike."""
+        """Return whether the run has converged, relative to the objective without the units of columns."""
         free = state.counts.log_likelihood - state.units
         self.maps.add_map(state.params, mapped)
         left = 0.0 if sure <= NOTHING * max(1.0, abs(free)) else self.maps.gain_left(sure)
@@ -345,7 +345,7 @@ class Converging(Rule):
         return self.calm >= (IN_A_ROW if state.stop.small(DEEPER * left, free) else AT_MOST)
 
     def leaped(self, state: EMState, mapped: Params, sure: float) -> bool:
-        """Take the extrapolated step if it gains at least what the plain one is sure to gain."""
+        """Take the extrapolated step if it gains at least the certain gain of the plain step."""
         if not (self.leaping and self.maps.ready):
             return False
         spare = NOTHING * max(1.0, abs(state.height))
@@ -368,7 +368,7 @@ class Converging(Rule):
 
 
 class HardAssignment(Rule):
-    """Every row wholly in its most probable group, until no row moves."""
+    """Every row belongs entirely to its most probable group. Stops when no row moves."""
 
     def assign(self, turn: int) -> Assign:
         return assign_hard
@@ -378,11 +378,14 @@ class HardAssignment(Rule):
 
     def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
         size = max(1.0, abs(state.counts.log_likelihood - state.units))
-        return state.stop.tol > 0 and sure <= NOTHING * size  # as it is once no row has moved
+        return state.stop.tol > 0 and sure <= NOTHING * size  # the case once no row has moved
 
 
 class DrawnAssignment(Rule):
-    """Every row wholly in a group drawn from its posterior in every pass; the best parameters met are kept."""
+    """Every row belongs entirely to a group drawn from its posterior in every pass.
+
+    The best parameters found are kept.
+    """
 
     remembers = False
 
@@ -402,7 +405,7 @@ class DrawnAssignment(Rule):
 
 
 def assign_hard(members: np.ndarray, start: int) -> None:
-    """Every row wholly in its most probable group, the first of equals; a row impossible in all groups is in none."""
+    """Assign every row to its most probable group; ties go to the first. A row impossible in all groups is in none."""
     top = members.argmax(axis=1)
     some = members.max(axis=1, initial=0.0) > 0
     members[:] = 0.0
@@ -410,7 +413,7 @@ def assign_hard(members: np.ndarray, start: int) -> None:
 
 
 def assign_drawn(members: np.ndarray, start: int, seed: int, turn: int) -> None:
-    """Every row wholly in a group drawn from its posterior; draws depend on seed, turn and row only."""
+    """Assign every row to a group drawn from its posterior. Draws depend only on seed, turn and row."""
     edges = np.cumsum(members, axis=1)
     chances = np.random.default_rng((seed, turn, start)).random(len(members))
     own = (chances[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
@@ -429,10 +432,11 @@ def run_em(
     watch: Watch | None = None,
     rng: np.random.Generator | None = None,
 ) -> EMRun:
-    """Run EM from `params`; if interrupted, returns the best so far.
+    """Run EM from `params`. After an interrupt, return the best result so far.
 
     The objective is log-likelihood plus log prior; with hard assignment the likelihood is that of rows and their
-    groups. It cannot fall; if rounding makes it fall, the run ends at the best parameters met and says by how much.
+    groups. It cannot decrease except by rounding. In that case the run ends at the best parameters found, and `fell`
+    holds the decrease.
     """
     stop = stop or Stop()
     seed = 0 if rng is None else int(rng.integers(2**62))
@@ -442,7 +446,7 @@ def run_em(
         start, log = problem.nodes.held(params, problem.imagined), problem.log
         saved = None if log is None else log.begin_run(start, (stop, seed))
         try:
-            if saved is None or stop.assign == "drawn":  # a pass would draw other groups
+            if saved is None or stop.assign == "drawn":  # a repeated pass would draw other groups
                 state.begin(start)
                 rule.before(state)
             else:
@@ -475,10 +479,10 @@ def _rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
     return Converging(problem, stop.accelerate and not stop.half_steps)
 
 
-# Finishing with L-BFGS: where EM is slow, the gradient of the log-likelihood gives the last digits.
+# Finishing with L-BFGS: if EM is slow, the gradient of the log-likelihood gives the last digits.
 
 NEAR = 1e-6
-"""Relative predicted gain at which L-BFGS takes over from EM: farther away it may find another optimum."""
+"""Relative predicted gain at which L-BFGS takes over from EM. Farther away it may find another optimum."""
 CORRECTIONS = 20
 
 
@@ -487,7 +491,7 @@ class _OutOfPasses(Exception):
 
 
 class Finished(Converging):
-    """EM until it is near, then L-BFGS; the usual stopping rule decides at the end."""
+    """EM until it is near the optimum, then L-BFGS. The usual stopping rule decides at the end."""
 
     remembers = False
 
@@ -503,7 +507,7 @@ class Finished(Converging):
 
 
 def run_lbfgs(state: EMState) -> None:
-    """Run L-BFGS, with every pass in the trace; ends at the best parameters met."""
+    """Run L-BFGS with every pass in the trace. The run ends at the best parameters found."""
     from scipy.optimize import minimize
 
     problem, like, mass = state.problem, state.params, max(state.counts.rows, 1e-300)

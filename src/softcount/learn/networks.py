@@ -1,4 +1,4 @@
-"""Networks: one pass where rows show everything, EM from one or several starts where they do not."""
+"""Fitting of networks: one pass if all rows are complete, otherwise EM from one or several initialisations."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
 
 Build = Callable[[Settled, Sequence[Chunk]], tuple[Net, list[str]]]
-"""From a settled table to a model of it, and notes."""
+"""Returns a model of a settled table, and notes."""
 PriorsOf = Callable[[Net], Mapping[Any, Any]]
 
 
 class GraphStarts(Struct, frozen=True):
-    """How EM is initialised: given parameters, or `n_init` random ones."""
+    """Initialisation of EM: given parameters, or `n_init` random ones."""
 
     n_init: int = 10
     seed: Any = None
@@ -94,7 +94,7 @@ def learned(
 
 
 def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
-    """The best of all initialisations: short runs first if there are several."""
+    """Return the best of all initialisations; several are compared by short runs first."""
     model: Net = problem.model  # type: ignore[assignment]
     if starts.given is not None:
         makes = [partial(starts.given, model, problem.imagined)]

@@ -21,9 +21,11 @@ from softcount.table.schema import Key, Schema
 
 
 def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, counts: Counts, known: int = 0) -> float:
-    """Log marginal likelihood of the table by Cheeseman and Stutz, at parameters just scored. log P(D'|K) + log
-    P(D|theta) - log P(D'|theta), where D' are the expected counts; exact for one class without missing values. All but
-    the first `known` classes can be numbered in K! ways, each of which is an optimum."""
+    """Return the log marginal likelihood of the table by Cheeseman and Stutz, at parameters just scored.
+
+    It is log P(D'|K) + log P(D|theta) - log P(D'|theta), with expected counts D'; exact for one class without missing
+    values. All but the first `known` classes can be numbered in K! ways, each of which is an optimum.
+    """
     whole = complete_evidence(model, imagined, params, counts)
     return whole + counts.log_likelihood - model.nodes.completed(counts, params) + lgamma(model.groups - known + 1)
 
@@ -31,7 +33,7 @@ def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, count
 def complete_evidence(
     model: Model, imagined: Imagined, params: Params, counts: Counts, *, leaves_only: bool = False
 ) -> float:
-    """Log marginal likelihood of complete rows with these counts by bundle, in counting units and without `base`.
+    """Return the log marginal likelihood of complete rows with these counts, in counting units and without `base`.
 
     Nodes with fixed parameters get a BIC penalty for the free ones. With `leaves_only` the class is left out.
     """
@@ -59,7 +61,7 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
 
 
 def memberships_entropy(model: ClassModel, params: Params, ready: Rows | Sequence[Any], runner: Runner) -> float:
-    """The weighted sum of the entropies of the memberships, in nats."""
+    """Return the weighted sum of the entropies of the memberships, in nats."""
     return float(rows_here(ready, runner).total(CompiledStep(model, params, _sum_entropies)))
 
 
@@ -74,14 +76,14 @@ def _sum_entropies(model: ClassModel, compiled: Any, ready: Any) -> float:
 
 
 def bic(log_likelihood: float, n_parameters: int, rows: float) -> float:
-    """-2 log-likelihood + parameters x log(rows): smaller is better."""
+    """Return -2 log-likelihood + parameters x log(rows); smaller is better."""
     return n_parameters * log(max(rows, 1.0)) - 2 * log_likelihood
 
 
 def description_length(criterion: float) -> float:
-    """Half of a BIC, in bits: the length of parameters and rows; smaller is better.
+    """Return half of a BIC in bits: the length of parameters and rows; smaller is better.
 
-    For numbers, bits count from the unit of the column, so that only differences have a meaning.
+    For numbers, bits are relative to the unit of the column, so that only differences are meaningful.
     """
     return criterion / (2 * log(2.0))
 
@@ -90,15 +92,15 @@ def description_length(criterion: float) -> float:
 
 WatchStarts = Callable[[int, int, int, float], None]
 MOST_STARTS, MOST_STEPS = 20, 150
-"""Runs, and steps of each, that are kept."""
+"""Maximum number of runs, and of steps of each, that are kept."""
 
 Traces = tuple[tuple[float, ...], ...]
 
 
 class StartTraces(Struct):
-    """A watch that records the traces of all runs and passes them on.
+    """A callback that records the traces of all runs and forwards every call.
 
-    Each number of classes has its own list; `nearest` finds the one that reached an objective.
+    Each number of classes has a separate list. `nearest` finds the one that reached an objective.
     """
 
     told_on: WatchStarts
@@ -110,14 +112,14 @@ class StartTraces(Struct):
             self.searches.append({})
         trace = self.searches[-1].setdefault(start, [])
         if isfinite(objective) and len(trace) < MOST_STEPS:
-            if trace and iteration < len(trace) and iteration > 0:  # several tries of one start: the one ahead
+            if trace and iteration < len(trace) and iteration > 0:  # several tries of one initialisation: keep the best
                 trace[iteration] = max(trace[iteration], objective)
             else:
                 trace.append(objective)
         self.told_on(start, of, iteration, objective)
 
     def nearest(self, objective: float, slack: float = 1e-6) -> Traces:
-        """The traces of the search whose best start came nearest to an objective; none where none came near.
+        """Return the traces of the search whose best run came near to an objective; empty if no search did.
 
         >>> watch = StartTraces(lambda *said: None)
         >>> for step, value in enumerate([-9.0, -5.0, -4.0]): watch(1, 2, step, value)
@@ -136,7 +138,7 @@ class StartTraces(Struct):
 
 
 class Provenance(Struct, frozen=True):
-    """Which version learned the model, by which command and seed, from which data; `sha256` is of its bytes."""
+    """Version, command, seed and data that a model was learned from. `sha256` is the hash of the data's bytes."""
 
     version: str
     command: str
@@ -146,11 +148,11 @@ class Provenance(Struct, frozen=True):
 
 
 class FitRecord(Struct, frozen=True):
-    """What is kept of a fit. `evaluation` is an `evaluate.scores.Evaluation` or None.
+    """Facts about a fit that are kept with the model. `evaluation` is an `evaluate.scores.Evaluation` or None.
 
-    `criterion` chose the number of classes, if it was searched; `starts` are the traces of all runs. `gains` are the
-    nats per held-out row by which each column lowers the log-loss: numbers first, then levels, then texts; empty if not
-    known.
+    `criterion` chose the number of classes, if it was searched. `starts` holds the traces of all runs. `gains` holds
+    the nats per held-out row by which each column lowers the log-loss: numbers first, then categories, then texts. It
+    is empty if not known.
     """
 
     evaluation: Any = None
@@ -165,10 +167,10 @@ class FitRecord(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """A number of classes and its criteria: `bic`, `mdl` and `icl` are better when smaller, others when larger.
+    """A number of classes and its criteria: `bic`, `mdl` and `icl` are better if smaller, the others if larger.
 
-    `cv` is the cross-validated log-likelihood per row or None. `reached` is how many classes are not degenerate: if it
-    is less than `classes`, the number cannot be chosen.
+    `cv` is the cross-validated log-likelihood per row or None. `reached` is the number of classes that are not
+    degenerate. If it is less than `classes`, this number cannot be chosen.
     """
 
     classes: int
@@ -199,11 +201,11 @@ class Trial(Struct, frozen=True):
 
 
 class Learned(Struct, frozen=True, eq=False):
-    """A model with its parameters, and the counts by node that they come from.
+    """A model with its parameters, and the counts by node that they were estimated from.
 
-    `classes` names the groups of a model of known classes and is None for a mixture; `named` are the labelled classes
-    of a mixture, its first groups. `selection` has the trials of a search for the number of groups; `undecided` is the
-    entropy of the memberships in nats; with `half_steps` the trace has two entries per iteration.
+    `classes` names the groups of a model of known classes and is None for a mixture. `named` are the labelled classes
+    of a mixture, its first groups. `selection` holds the trials of a search for the number of groups. `undecided` is
+    the entropy of the memberships in nats. With `half_steps` the trace has two entries per iteration.
     """
 
     model: ClassModel
@@ -231,9 +233,10 @@ class Learned(Struct, frozen=True, eq=False):
 
     @property
     def information(self) -> dict[str, float] | None:
-        """AIC, BIC, the memberships' entropy in nats, and ICL of both, of the rows that a mixture was learned from.
+        """AIC, BIC, the entropy of the memberships in nats, and ICL, for the rows that a mixture was learned from.
 
-        None where the log-likelihood was not kept, or is of known classes; all but the entropy are better when smaller.
+        None if the log-likelihood was not kept, or if the classes are known. All but log-likelihood and entropy are
+        better if smaller.
         """
         if self.log_likelihood is None or self.classes is not None:
             return None
