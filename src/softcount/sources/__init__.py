@@ -1,1 +1,1 @@
-"""Reading: files, frames, arrays and folders of documents as pieces of rows, before anything is decided about them."""
+"""Reading files, frames, arrays and folders of documents as pieces of rows, before the kinds of columns are decided."""

@@ -27,10 +27,10 @@ from softcount.sources.source import (
 
 
 class ArrowSpool:
-    """Batches in a temporary file that lives as long as this object; read as often as needed.
+    """Batches in a temporary file that lives as long as this object, and can be read repeatedly.
 
-    Batches may differ in the types of their columns: each run of like ones is an Arrow stream. Reading maps the file
-    and copies nothing.
+    Batches may differ in the types of their columns: each run of batches with one schema is an Arrow stream. Reading
+    maps the file and copies nothing.
     """
 
     def __init__(self, batches: Iterable[Any], name: str) -> None:
@@ -67,7 +67,7 @@ class ArrowSpool:
 
 
 def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
+    """Yield the rows in Arrow tables of exactly `rows` rows, the last one shorter; copies nothing."""
     held: list[Any] = []
     count = 0
     for batch in batches:
@@ -88,14 +88,14 @@ ARROW_MAGIC = b"ARROW1"
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data yields Arrow batches and does not hold them: readers, DuckDB's relations."""
+    """Whether data yields Arrow batches without holding them: readers, DuckDB's relations."""
     if not hasattr(data, "__arrow_c_stream__"):
         return False
     return type(data).__name__ in ("RecordBatchReader", "DuckDBPyRelation") or not hasattr(data, "__len__")
 
 
 class BatchSource(Source):
-    """Rows of Arrow batches, which `batches` yields anew each time.
+    """Rows of Arrow batches, which `batches` yields again on every call.
 
     `rows` and the mean bytes of text per row, `row_bytes`, decide the size of chunks; `known` if these are all rows.
     """
@@ -112,11 +112,11 @@ class BatchSource(Source):
         self.chunk_rows = chunk_rows_for(rows, row_bytes, columns=len(self.keys))
 
     def batches(self, keys: Sequence[str], plain: Container[Key] = ()) -> Iterator[Any]:
-        """All rows of these columns; text may come as dictionaries, unless it is wanted `plain`."""
+        """Yield all rows of these columns; text may come as dictionaries, except in the columns `plain`."""
         raise NotImplementedError
 
     def _blocks_of_columns(self, keys: list[str]) -> list[list[str]]:
-        """Columns whose first rows are read together."""
+        """Return groups of columns whose first rows are read together."""
         return [keys] if keys else []
 
     def head(self, keys: Sequence[Any]) -> Mapping[Key, Any]:
@@ -165,7 +165,7 @@ class SpooledSource(BatchSource):
 
 
 def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
-    if type(data).__name__ == "DuckDBPyRelation":  # its own stream makes the whole table first
+    if type(data).__name__ == "DuckDBPyRelation":  # its own stream builds the whole table first
         data = duckdb_reader(data)
     reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
     source.refuse_repeated(reader.schema.names)
@@ -173,7 +173,7 @@ def stream_source(data: Any, name: str = "the stream") -> SpooledSource:
 
 
 def duckdb_reader(answer: Any) -> Any:
-    """A reader of the batches of a DuckDB relation or result."""
+    """Return a reader of the batches of a DuckDB relation or result."""
     fetch = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch  # its name in older versions
     return fetch(BATCH)
 
@@ -208,20 +208,20 @@ class ArrowFileSource(BatchSource):
                     yield reader.get_batch(place).select(list(keys))
 
 
-# -- Parquet files, read by row groups; a large one by columns, through a temporary file
+# -- Parquet files, read by row groups; a large row group by columns, through a temporary file
 
 PARQUET_MAGIC = b"PAR1"
 BATCH = 32_768
 STRETCH = 1 << 18
-"""Least rows of a part of a long file."""
+"""Fewest rows of a part of a long file."""
 BUFFER = 1 << 16
-"""Bytes of a column that are read at a time: without it, a whole column chunk is read."""
+"""Bytes of a column that are read at a time; otherwise a whole column chunk is read."""
 PAGE = 2 << 20
-"""Unpacked bytes of a column before its first rows come: a page and a dictionary."""
+"""Uncompressed bytes of a column before its first rows are available: a page and a dictionary."""
 GROUP_BYTES = 64 << 20
-"""Unpacked bytes of all columns of a row group that are read together."""
+"""Most uncompressed bytes of all columns of a row group that are read together."""
 FEW_COLUMNS = 128
-"""Columns that are read together whatever their bytes: at most a page of each, and a temporary file takes time."""
+"""Columns that are read together whatever their size: at most a page of each, and a temporary file takes time."""
 
 
 class ParquetSource(BatchSource):
@@ -241,7 +241,7 @@ class ParquetSource(BatchSource):
         self._groups: list[int] | None = None
 
     def stretches(self, rows: int = STRETCH) -> list[ParquetSource]:
-        """The file as runs of neighbouring row groups, each with at least `rows` rows, without progress."""
+        """Split the file into runs of neighbouring row groups, each with at least `rows` rows, without progress."""
         with self._open() as file:
             counts = [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
         found: list[ParquetSource] = []
@@ -255,10 +255,10 @@ class ParquetSource(BatchSource):
 
     @contextmanager
     def _open(self, coded: Sequence[str] = ()) -> Iterator[Any]:
-        """The opened file; columns in `coded` are read as dictionaries."""
+        """Open the file; columns in `coded` are read as dictionaries."""
         import pyarrow.parquet as pq
 
-        # Reading ahead keeps every column chunk to the end: 857 MB for a file of 450 MB, 458 without, and slower.
+        # Reading ahead keeps every column chunk in memory: 857 MB for a file of 450 MB, 458 without, and slower.
         how = {"pre_buffer": False, "buffer_size": BUFFER, "page_checksum_verification": True}
         with (
             self.file.unchanged(),
@@ -276,7 +276,7 @@ class ParquetSource(BatchSource):
                 if sum(sizes.values()) <= GROUP_BYTES or len(sizes) <= FEW_COLUMNS:
                     yield from read(columns=list(sizes))
                     continue
-                # A row group too large to unpack: some columns after others, each block through a temporary file.
+                # A row group too large to decompress: read blocks of columns in turn, each through a temporary file.
                 kept = [ArrowSpool(read(columns=block), self.file.name) for block in _column_blocks(sizes)]
                 for tables in zip(*(rechunked(part.batches(), rows) for part in kept), strict=True):
                     columns = {key: table.column(key) for table in tables for key in table.column_names}
@@ -285,7 +285,7 @@ class ParquetSource(BatchSource):
                     part.remove()
 
     def _blocks_of_columns(self, keys: list[str]) -> list[list[str]]:
-        """Some columns at a time: they are unpacked as far as their pages go."""
+        """Return blocks of columns: each column is decompressed up to the end of a page."""
         with self._open() as file:
             return _column_blocks(_sizes(file.metadata, 0, keys))
 
@@ -312,7 +312,7 @@ def _refuse_damage(name: str, kind: str) -> Iterator[None]:
 
 
 def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
-    """Bytes that each of these columns takes while a row group is read; nested ones together."""
+    """Return the bytes that each of these columns takes while a row group is read; nested columns are summed."""
     found = dict.fromkeys(keys, 0)
     if metadata.num_row_groups:
         own = metadata.row_group(group)
@@ -327,7 +327,7 @@ def _sizes(metadata: Any, group: int, keys: Iterable[str]) -> dict[str, int]:
 def _at_once(
     metadata: Any, keys: Sequence[str], chosen: Sequence[int] | None = None
 ) -> Iterator[tuple[list[int], dict[str, int]]]:
-    """Row groups that are read together: small neighbours, or a large one with the bytes of its columns."""
+    """Yield row groups that are read together: small neighbours, or a large one with the bytes of its columns."""
     held: list[int] = []
     small = dict.fromkeys(keys, 0)
     for group in range(metadata.num_row_groups) if chosen is None else chosen:
@@ -344,7 +344,7 @@ def _at_once(
 
 
 def _column_blocks(sizes: Mapping[str, int]) -> list[list[str]]:
-    """Groups of columns that are small enough to unpack together."""
+    """Return groups of columns that are small enough to decompress together."""
     lots: list[list[str]] = []
     room = 0
     for key, size in sizes.items():

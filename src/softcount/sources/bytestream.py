@@ -20,12 +20,12 @@ from softcount.errors import DataError
 
 BLOCK = 4 << 20
 LONGEST = 32 << 20
-"""Bytes that a row of a table, a line or a document may have."""
+"""Most bytes of a row of a table, a line or a document."""
 
 GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 WIDE = (b"\xff\xfe", b"\xfe\xff")
-"""How UTF-16 text begins."""
+"""Byte-order marks of UTF-16 text."""
 SNIFFED = 16 << 20
 """Bytes at the start of a file that decide whether it is UTF-8: checking them takes 5 ms."""
 Progress = Callable[[int, int], None]
@@ -50,7 +50,7 @@ def first_bytes(path: str, count: int = 16) -> bytes:
 
 
 def unreadable(path: str, error: Exception) -> DataError:
-    """The error of a file that cannot be read, with a file of a similar name."""
+    """Return the error for a file that cannot be read; it suggests a file of a similar name."""
     if isinstance(error, FileNotFoundError):
         what = "it is a link to a file that is gone" if os.path.islink(path) else "there is no such file"
         folder, name = os.path.split(path)
@@ -67,7 +67,7 @@ def unreadable(path: str, error: Exception) -> DataError:
 
 
 class FileState(NamedTuple):
-    """Identity, size and time of a file: if they differ, it was changed."""
+    """Identity, size and modification time of a file: if they differ, the file was changed."""
 
     place: tuple[int, int]
     size: int
@@ -83,7 +83,7 @@ def changed(name: str) -> DataError:
 
 
 class UnchangingFile:
-    """A file that must not change while it is read, however often that is."""
+    """A file that must not change between or during reads."""
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.path = path
@@ -102,7 +102,7 @@ class UnchangingFile:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise an error if the file was changed before or in the block."""
+        """Raise an error if the file was changed before or during the `with` block."""
         if self.is_changed:
             raise changed(self.name)
         try:
@@ -116,7 +116,7 @@ class UnchangingFile:
 
 
 class TextFile(UnchangingFile):
-    """The unpacked bytes of a text file in blocks, read any number of times."""
+    """The decompressed bytes of a text file in blocks, which can be read any number of times."""
 
     def __init__(
         self, path: str, name: str | None = None, progress: Progress | None = None, encoding: str | None = None
@@ -134,7 +134,7 @@ class TextFile(UnchangingFile):
         return {**vars(self), "progress": None}  # a copy in another process reports no progress
 
     def blocks(self, *, quiet: bool = False) -> Iterator[bytes]:
-        """All bytes without the byte-order mark; calls `progress(done, total)` in bytes of the file itself."""
+        """Yield all bytes without the byte-order mark; call `progress(done, total)` with bytes of the file itself."""
         with self.unchanged(), open(self.path, "rb") as raw:
             first = True
             plain = unpacked_blocks(raw, self.name) if self.packed else _plain_blocks(raw, self.name)
@@ -156,7 +156,7 @@ class TextFile(UnchangingFile):
     def detect_encoding(self) -> tuple[str, ...]:
         """Read the file as cp1252 if its first `SNIFFED` bytes are not UTF-8; return a note if so.
 
-        A file that holds valid multi-byte sequences as well is damaged UTF-8: as cp1252 every accent would be wrong.
+        A file that also holds valid multi-byte sequences is damaged UTF-8: as cp1252 every accent would be wrong.
         """
         start = b"" if self.encoding is not None else self.first(SNIFFED)
         if start.isascii() or b"\0" in start:
@@ -192,7 +192,7 @@ def too_long(what: str) -> DataError:
 
 def _plain_blocks(raw: Any, name: str) -> Iterator[bytes]:
     try:
-        while block := raw.read1(BLOCK):  # what is there, or Ctrl-C would wait until a whole block has arrived
+        while block := raw.read1(BLOCK):  # the bytes available now: waiting for a whole block would delay Ctrl-C
             yield block
     except OSError as error:
         raise unreadable(name, error) from None
@@ -222,7 +222,7 @@ def as_utf8_blocks(blocks: Iterator[bytes], encoding: str, name: str) -> Iterato
 
 
 def recoded(raw: bytes) -> tuple[bytes, bool]:
-    r"""Bytes of text as UTF-8, and whether they had to be read as Latin-1.
+    r"""Return bytes of text as UTF-8, and whether they had to be read as Latin-1.
 
     >>> recoded(b"caf\xe9"), recoded("café".encode()) == ("café".encode(), False)
     ((b'caf\xc3\xa9', True), True)
@@ -237,12 +237,12 @@ def recoded(raw: bytes) -> tuple[bytes, bool]:
 
 
 def as_utf8(raw: bytes) -> tuple[bytes, bool]:
-    """A document as UTF-8 without its byte-order mark, and whether it had to be read as Latin-1."""
+    """Return a document as UTF-8 without its byte-order mark, and whether it had to be read as Latin-1."""
     text, latin = recoded(raw)
     return text if latin else text.removeprefix(BOM), latin
 
 
-# -- what can be read only once, and temporary copies
+# -- data that can be read only once, and temporary copies
 
 
 def is_passing(path: str) -> bool:
@@ -263,7 +263,7 @@ class Spool(NamedTuple):
             os.close(self.handle)
 
     def remove_with(self, owner: object) -> Callable[[], object]:
-        """Delete the copy with its owner, at the latest when Python ends; or when the returned function is called."""
+        """Delete the copy with its owner, at the latest when Python exits, or when the returned function is called."""
         return weakref.finalize(owner, self.remove)
 
 
@@ -277,7 +277,7 @@ def spooled(path: str) -> Spool:
 
 
 def spool(blocks: Iterator[bytes], name: str) -> Spool:
-    """Write blocks to a temporary file; an error if they would fill more than half of the free space."""
+    """Write blocks to a temporary file; raise an error if they would fill more than half of the free space."""
     import tempfile
 
     folder, done = tempfile.gettempdir(), 0

@@ -1,4 +1,4 @@
-"""The dialect of a text table: delimiter, quotes, decimal mark and header."""
+"""The dialect of a text table: rows and quotes, delimiter, header and column names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _nul_byte(where: str) -> DataError:
 
 
 class RowBytes(NamedTuple):
-    """Whole rows: the number of the first, their number, and their bytes, each ended by a newline."""
+    """Whole rows: the number of the first, how many there are, and their bytes, each ended by a newline."""
 
     start: int
     n_rows: int
@@ -44,10 +44,10 @@ class RowBytes(NamedTuple):
 def runs(
     blocks: Iterable[bytes], rows: int, delimiter: str, most: int, compiled: Callable[[], bool] = lambda: False
 ) -> Iterator[RowBytes]:
-    """All rows, whatever the blocks, in runs that end with their row number `rows` or the one that makes `most` bytes.
+    """Yield all rows in runs of `rows` rows, or fewer if a run reaches `most` bytes. Block borders do not matter.
 
-    A row ends with a newline, a carriage return, or both; blank lines are skipped. If `compiled`, a kernel finds them,
-    ten times as fast.
+    A row ends with a newline, a carriage return, or both; blank lines are skipped. If `compiled`, a kernel finds the
+    ends of rows, ten times as fast.
     """
     held: list[memoryview] = []
     start = count = size = 0
@@ -70,16 +70,16 @@ def runs(
 def _whole_rows(
     blocks: Iterable[bytes], delimiter: str, compiled: Callable[[], bool]
 ) -> Iterator[tuple[bytes, np.ndarray]]:
-    """Blocks extended to end with a row, and where in each the rows end, all by a newline.
+    """Yield blocks extended to end with a row, and where in each the rows end, all by a newline.
 
-    A row that goes on is looked at again only when twice as much of it is there, so that a long one takes no longer.
+    An incomplete row is scanned again only after its size has doubled, so that the cost of a long row stays linear.
     """
     tail, row, length, shut = b"", 0, 0, False
     held: list[bytes] = []
     for block, last in with_last(blocks):
         held.append(block)
         length += len(block)
-        # An open quote is closed by a quote: in blocks without one no row ends, and there is nothing to look for.
+        # Only a quote closes an open quote: in blocks without one no row ends, and scanning is unnecessary.
         shut = shut and b'"' not in block
         if not last and (length < len(tail) or shut) and len(tail) + length <= LONGEST:
             continue
@@ -139,13 +139,13 @@ def _too_long(row: int) -> DataError:
 
 
 def rows_before(data: bytes, at: int, delimiter: str) -> int:
-    """The number of rows, without blank lines, that end before a place."""
+    """Return the number of rows, without blank lines, that end before a place."""
     ends, _ = row_ends(data[:at], delimiter)
     return len(without_blank_lines(data, ends)[1]) if len(ends) else 0
 
 
 def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.ndarray, bool]:
-    """The places after the end of every row, line ends inside quotes excluded; and whether a quote stays open."""
+    """Return the places after the end of every row, except line ends inside quotes; and whether a quote stays open."""
     letters = np.frombuffer(data, dtype=np.uint8)
     if compiled:
         from softcount.kernels.csv_cells import mark_rows
@@ -168,14 +168,14 @@ def row_ends(data: bytes, delimiter: str, compiled: bool = False) -> tuple[np.nd
 
 
 def _quoted(letters: np.ndarray, delimiter: int) -> np.ndarray:
-    """Positions at which quoted stretches open and close, in turn."""
+    """Return the positions at which quoted stretches open and close, in turn."""
     quotes = np.flatnonzero(letters == QUOTE)
     opening = quotes[0::2]
     before = np.where(opening > 0, letters[opening - 1], NEWLINE)
-    # Taking quotes in turn is right when each opening one starts a cell or is the second of a doubled pair.
+    # Quotes open and close in turn if each opening one starts a cell or is the second of a doubled pair.
     if np.isin(before, (delimiter, NEWLINE, RETURN, QUOTE)).all():
         return quotes
-    # Otherwise quotes also stand inside unquoted cells, as in `5" pipe`: there they are plain letters.
+    # Otherwise quotes also occur inside unquoted cells, as in `5" pipe`: there they are plain letters.
     borders: list[int] = []
     doubled, places = -1, quotes.tolist()
     for at, following in zip(places, [*places[1:], -1], strict=True):
@@ -204,7 +204,7 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
 
 
 def padded_columns(data: bytes, delimiter: str, width: int) -> set[int] | None:
-    """The columns that hold a number with leading zeros such as 007; None if quotes make that hard to decide."""
+    """Return the columns with a number that has leading zeros, such as 007; None if quotes make that hard to decide."""
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
     if b'"' in data:
         return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
@@ -222,11 +222,11 @@ SLICE = 1 << 17
 
 
 def _padded(letters: np.ndarray, delimiter: int) -> np.ndarray:
-    """The places before the cells that begin with 0 and another digit, with or without a sign."""
+    """Return the places before the cells that begin with 0 and another digit, with or without a sign."""
     found = []
     for at in range(0, len(letters), SLICE):
         part = letters[at : at + SLICE + 3]
-        # Comparing whole arrays of bytes and looking for the few hits last is four times as fast as visiting zeros.
+        # Comparing whole arrays of bytes and finding the few hits last is four times as fast as visiting zeros.
         begins = (part == delimiter) | (part == NEWLINE) | (part == ord(" "))
         zero = (part[:-1] == ord("0")) & (part[1:] - np.uint8(ord("0")) < 10)
         signed = begins[:-2] & ((part[1:-1] == ord("-")) | (part[1:-1] == ord("+")))
@@ -245,7 +245,9 @@ YEARS = range(1_000, 3_000)
 
 
 def looks_like_data(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | None:
-    """Whether the first line is a row: some cell is like those below it and none is unlike them; None if undecided.
+    """Return whether the first line is a row; None if undecided.
+
+    It is a row if some cell is like those below it and none is unlike them.
 
     >>> looks_like_data(["39", "Private"], [["50", "Private"], ["38", "State"]] * 5)
     True
@@ -263,7 +265,7 @@ def _is_alike(cell: str, column: Sequence[str]) -> bool | None:
         return None
     if all(map(is_number, known)):
         return True if number_of(cell) is not None else None if cell in ("?", "NA") else False
-    # A category stands in many rows; a value that occurs once is no evidence.
+    # A category occurs in many rows; a value that occurs once is not evidence.
     different = set(known)
     return True if cell in different and 2 * len(different) <= len(known) else None
 
@@ -283,7 +285,7 @@ def _are_steps(cells: Sequence[str]) -> bool:
 DELIMITERS = (",", "\t", ";", "|")
 LINES = 50
 HEAD = 1 << 20
-"""Lines, and bytes at most, that are compared to find the delimiter."""
+"""Lines, and at most these bytes, that are compared to find the delimiter."""
 
 UNNAMED = "Unnamed: 0"
 ORANGE_TYPES = {"d", "c", "s", "t", "discrete", "continuous", "string", "time"}
@@ -302,7 +304,7 @@ class Dialect(NamedTuple):
 
 
 def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect | None:
-    """Detect the dialect from the first bytes of a file, or the whole of it; None if they are too few."""
+    """Detect the dialect from the first bytes of a file, or all of it; None if these are too few."""
     if len(head) < HEAD and not whole:
         return None
     if whole and not head.strip():
@@ -339,7 +341,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
 
 
 def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list[str]]:
-    """The first rows from a place on, without blank lines and without a last one that may be cut."""
+    """Yield the first rows from a place on, without blank lines and without a last row that may be incomplete."""
     for _ in range(LINES):
         cells, at = record_at(text, at, delimiter.encode())
         if at < 0 or (at >= len(text) and not whole):
@@ -351,7 +353,6 @@ def _records(text: bytes, at: int, delimiter: str, whole: bool) -> Iterator[list
 def _dialect(
     delimiter: str, skip: int, first: Sequence[str], below: Sequence[Sequence[str]], form: FileFormat
 ) -> Dialect:
-    """The dialect, given the cells of the first line and of the rows below."""
     header = form.header
     if form.names and tuple(first) == form.names:
         header = True
@@ -394,7 +395,7 @@ def _dialect(
 
 
 def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
-    """The error of a byte that is not UTF-8; row 0 is the header."""
+    """Return the error for a byte that is not UTF-8; row 0 is the header."""
     where = "" if row is None else f" (in row {row})" if row else " (in the header)"
     return DataError(
         f"{name} is not UTF-8 text: byte {offset}{where} does not belong. "
@@ -403,9 +404,9 @@ def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
 
 
 def best_delimiter(text: bytes) -> str | None:
-    """The delimiter under which the first lines agree best in their number of cells, and have the most.
+    """Return the delimiter under which the first lines agree best in their number of cells; ties go to more cells.
 
-    None if none of them occurs in the first line.
+    Return None if no delimiter occurs in the first line.
     """
     text = shorten_blank_lines(text) if b"\n" * 64 in text or b"\r\n" * 64 in text else text
     best, found = (0.0, 0), None
@@ -414,7 +415,7 @@ def best_delimiter(text: bytes) -> str | None:
         at = 0
         while 0 <= at < len(text) and len(widths) <= LINES:
             cells, at = record_at(text, at, delimiter.encode())
-            if cells != [b""] and (at >= 0 or not widths):  # the last line may be cut
+            if cells != [b""] and (at >= 0 or not widths):  # the last line may be incomplete
                 widths.append(len(cells))
         if widths and widths[0] > 1:
             agreement = sum(width == widths[0] for width in widths) / len(widths), widths[0]
@@ -426,7 +427,7 @@ _line_end = re.compile(b"\r\n|\r|\n")
 
 
 def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]:
-    r"""The cells of the row that begins at a place, and where the next begins; -1 if the data end before the row.
+    r"""Return the cells of the row that begins at a place, and where the next row begins; -1 if the data end within it.
 
     >>> record_at(b'a,"b""c\n",d"e\r\nf', 0, b",")
     ([b'a', b'b"c\n', b'd"e'], 15)
@@ -454,7 +455,7 @@ def record_at(data: bytes, at: int, delimiter: bytes) -> tuple[list[bytes], int]
 
 
 def name_columns(cells: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Names of columns from the cells of a header, and a note on those that have none; repeats raise an error.
+    """Return column names from the cells of a header, and a note on unnamed columns; repeated names raise an error.
 
     A first column without a name holds the names of rows, as pandas and R write them.
 
@@ -485,7 +486,7 @@ def _shown(cells: Sequence[str]) -> str:
 
 
 def is_blank_separated(text: bytes) -> bool:
-    """Whether lines without a delimiter are rows of cells with blanks between, numbers among them.
+    """Whether lines without a delimiter are rows of cells separated by blanks, with a column of numbers.
 
     >>> is_blank_separated(b"x y\\n" + b"1.5  a\\n" * 6), is_blank_separated(b"what a day\\n" * 9)
     (True, False)

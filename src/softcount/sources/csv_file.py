@@ -51,7 +51,7 @@ _quoted = re.compile(rb'"(?:[^"]|"")*"(?=\s|$)|\S+')
 
 
 def clean_lines(blocks: Iterable[bytes], skip: int = 0, comment: bytes = b"", blanks: bool = False) -> Iterator[bytes]:
-    r"""Blocks without the first lines and without comments; with `blanks`, one tab in place of blanks between cells.
+    r"""Remove the first `skip` lines and comments; with `blanks`, replace blanks between cells by one tab.
 
     >>> b"".join(clean_lines([b"title\r", b"\n\na,b\n", b" # 1\n1,2\n"], skip=2, comment=b"#"))
     b'a,b\n1,2\n'
@@ -82,7 +82,7 @@ LONGEST_WORD = 7
 def plain_columns(
     run: RowBytes, keys: Sequence[Key], delimiter: str, wanted: Mapping[Key, Wanted], missing: Sequence[str]
 ) -> dict[Key, Any] | None:
-    """The wanted columns as Arrow arrays: numbers, or levels as they are met; None if some cell is not plain."""
+    """Return the wanted columns as Arrow arrays of numbers or categories; None if some cell is not plain."""
     from softcount.kernels import csv_cells
 
     if any(want.text for want in wanted.values()):
@@ -116,7 +116,7 @@ def plain_columns(
         texts = [data[begun : begun + size] for begun, size in spans.tolist()]
         try:
             columns[key] = _levels(codes[place], [text.decode() for text in texts], missing)
-        except UnicodeDecodeError:  # Arrow says which
+        except UnicodeDecodeError:  # Arrow reports which
             return None
     return {key: columns[key] for key in wanted}
 
@@ -138,7 +138,7 @@ def _validity(known: np.ndarray) -> Any:
 LOOK_BYTES = 48 << 20
 """Bytes of rows that decide the kinds, so that very long rows do not fill the memory."""
 CHUNK_BYTES = 64 << 20
-"""Bytes of rows after which a chunk ends, however few they are."""
+"""Bytes of rows after which a chunk ends, however few rows these are."""
 LOOK_RUN = 4_096
 FEW_LINES = 10
 """Rows within which an uneven one may mean that the file begins with a title."""
@@ -150,7 +150,7 @@ _UNEVEN = re.compile(r"^CSV parse error: Row #(\d+): Expected \d+ columns, got (
 
 
 class CsvSource(Source):
-    """A text table in a file. Arrow parses each column as the type it is given, and infers none."""
+    """A text table in a file. Arrow parses each column as a given type, and infers none."""
 
     text_file = True
 
@@ -176,7 +176,7 @@ class CsvSource(Source):
         self.chunk_rows = chunk_rows_for(total, size / total, CHUNK_BYTES, len(self.keys))
 
     def quietly(self) -> CsvSource:
-        """A copy of this source without progress."""
+        """Return a copy of this source that reports no progress."""
         found = copy(self)
         found.file = copy(self.file)
         found.file.progress = None
@@ -207,14 +207,14 @@ class CsvSource(Source):
         raise DataError(f"{self.file.name} is empty. A table needs a line of column names and at least one row.")
 
     def _count_ahead(self) -> tuple[int, int]:
-        """The number of rows and bytes, as far as the size of chunks depends on it."""
+        """Return the number of rows and bytes, as far as the size of chunks depends on it."""
         total = size = broken = 0
         noted = False
         for run in self._runs(self._look_run, quiet=True):
             total, size = total + run.n_rows, size + len(run.data)
             returns = run.data.count(b"\r")
             broken += (run.data.count(b"\n") + (returns - run.data.count(b"\r\n") if returns else 0)) - run.n_rows
-            if broken and not noted:  # allowed, but it is also what a stray quote looks like
+            if broken and not noted:  # allowed, but a stray quote looks the same
                 noted, breaks = True, "1 line break" if broken == 1 else f"{broken:,} line breaks"
                 where = f"rows {run.start + 1:,} to {run.start + run.n_rows:,}"
                 self.notes = (*self.notes, f"{breaks} inside quoted cells ({where}) kept as part of the cell")
@@ -228,7 +228,10 @@ class CsvSource(Source):
 
     @property
     def _compiled(self) -> bool:
-        """Only if Numba is loaded (the engine loads it for long tables): that takes 1.2 s and 100 MB."""
+        """Whether compiled loops are used: only if Numba is loaded already, since loading takes 1.2 s and 100 MB.
+
+        The engine loads it for long tables.
+        """
         return self._long and "numba" in sys.modules
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
@@ -249,7 +252,7 @@ class CsvSource(Source):
         self.n_rows = total
 
     def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
-        """The wanted columns of a run: as numbers if they are plain, else as text for the caller to parse."""
+        """Return the wanted columns of a run: as numbers if they are plain, else as text for the caller to parse."""
         if self._compiled and self._nothing is None:
             found = plain_columns(run, self.keys, self.dialect.delimiter, wanted, self.missing)
             if found is not None:
@@ -269,13 +272,14 @@ class CsvSource(Source):
         return columns if finite else self._parse(run, as_text)
 
     def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], as_read: bool = False) -> dict[Key, Any]:
-        """The wanted columns of a run; `as_read`: as text in which only empty cells are null."""
+        """Parse the wanted columns of a run; `as_read`: as text in which only empty cells are null."""
         from pyarrow import csv
 
         levels = pa.string() if as_read else pa.dictionary(pa.int32(), pa.string())
         nothing = [] if self._nothing is None else [self._nothing]
         types = {(True, False): pa.float64(), (False, True): pa.large_string(), (False, False): levels}
-        # A byte-order mark is one only where the file begins, which is not here: Arrow takes one off, so it gets two.
+        # Only at the start of a file is this a byte-order mark, and this is not the start. Arrow removes one, so pass
+        # two.
         data = BOM + run.data if run.data.startswith(BOM) else run.data
         names = [*self.keys, *nothing]
         try:
@@ -302,7 +306,7 @@ class CsvSource(Source):
         return {key: table.column(key) for key in wanted}
 
     def _explain(self, run: RowBytes, message: str) -> None:
-        """Raise Arrow's error in the user's terms; return if it is only a cell that is not a number."""
+        """Raise Arrow's error in the user's terms; return if it only reports a cell that is not a number."""
         uneven, spoken = _UNEVEN.search(message), spoken_delimiter(self.dialect.delimiter)
         if uneven:
             row, expected = run.start + int(uneven[1]), len(self.keys)

@@ -1,4 +1,4 @@
-"""Tables and queries of databases as sources of rows."""
+"""Tables and queries of databases, and sheets of workbooks, as sources of rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from softcount.sources.frames import ArrowSource, columns_source, text_of
 from softcount.sources.source import Source, refuse_wide
 
 LONGEST = 300
-"""Characters of a database's message that are shown: DuckDB lists fifty functions that do not match."""
+"""Most characters of a database's message that are shown: DuckDB lists fifty functions that do not match."""
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 DUCKDB_AT = 8
-"""Place of the magic bytes in a DuckDB file."""
+"""Offset of the magic bytes in a DuckDB file."""
 MARK = "::"
 """Separates a file from a table in it."""
 
@@ -65,7 +65,7 @@ def chosen(file: str, part: str, names: list[str], what: str) -> str:
 
 
 def connected(database: str) -> Any:
-    """A read-only connection to a file of SQLite or DuckDB, or to a Postgres database."""
+    """Open a read-only connection to a SQLite or DuckDB file, or to a Postgres database."""
     if database.startswith(POSTGRES):
         return _postgres(database.whole if isinstance(database, Address) else database)
     kind = kind_of_file(database) if os.path.isfile(database) else None
@@ -84,7 +84,7 @@ def connected(database: str) -> Any:
         except duckdb.Error as error:
             raise DataError(f"{database} cannot be opened: {one_line(error)}.") from None
     if not os.path.exists(database) and "=" not in database:
-        first_bytes(database)  # which says what is wrong with the path
+        first_bytes(database)  # raises an error that explains what is wrong with the path
     raise DataError(
         f"{without_password(database)} is no database that is known: a file of SQLite or DuckDB, or "
         "postgresql://USER@HOST/NAME."
@@ -120,12 +120,12 @@ BASES = ("Error", "ArrowException", "SQLAlchemyError")
 """Names of the base classes of database errors, in any driver."""
 SAVED = "softcount_saved"
 DAY = 86_400_000_000
-"""Microseconds."""
+"""Microseconds of a day."""
 NO_TABLE = "the query gives no table. Give one that answers with rows: SELECT ... FROM ..."
 
 
 def query_source(query: str, connection: Any, name: str = "the query") -> SpooledSource:
-    """Fetch the rows of a query; a given connection stays open, a path or address is connected to and closed again."""
+    """Fetch the rows of a query. A given connection stays open; a path or address is connected to and closed again."""
     with _open_connection(connection) as own:
         if not isinstance(query, str) or not query.strip():
             raise DataError("the query is empty. Give one that answers with rows: SELECT ... FROM ...")
@@ -142,7 +142,7 @@ def _open_connection(connection: Any) -> Iterator[Any]:
         with closing(connected(os.fspath(connection))) as own:
             yield own
         return
-    engine = hasattr(connection, "raw_connection")  # of SQLAlchemy, as is a connection with `exec_driver_sql`
+    engine = hasattr(connection, "raw_connection")  # a SQLAlchemy engine; a SQLAlchemy connection has `exec_driver_sql`
     if not engine and not hasattr(connection, "exec_driver_sql"):
         yield connection
         return
@@ -155,7 +155,7 @@ def _open_connection(connection: Any) -> Iterator[Any]:
 
 
 def _as_data_error(error: Exception) -> Exception:
-    """Errors of the DB-API, which every driver defines for itself, as a `DataError`; any other error unchanged."""
+    """Convert errors of the DB-API, which every driver defines anew, to `DataError`; return other errors unchanged."""
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__}
     of_database = any(home not in ("builtins", "softcount") and name in BASES for home, name in kinds)
     return DataError(f"{REFUSED}: {one_line(error)}.") if of_database and not is_shortage(error) else error
@@ -169,7 +169,7 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
         yield from _plain_batches(duckdb_reader(answer))
         return
     if _driver(connection) in ("psycopg", "psycopg2"):
-        # Without a name a cursor of psycopg fetches all rows; outside of a transaction it must be held.
+        # Without a name a psycopg cursor fetches all rows; outside a transaction it must be held.
         held = bool(connection.autocommit)
         opened = connection.cursor(name="softcount", withhold=held, **_tuple_rows(connection))
     else:
@@ -179,7 +179,8 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
         if hasattr(cursor, "fetch_record_batch"):  # ADBC
             yield from _plain_batches(cursor.fetch_record_batch())
             return
-        named = _driver(connection) == "psycopg2"  # its named cursors know their columns once they have rows
+        # named cursors of psycopg2 know their columns only after rows are fetched
+        named = _driver(connection) == "psycopg2"
         rows = _as_tuples(cursor.fetchmany(ROWS)) if named else None
         if cursor.description is None:
             raise DataError(NO_TABLE)
@@ -193,13 +194,13 @@ def _fetch_batches(query: str, connection: Any) -> Generator[Any, None, None]:
 
 
 def _plain_batches(reader: Any) -> Iterator[Any]:
-    """The batches of a reader that hold rows, their columns cast to supported types."""
+    """Yield the batches of a reader that hold rows, with columns cast to supported types."""
     source.refuse_repeated(reader.schema.names)
     batches = iter(reader)
     while True:
         try:
             batch = next(batches, None)
-        except OSError as error:  # as ADBC says what a database does
+        except OSError as error:  # ADBC reports database errors as OSError
             raise error if is_shortage(error) else DataError(f"{REFUSED}: {one_line(error)}.") from None
         if batch is None:
             return
@@ -209,7 +210,7 @@ def _plain_batches(reader: Any) -> Iterator[Any]:
 
 
 def _plain_column(column: Any) -> Any:
-    """Intervals as durations, UUIDs as text and decimals of any length as doubles; other columns unchanged."""
+    """Return intervals as durations, UUIDs as text and decimals of any length as doubles; other columns unchanged."""
     if pa.types.is_interval(column.type):
         cells = column.to_pylist()
         if any(cell is not None and cell.months for cell in cells):  # months have no fixed length
@@ -229,7 +230,7 @@ def _driver(connection: Any) -> str:
 
 @contextmanager
 def _close_after(cursor: Any) -> Iterator[Any]:
-    """Close a cursor at the end; an error of its query comes before an error of closing it."""
+    """Close a cursor at the end; an error of its query takes precedence over an error of closing it."""
     try:
         yield cursor
     finally:
@@ -239,7 +240,7 @@ def _close_after(cursor: Any) -> Iterator[Any]:
 
 @contextmanager
 def _keep_transaction(connection: Any) -> Iterator[None]:
-    """A block in which a query that Postgres refuses leaves the connection's transaction as it was.
+    """Restore the connection's transaction if Postgres refuses a query in the `with` block.
 
     ADBC cannot go back to a savepoint of a failed transaction: there the whole transaction is rolled back.
     """
@@ -263,7 +264,7 @@ def _keep_transaction(connection: Any) -> Iterator[None]:
 
 
 def _execute(connection: Any, text: str) -> bool:
-    """Run a statement without rows; False if it failed, as savepoints do outside of a transaction."""
+    """Run a statement without rows; return False if it failed, as savepoints do outside a transaction."""
     try:
         with _close_after(_plain_cursor(connection)) as cursor:
             cursor.execute(text)
@@ -273,7 +274,7 @@ def _execute(connection: Any, text: str) -> bool:
 
 
 def _as_tuples(rows: Sequence[Any]) -> Sequence[Any]:
-    """Rows as tuples, also from a connection that is set to give rows by name."""
+    """Return rows as tuples, even if the connection is configured to return mappings."""
     return [tuple(row.values()) for row in rows] if rows and isinstance(rows[0], Mapping) else rows
 
 
@@ -287,7 +288,7 @@ def _plain_cursor(connection: Any) -> Any:
 
 
 def _tuple_rows(connection: Any) -> dict[str, Any]:
-    """Cursor arguments that give rows as tuples, whatever the connection is set to: names may stand there twice."""
+    """Return cursor arguments that yield rows as tuples, whatever the connection's settings: names may be repeated."""
     if _driver(connection) == "psycopg":
         return {"row_factory": import_module("psycopg.rows").tuple_row}
     if _driver(connection) == "psycopg2":
@@ -296,7 +297,7 @@ def _tuple_rows(connection: Any) -> dict[str, Any]:
 
 
 def _column(name: str, cells: Sequence[Any]) -> Any:
-    """Cells as they come from a database: of one type each, and otherwise as text."""
+    """Return database cells as an Arrow array: of one type if possible, otherwise as text."""
     cells = [_plain(cell) for cell in cells]
     kinds = {type(cell) for cell in cells if cell is not None}
     if kinds <= {str}:
@@ -315,7 +316,7 @@ _AS_THEY_ARE = (str, bool, int, float, datetime.date, datetime.datetime, datetim
 
 
 def _plain(cell: Any) -> Any:
-    """A cell of a type that Arrow knows: decimals as numbers, what it does not know as it is spelt."""
+    """Return a cell of a type that Arrow supports: decimals as floats, unsupported types as text."""
     if cell is None or isinstance(cell, _AS_THEY_ARE):
         return cell
     if isinstance(cell, decimal.Decimal):
@@ -327,11 +328,14 @@ def _plain(cell: Any) -> Any:
 
 ZIP = b"PK\x03\x04"
 LARGEST = 256 << 20
-"""Bytes of XML that the cells of a workbook may have."""
+"""Most bytes of XML in the largest entry of a workbook."""
 
 
 def part_source(path: str) -> Source | None:
-    """The source of a table in a database or workbook, or of the only one if none is named; None for other files."""
+    """Return the source of a named table of a database or workbook; None for other files.
+
+    Without a name, the only table of a database or the first sheet of a workbook is read.
+    """
     if path.startswith(POSTGRES):
         address = address_of(path)
         whole = address.whole if isinstance(address, Address) else address
@@ -371,7 +375,7 @@ def _table_source(database: str, table: str, names: Sequence[str]) -> Source:
 
 
 def _workbook(file: str, part: str) -> ArrowSource:
-    """The rows of a sheet: the one that is named, or the first."""
+    """Return the rows of the named sheet, or of the first one."""
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -393,11 +397,11 @@ def _workbook(file: str, part: str) -> ArrowSource:
             sheets = [sheet.title for sheet in book.worksheets]
             title = chosen(file, part, sheets if part else sheets[:1], "sheet")
             sheet = book[title]
-            sheet.reset_dimensions()  # the size that a file states may be stale, and rows beyond it would be lost
+            sheet.reset_dimensions()  # the size stated in a file may be stale, and rows beyond it would be lost
             rows = [row for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
     except DataError:
         raise
-    except Exception as error:  # openpyxl raises whatever its parsers do
+    except Exception as error:  # openpyxl passes on any error of its parsers
         raise DataError(f"{file} cannot be read as a spreadsheet: {one_line(error)}. Save the sheet as CSV.") from None
     what = f"the sheet {title!r} of {file}"
     if len(rows) < 2:
@@ -409,6 +413,6 @@ def _workbook(file: str, part: str) -> ArrowSource:
     header, *cells = ([*row[:width], *[None] * (width - len(row))] for row in rows)
     names, unnamed = name_columns(["" if name is None else str(name).strip() for name in header])
     found = columns_source(dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)))
-    found.verbatim = False  # a person types NA into a cell of a sheet as into a text file
+    found.verbatim = False  # people type NA into a sheet as they do into a text file
     found.notes = (*([first] if not part and len(sheets) > 1 else []), *unnamed)
     return found

@@ -40,19 +40,19 @@ from softcount.sources.source import Key, Source, TablePiece, Wanted
 from softcount.text import Words
 
 Parts = tuple[str, ...]
-"""The folders a file is in, and its name."""
+"""The folders that contain a file, and its name."""
 
 HEADER = 512
 """Bytes of the header of each member of a tar file."""
 
 LONGEST_NAME = 1 << 20
-"""Bytes that the name and the notes of a member may have."""
+"""Most bytes of the name and the metadata of a tar member."""
 
 AGAIN = "a link to a folder that is read anyway"
-"""Why such a link is not followed."""
+"""The reason for not following such a link."""
 
 SIDECARS = ("__MACOSX",)
-"""Folders that archivers add for themselves."""
+"""Folders that archivers add for their own metadata."""
 
 
 class TarMember(NamedTuple):
@@ -64,7 +64,7 @@ class TarMember(NamedTuple):
 
 
 class FolderArchive:
-    """The files in a folder and in the folders below it, without hidden ones, in the order of their names.
+    """The files in a folder and its subfolders, without hidden ones, sorted by name.
 
     `skipped` are files that cannot be read as documents, each with the reason.
     """
@@ -81,7 +81,10 @@ class FolderArchive:
         self.sizes = [state.size for state in self._states]
 
     def _files(self, folder: str) -> Iterator[tuple[Parts, str, FileState]]:
-        """The files and their states; links to folders are followed last, so that every folder has its own name."""
+        """Yield files and their states.
+
+        Links to folders are followed last, so that real folders keep their own names.
+        """
         waiting: list[tuple[str, Parts]] = [(folder, ())]
         linked: deque[tuple[str, Parts]] = deque()
         while waiting or linked:
@@ -99,7 +102,7 @@ class FolderArchive:
                     self._skip(parts, _reason(error))
 
     def _entries(self, folder: str, above: Parts) -> list[os.DirEntry[str]]:
-        """The entries of a folder in the order of names; none if it was listed before."""
+        """Return the entries of a folder sorted by name; empty if it was listed before."""
         try:
             here = os.stat(folder)
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -118,9 +121,9 @@ class FolderArchive:
         self.skipped.append(("/".join(parts), why))
 
     def read(self, places: Sequence[int]) -> Iterator[bytes | OSError]:
-        """The bytes of these documents, or the error of one that cannot be read.
+        """Yield the bytes of these documents, or the error of one that cannot be read.
 
-        By system calls (6 us per file; `open` takes 10); a file that changed since it was listed raises an error.
+        System calls take 6 us per file, `open` takes 10. A file that changed since it was listed raises an error.
         """
         for place in places:
             state, name = self._states[place], self.names[place]
@@ -138,22 +141,22 @@ class FolderArchive:
 
 
 def _enough(size: int) -> int:
-    """Bytes to read of a document; of one too long, enough to see whether it is binary."""
+    """Return how many bytes of a document to read; if it is too long, enough to see whether it is binary."""
     return size if size <= LONGEST else min(size, BLOCK)
 
 
 def _document(data: bytes, size: int, name: str) -> bytes:
-    """The bytes of a document; one too long raises an error, unless it is binary and left out anyway."""
+    """Return the bytes of a document; one too long raises an error, unless it is binary and left out anyway."""
     if size > LONGEST and b"\0" not in data:
         raise too_long(name)
     return data[:size]
 
 
 class TarArchive:
-    """The plain files in a tar file, in the order of their names, without a top folder that holds all of them.
+    """The plain files in a tar file, sorted by name, without a top folder that holds all of them.
 
-    A compressed archive is unpacked to a temporary file first. Nothing is ever written under a name from the archive;
-    links and devices are left out.
+    A compressed archive is decompressed to a temporary file first. Nothing is ever written under a name from the
+    archive. Links and devices are left out.
     """
 
     def __init__(self, path: str, name: str, progress: Progress | None = None) -> None:
@@ -178,7 +181,7 @@ class TarArchive:
             with self._file.unchanged(), open(self._file.path, "rb") as raw:
                 with tarfile.open(fileobj=TarHeaders(raw, self.name), mode="r:") as archive:
                     while (found := archive.next()) is not None:
-                        archive.members.clear()  # type: ignore[attr-defined]  # or it would keep them all
+                        archive.members.clear()  # type: ignore[attr-defined]  # otherwise it would keep them all
                         parts = [readable(part) for part in found.name.split("/") if part not in ("", ".", "..")]
                         name = "/".join(parts)
                         if found.isdir() or not parts or any(map(is_hidden, parts)):
@@ -267,7 +270,7 @@ def is_hidden(name: str) -> bool:
 
 
 def readable(name: str) -> str:
-    """A file's name as text: its bytes as UTF-8, else as Latin-1."""
+    """Return a file's name as text: its bytes as UTF-8, else as Latin-1."""
     return recoded(name.encode("utf-8", "surrogateescape"))[0].decode()
 
 
@@ -276,36 +279,36 @@ def _reason(error: OSError) -> str:
     return reason[:1].lower() + reason[1:]
 
 
-# -- documents as a table: a folder with a sub-folder per class, a tar file of one, the lines of a file, a whole file
+# -- documents as a table: a folder with a subfolder per class, a tar file of one, the lines of a file, a whole file
 
 CLASS, FILE = "class", "file"
-"""The columns of a folder in addition to the document: its sub-folder, and its path."""
+"""The columns of a folder in addition to the document: its subfolder, and its path."""
 
 PIECE_DOCUMENTS = 2_048
 PIECE_BYTES = 32 << 20
-"""Documents of a piece, and bytes after which it ends."""
+"""Most documents of a piece, and bytes after which it ends."""
 
 TABLES = (".csv", ".tsv")
-"""Endings of files that are tables: a folder of nothing else gets a note."""
+"""Extensions of files that are tables: a folder of nothing else gets a note."""
 
 MOST_BINARY = 0.25
-"""The share of lines with a NUL byte above which a file is binary rather than lines."""
+"""Share of lines with a NUL byte above which a file is binary."""
 
 SHOWN = 80
-"""Characters of a name in a note."""
+"""Most characters of a name in a note."""
 
 LOOKED_AT = 256
-"""Documents, evenly spread, that decide the kinds."""
+"""Documents, evenly spread, that decide the kinds of columns."""
 
 HELD_BYTES = 64 << 20
 """Bytes of checked documents that are kept until the first pass, so that small folders are read once."""
 
 
 class DocumentsSource(Source):
-    """The documents of a folder or a tar file, in the order of their names.
+    """The documents of a folder or a tar file, sorted by name.
 
-    `default_target` is "class" if there are sub-folders. `text` is the name of the column of documents.
-    Every document is read once when the source is opened, to leave out binary files and to count those not in UTF-8.
+    `default_target` is "class" if there are subfolders. `text` is the name of the column of documents. Every document
+    is read once when the source is opened, to leave out binary files and to count those that are not UTF-8.
     """
 
     chunk_rows = PIECE_DOCUMENTS
@@ -440,7 +443,7 @@ def latin_note(count: int, noun: str) -> str:
 
 
 class LinesSource(Source):
-    """Each line of a file is a document; an empty line is an empty one, so that answers match lines."""
+    """The lines of a file as documents; an empty line is an empty document, so that results match lines."""
 
     chunk_rows = PIECE_DOCUMENTS
 
@@ -491,7 +494,7 @@ def _lines_as(keys: Sequence[Key], lines: Sequence[bytes]) -> Mapping[Key, Any]:
 
 
 def lines_of(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    r"""The lines of blocks of bytes, without their ends (newline, or return and newline).
+    r"""Yield the lines of blocks of bytes, without their line ends (newline, or return and newline).
 
     >>> list(lines_of([b"one\r\ntw", b"o\n\nlast"], "here"))
     [b'one', b'two', b'', b'last']
@@ -514,7 +517,7 @@ def lines_of(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def one_document(file: TextFile, text: str = TEXT) -> ArrowSource:
-    """The whole of a file as a table of one document; an empty file is an empty document."""
+    """Return a whole file as a table of one document; an empty file is an empty document."""
     raw = file.whole()
     if b"\0" in raw:
         raise DataError(f"{file.name} holds NUL bytes: it is binary, and no document. Name a file of text.")

@@ -24,10 +24,10 @@ LOOK_WHOLE = 4_096
 """Rows of an array of whole numbers that decide its kinds."""
 
 LONG = {524_288: 131_072, 262_144: 65_536}
-"""Rows above which an array comes in longer chunks: each costs some 0.2 ms of Python."""
+"""Rows above which an array comes in longer chunks: each chunk costs about 0.2 ms of Python."""
 
 LONG_CELLS, FEWEST = 1 << 23, 1_024
-"""Cells that a chunk of an array may have, 64 MB if they must be converted, and its least number of rows."""
+"""Most cells of a chunk of an array, 64 MB if they must be converted, and its fewest rows."""
 
 
 # -- Arrow columns as NumPy arrays, and back
@@ -51,12 +51,12 @@ def with_levels(column: Any) -> Any:
 
 
 def are_all(truths: Any) -> bool:
-    """Whether every known value is true; False if none is known."""
+    """Whether every known value is true; False if no value is known."""
     return bool(call("all", truths, options=arrow_compute.ScalarAggregateOptions(min_count=1)).as_py())
 
 
 class CellType(StrEnum):
-    """What the cells of a column are before its kind is decided."""
+    """The type of a column's cells, before its kind is decided."""
 
     TEXT = "text"
     TRUTH = "true or false"
@@ -84,7 +84,7 @@ def cell_type(kind: Any) -> CellType:
 
 
 def flat(column: Any) -> Any:
-    """The column as one Arrow array, of a type that all of Arrow's functions support."""
+    """Return the column as one Arrow array, of a type that all Arrow functions support."""
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # text beyond 2 GB stays in chunks
@@ -97,7 +97,10 @@ def flat(column: Any) -> Any:
 
 
 def numpy_of(array: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """The values of an Arrow array of numbers or Booleans, and which of them are known (None: all); shares memory."""
+    """Return the values of an Arrow array of numbers or Booleans, and a mask of known ones (None: all).
+
+    Shares memory.
+    """
     validity, data = array.buffers()
     known = None if array.null_count == 0 else _bits(validity, array.offset, len(array))
     if pa.types.is_boolean(array.type):
@@ -118,13 +121,16 @@ def _bits(buffer: Any, offset: int, count: int) -> np.ndarray:
 
 
 def filled(array: Any, null: float | bool = np.nan) -> np.ndarray:
-    """An Arrow array of floats or Booleans as NumPy, with `null` where it is null; shares memory if nothing is."""
+    """Return an Arrow array of floats or Booleans as NumPy, null replaced by `null`.
+
+    Shares memory if nothing is null.
+    """
     values, known = numpy_of(array)
     return values if known is None else np.where(known, values, null)
 
 
 def arrow_of(values: np.ndarray) -> Any:
-    """An Arrow array of numbers or Booleans; shares memory if `values` is contiguous."""
+    """Return an Arrow array of numbers or Booleans; shares memory if `values` is contiguous."""
     kept = np.packbits(values, bitorder="little") if values.dtype.kind == "b" else np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(kept)])
 
@@ -149,7 +155,7 @@ PADDED = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _plain = re.compile(PLAIN[1:-1])
 _whole = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 EXACT = 2**53
-"""Integers up to here are exact as floats."""
+"""Integers up to this are exact as floats."""
 
 
 def is_number(text: str) -> bool:
@@ -157,7 +163,7 @@ def is_number(text: str) -> bool:
 
 
 def number_of(text: str) -> int | float | None:
-    """The number in a cell of text: an integer if whole, infinity if too large, None if it is not a plain number.
+    """Return the number in a text cell: an integer if whole, infinity if too large, None if not a plain number.
 
     >>> [number_of(cell) for cell in ("7", "7.0", "-2.5", "007", "0x10", "inf")]
     [7, 7, -2.5, None, None, None]
@@ -169,14 +175,14 @@ def number_of(text: str) -> int | float | None:
 
 
 def level_of(value: Any) -> Any:
-    """The value as a category: whole floats as integers (integers with missing values arrive as floats)."""
+    """Return the value as a category: whole floats become integers (integers with missing values arrive as floats)."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
         return int(value)
     return value
 
 
 def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np.ndarray]:
-    """Cells of text as float64, without the blanks around them, and which of them are not numbers (NaN there)."""
+    """Return text cells as float64, surrounding blanks removed, and a mask of those that are not numbers (NaN)."""
     values = text_of([None if cell is None else cell.strip() for cell in cells])
     good = matches(values, pattern)
     floats = as_type(call("if_else", good, values, pa.nulls(len(values), values.type)), pa.float64())
@@ -184,15 +190,15 @@ def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np
 
 
 def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:
-    """The missing words that are numbers, as in surveys where -9 means no answer."""
+    """Return the missing words that are numbers, as in surveys where -9 means no answer."""
     numbers = (number_of(word) for word in missing)
     return tuple(float(number) for number in numbers if number is not None and math.isfinite(number))
 
 
 def unify(columns: Iterable[Any], mixed: Any = None) -> list[Any]:
-    """The chunks of columns, cast to one type; numbers of several types become floats.
+    """Return the chunks of columns, cast to one type; numbers of several types become floats.
 
-    Other types become `mixed`, or raise Arrow's error if that is None.
+    Other mixed types become `mixed`, or raise Arrow's error if that is None.
     """
     chunks = [x for column in columns for x in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
     kinds = {chunk.type for chunk in chunks if not pa.types.is_null(chunk.type)}
@@ -205,7 +211,7 @@ def unify(columns: Iterable[Any], mixed: Any = None) -> list[Any]:
 
 
 def text_bytes(table: Any) -> int:
-    """Bytes of the text columns of a table or batch, dictionary columns not included."""
+    """Return the bytes of the text columns of a table or batch, without dictionary columns."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))
 
@@ -310,7 +316,7 @@ class SparseSource(ArraySource):
 
 
 class DenseSource(ArraySource):
-    """An array with one row per row, for `DenseEncoder`."""
+    """A two-dimensional NumPy array, read by `DenseEncoder`."""
 
     def __init__(self, array: np.ndarray) -> None:
         refuse_shape(array)
@@ -326,7 +332,7 @@ class DenseSource(ArraySource):
 
 
 def refuse_shape(array: Any) -> None:
-    """Raise an error unless an array or sparse matrix is two-dimensional and real."""
+    """Raise an error unless an array or sparse matrix is two-dimensional, real and not empty."""
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported: a table holds real numbers, counts and categories.")
     if array.ndim != 2:
@@ -340,7 +346,7 @@ def refuse_shape(array: Any) -> None:
 # -- frames, mappings of columns and arrays of objects as Arrow tables
 
 TEXT = "text"
-"""The name of the column of documents that come without one."""
+"""The column name of documents that come without one."""
 ENGINES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}
 """Engines by the package of their collections."""
 
@@ -350,12 +356,12 @@ class CellTypeError(DataError, TypeError):
 
 
 def is_frame(data: Any) -> bool:
-    """Whether data has the Arrow PyCapsule protocol, as pandas, polars, DuckDB and Arrow itself."""
+    """Whether data has the Arrow PyCapsule protocol, as pandas, polars, DuckDB and Arrow itself do."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def collected(data: Any) -> Any:
-    """A polars LazyFrame collected, other data unchanged; a Dask or Spark DataFrame raises an error."""
+    """Collect a polars LazyFrame; return other data unchanged; raise an error for a Dask or Spark DataFrame."""
     refuse_elsewhere(data)
     return data.collect() if is_lazy(data) else data
 
@@ -370,7 +376,7 @@ def engine_holding(data: Any) -> str | None:
 
 
 def refuse_elsewhere(data: Any) -> None:
-    """Raise an error for a Dask or Spark DataFrame, where the rows are needed in this process."""
+    """Raise an error for a Dask or Spark DataFrame: the rows are needed in this process."""
     engine = engine_holding(data)
     if engine is not None and hasattr(data, "columns"):
         bring = "X.compute()" if engine == "Dask" else "X.toPandas()"
@@ -378,7 +384,7 @@ def refuse_elsewhere(data: Any) -> None:
 
 
 def _plain_pandas(data: Any) -> Any:
-    """A pandas DataFrame with periods as the times they begin at, and intervals as text."""
+    """Return a pandas DataFrame with periods as their start times, and intervals as text."""
     changed = data
     for place, kind in enumerate(data.dtypes if data.ndim == 2 else ()):
         name = type(kind).__name__
@@ -396,7 +402,7 @@ def _plain_pandas(data: Any) -> Any:
 
 
 def frame_source(data: Any) -> ArrowSource:
-    """The columns of a frame; nothing is copied if its memory is Arrow's already."""
+    """Return the columns of a frame; nothing is copied if its memory is in Arrow format."""
     if hasattr(data, "iloc") and hasattr(data, "dtypes"):
         data = _plain_pandas(data)
     names = getattr(data, "columns", None)
@@ -424,7 +430,7 @@ def frame_source(data: Any) -> ArrowSource:
 
 
 def drop_index(schema: Any) -> Any:
-    """An Arrow schema without the columns of a pandas index."""
+    """Return an Arrow schema without the columns of a pandas index."""
     notes = (schema.metadata or {}).get(b"pandas")
     if notes is None:
         return schema
@@ -436,14 +442,14 @@ def drop_index(schema: Any) -> Any:
 
 
 def plain_keys(names: Iterable[Any]) -> list[Key]:
-    """Names of columns: text and integers unchanged, others (tuples, Booleans) as text."""
+    """Return column names: text and integers unchanged, others (tuples, Booleans) as text."""
     return [
         int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else str(name) for name in names
     ]
 
 
 def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSource:
-    """A mapping of names to columns: arrays, lists or series of one length."""
+    """Return a source of a mapping of names to columns: arrays, lists or series of one length."""
     keys = plain_keys(columns)
     refuse_repeated(keys)
     arrays = {key: arrow_column(key, column) for key, column in zip(keys, columns.values(), strict=True)}
@@ -456,9 +462,9 @@ def columns_source(columns: Mapping[Any, Any], *, named: bool = True) -> ArrowSo
 
 
 def arrow_column(key: Key, column: Any) -> Any:
-    """One column as an Arrow array, NaN as missing; numbers mixed with words become text."""
+    """Return one column as an Arrow array, NaN as missing; numbers mixed with words become text."""
     make = pa.chunked_array if is_frame(column) else pa.array if hasattr(column, "__arrow_array__") else None
-    if make is not None and not isinstance(column, np.ndarray):  # NumPy makes floats of integers with missing cells
+    if make is not None and not isinstance(column, np.ndarray):  # NumPy turns integers with missing cells into floats
         with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
             return make(column)
     if not hasattr(column, "__len__") or isinstance(column, (str, bytes)):
@@ -506,7 +512,7 @@ def _from_objects(key: Key, cells: Sequence[Any]) -> Any:
         return pa.array(cells)
     except (pa.ArrowException, OverflowError):
         pass
-    # Spreadsheets keep a date as its midnight.
+    # Spreadsheets store a date as its midnight.
     cells = [str(cell).removesuffix(" 00:00:00") if isinstance(cell, _TIMES) else cell for cell in cells]
     for row, cell in enumerate(cells, start=1):
         if cell is not None and not isinstance(cell, (str, *_NUMBERS)):
@@ -536,7 +542,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def text_column(data: Any) -> Mapping[Key, Any] | None:
-    """A list, array or series of strings, None where missing, as a table of one column; None for any other data.
+    """Return a list, array or series of strings, None if missing, as a table of one column; None for other data.
 
     >>> text_column(["free money", None])["text"].null_count
     1
@@ -557,7 +563,7 @@ def text_column(data: Any) -> Mapping[Key, Any] | None:
 
 
 def _strings(cells: Any) -> Any:
-    """Strings and missing values as Arrow text; None if a cell is anything else."""
+    """Return strings and missing values as Arrow text; None if a cell is anything else."""
     first = next((cell for cell in cells if not is_missing(cell)), None)
     if not isinstance(first, str):
         return None

@@ -18,10 +18,10 @@ JSON_HEAD = 65_536
 """First bytes of a file that decide whether it is JSON."""
 
 LONGEST_WHOLE = 400
-"""Digits up to which a whole number is read as an integer: a longer one is infinite as a float anyway."""
+"""Digits up to which a whole number is read as an integer; a longer one is infinite as a float anyway."""
 
 MOST_CELLS, MOST_EMPTY = 1 << 24, 100
-"""Cells beyond which a table is refused if fewer than one in `MOST_EMPTY` has a value."""
+"""Cells above which a table is refused if fewer than one in `MOST_EMPTY` has a value."""
 
 _object = re.compile(rb"""\{\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:|'[^'\n]*'\s*:)""")
 _line_end = re.compile("\r\n|\n|\r")
@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 
 
 def json_source(file: TextFile) -> ArrowSource | None:
-    """The source of a file of JSON; None for any other."""
+    """Return the source of a JSON file; None for any other file."""
     begins = file.first(JSON_HEAD).lstrip()
     if _object.match(begins):
         remedy = "Each line holds one row: {...}"
@@ -57,7 +57,7 @@ def _parse(text: str, where: str, remedy: str) -> Any:
         return json.loads(text, object_pairs_hook=_without_repeats, parse_int=_whole)
     except RecursionError:
         raise _too_deep(where) from None
-    except KeyError as error:  # of an object with a key twice
+    except KeyError as error:  # an object has a key twice
         raise DataError(f"{where} has two values for {error}. Rename one of them.") from None
     except ValueError as error:
         raise DataError(f"{where} is no JSON ({error}). {remedy}") from None
@@ -87,7 +87,7 @@ def _text(file: TextFile) -> str:
 
 
 def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
-    """Rows with the names of all of them; a name that a row does not have is missing there."""
+    """Collect rows of objects; a name that a row does not have is missing there."""
     kept: list[dict[Path, Any]] = []
     paths: dict[Path, None] = {}
     filled = 0
@@ -122,7 +122,7 @@ def _json_source(rows: Iterable[tuple[str, Any]], name: str) -> ArrowSource:
 
 
 def _flat(row: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The cells of a row, those of an object in it under both names."""
+    """Yield the cells of a row; a cell of a nested object has the path of all its keys."""
     for key, value in row.items():
         if isinstance(value, dict) and value:
             yield from _flat(value, (*above, key))
@@ -140,7 +140,7 @@ CATEGORICAL, NUMBER = "categorical", "number"
 
 
 class DeclaredColumn(NamedTuple):
-    """A column of an ARFF file, its kind, and the words of the file for it."""
+    """A column of an ARFF file, its kind, and the reason with the file's own word for the type."""
 
     name: str
     kind: str
@@ -148,7 +148,7 @@ class DeclaredColumn(NamedTuple):
 
 
 def declared_source(file: TextFile) -> ArrowSource | None:
-    """The source of an ARFF file; None for any other."""
+    """Return the source of an ARFF file; None for any other file."""
     begins = file.first(ARFF_HEAD)
     if begins.startswith(AUTOCLASS) or file.path.endswith(".db2"):
         raise DataError(

@@ -1,4 +1,4 @@
-"""Opening any data as a source of rows: by its content, never by its file name; several files as one table."""
+"""Opening any data as a source of rows: by content, never by file name; several files as one table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from softcount.sources.source import (
 
 
 def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
-    """A source of rows from a path, a frame, an array, a sparse matrix, or a mapping of columns; a source unchanged."""
+    """Return a source of rows from a path, a frame, an array, a sparse matrix, or a mapping; a source unchanged."""
     make = partial(file_source, missing=missing, form=form, progress=progress)
     if isinstance(data, str | os.PathLike):
         return from_path(os.fsdecode(data), make, form)
@@ -82,8 +82,8 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
 def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = CONTENT_DECIDES) -> Source:
     """Open a path with `make(path, name)`; a pipe is copied to a temporary file that lives as long as the source.
 
-    A pattern means all files that match it, a folder of rows all files in it, and `data.db::table` a table of a
-    database.
+    A glob pattern means all files that match it, a folder of table files all files in it, and `data.db::table` a table
+    of a database.
     """
     if path.startswith(POSTGRES):
         found = part_source(path)
@@ -115,7 +115,7 @@ def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = 
 
 
 def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat, progress: Progress | None) -> Source:
-    """The source of a file of rows, or of a folder or tar file of documents."""
+    """Return the source of a file of rows, or of a folder or tar file of documents."""
     archive = archive_of(path, name, progress)
     if archive is not None:
         return DocumentsSource(archive, progress=progress)
@@ -142,7 +142,7 @@ def _array_source(array: np.ndarray) -> Source:
 
 
 def _nested_array(data: Any) -> np.ndarray:
-    """Rows given as lists: an array of numbers, or of objects if some cell is not a number."""
+    """Convert rows given as lists to an array of numbers, or of objects if some cell is not a number."""
     if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
         raise DataError(f"a {type(data).__name__} is no table. Pass a file name, a frame, or a 2-D array.")
     try:
@@ -224,7 +224,7 @@ class JoinedSource(Source):
         self.chunk_rows = min(source.chunk_rows for source in sources)
 
     def part(self, place: int, source: Source) -> Source:
-        """Some rows of one of its files, with the constants of that file; it can be pickled."""
+        """Return a source of some rows of one of its files, with the constants of that file; it can be pickled."""
         if not self._constants[place]:
             return source
         found = copy(self)
@@ -260,7 +260,7 @@ class JoinedSource(Source):
 
 
 def _concatenate(key: Key, columns: Sequence[Any]) -> Any:
-    """The first cells of a column in all files, cast to one type."""
+    """Join the first cells of a column in all files, cast to one type."""
     try:
         return pa.chunked_array(unify(columns))
     except pa.ArrowException:
@@ -290,28 +290,28 @@ def _refuse_unlike(first: Source, name: str, source: Source, other: str) -> None
 
 
 _ALIKE = {CellType.WHOLE, CellType.FLOAT, CellType.EMPTY}
-"""Cell types that may stand in one column."""
+"""Cell types that may occur together in one column."""
 
 # -- folders that hold one table in several files, as Spark and others write them
 
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".arrow", ".feather")
-"""Endings of the names of files that hold rows."""
+"""Extensions of files that hold rows."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose rows have no value in its column."""
 
 
 class TablePart(NamedTuple):
-    """A file of a table, and the columns in the names of the folders it is in."""
+    """A file of a table, and the columns given by the names of its folders."""
 
     path: str
     partition: Mapping[str, str | None]
 
 
 def table_parts(folder: str) -> list[TablePart]:
-    """The files of a folder that holds one table, in the order of their names; empty if it holds anything else.
+    """Return the files of a folder that holds one table, sorted by name; empty if it holds anything else.
 
-    Names that begin with a dot or an underscore are skipped (`_SUCCESS`, `.part.crc`). The name of a folder such as
-    `year=2024` is a column.
+    Names that begin with a dot or an underscore are skipped (`_SUCCESS`, `.part.crc`). A folder name such as
+    `year=2024` gives a column.
     """
     if not os.path.isdir(folder):
         return []
@@ -320,7 +320,7 @@ def table_parts(folder: str) -> list[TablePart]:
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         inside = os.path.relpath(here, folder)
         pairs = [part.partition("=") for part in ([] if inside == os.curdir else inside.split(os.sep))]
-        named = all(key and sign for key, sign, _ in pairs)  # a folder without a sign may be a class
+        named = all(key and sign for key, sign, _ in pairs)  # a folder without an equals sign may be a class
         partition = {unquote(key): None if value == NO_VALUE else unquote(value) for key, _, value in pairs}
         for name in sorted(name for name in files if name[0] not in "._"):
             if not name.lower().endswith(ENDINGS) or not named:
@@ -333,7 +333,7 @@ def table_parts(folder: str) -> list[TablePart]:
 
 
 class OpenedPart(Struct, frozen=True):
-    """A part with a source that pickles small: a path, and the state of the file when it was opened."""
+    """A part whose source pickles small: a path, and the state of the file when it was opened."""
 
     name: str
     source: Source
@@ -355,7 +355,7 @@ class MadePart(Struct, frozen=True):
 
 
 def parts_of(source: Source) -> Sequence[Any] | None:
-    """A source as parts, whatever the number of workers; None for rows in memory."""
+    """Return a source as parts, whatever the number of workers; None for rows in memory."""
     if isinstance(source, PartsSource):
         return source.parts
     if isinstance(source, JoinedSource):

@@ -1,4 +1,4 @@
-"""A source of rows and the formats of files it can come from."""
+"""The interface of a source of rows, and the settings of file formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS = {
 }
 _SPOKEN = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", BLANKS: "blank"}
 ORDERS = {"day-first": "dmy", "month-first": "mdy", "year-first": "ymd"}
-"""Ways to write the parts of a date, by the name of the choice."""
+"""Orders of the parts of a date, by the name of the setting."""
 
 
 def spoken_delimiter(delimiter: str) -> str:
@@ -38,11 +38,11 @@ def spoken_delimiter(delimiter: str) -> str:
 
 
 class FileFormat(Struct, frozen=True):
-    """How a file of rows is written; if None, its content decides.
+    """How a file of rows is written; if a setting is None, the content decides.
 
     `header`: its first line names the columns; `names` replace them. The first `skip_lines` lines are left out, and all
-    that begin with `comment`. `decimal` is the decimal mark, and `dates` the order of a date's parts. The name of a
-    row's file goes into a column called `file_column`.
+    lines that begin with `comment`. `decimal` is the decimal mark, and `dates` the order of a date's parts. The name of
+    a row's file goes into a column called `file_column`.
     """
 
     header: bool | None = None
@@ -57,7 +57,7 @@ class FileFormat(Struct, frozen=True):
 
     @classmethod
     def of(cls, **settings: Any) -> FileFormat:
-        """Check settings; a delimiter may be given as a word, and names as a text with commas.
+        """Check settings; a delimiter may be given as a word, and names as a comma-separated string.
 
         >>> FileFormat.of(delimiter="tab", names="a, b").names
         ('a', 'b')
@@ -94,7 +94,7 @@ class FileFormat(Struct, frozen=True):
             raise DataError(f"skip_lines is {self.skip_lines!r}: a number of lines, 0 or more.")
 
     def over(self, older: FileFormat) -> FileFormat:
-        """This format, with the settings of an older one that it leaves open."""
+        """Return this format, with open settings taken from an older one."""
         return replace(older, **self.document)
 
     @property
@@ -113,26 +113,26 @@ Key = Hashable
 """A column's name (string) or position (integer)."""
 
 FEW_ROWS = 65_536
-"""Tables up to this size have small chunks, so that several threads have work."""
+"""Tables up to this many rows have small chunks, so that several threads have work."""
 
 LOOK_ROWS = FEW_ROWS
 """Rows of a file or frame that decide the kinds of its columns."""
 
 CHUNK_TEXT = 8 << 20
-"""Bytes of text that a chunk may hold: a document of one kilobyte becomes two of counts."""
+"""Most bytes of text in a chunk: a document of one kilobyte becomes two of counts."""
 
 CHUNK_CELLS = 1 << 21
-"""Cells that a chunk may have, 16 MB of numbers: 32,768 rows of 64 columns, 1,024 of 2,000."""
+"""Most cells of a chunk, 16 MB of numbers: 32,768 rows of 64 columns, 1,024 of 2,000."""
 
 MOST_COLUMNS = 30_000
-"""Columns that a file may have: reading takes about 1 ms for each, however few rows there are."""
+"""Most columns of a file: reading takes about 1 ms for each, however few rows there are."""
 
 LOOK_CELLS = 1 << 23
 """Cells that decide the kinds of columns: all of `LOOK_ROWS` up to 128 columns."""
 
 
 def chunk_rows_for(n_rows: int, row_bytes: float = 0.0, most: int = CHUNK_TEXT, columns: int = 0) -> int:
-    """Rows per chunk: fixed by the table alone, so that no batching or thread count changes a sum.
+    """Return the rows per chunk, from the table alone, so that batching and thread count never change a sum.
 
     A chunk has at most `most` bytes and `CHUNK_CELLS` cells, but no fewer than 64 rows.
     """
@@ -147,9 +147,9 @@ def look_rows_for(columns: int) -> int:
 
 
 class Wanted(NamedTuple):
-    """A column to be read: as numbers or as distinct values, and whether leading zeros may be ignored.
+    """How to read a column: as numbers or as distinct values, and whether leading zeros are allowed (`padded`).
 
-    `text` means the cells unchanged: few of them will be alike.
+    `text` means unchanged cells, few of which will be equal.
     """
 
     numeric: bool
@@ -166,13 +166,13 @@ class TablePiece(NamedTuple):
 
 
 class Source:
-    """Rows that can be read again and again.
+    """Rows that can be read repeatedly.
 
-    `named`: columns have names. `text_file`: cells come from a text file. `notes`: remarks for the table's owner.
-    `kinds` are declared by the source, with the reason in `whys`. Columns `aside` are features only if declared.
-    `default_target` is the target if none is given. `files` are the names of files that are one row each. In a
-    `verbatim` source only null and NaN are missing, unless the user adds words. `form` are the settings for reading,
-    and `delimiter` is that of a text file. `types` are the cell types of columns, if the file holds them.
+    `named`: columns have names. `text_file`: cells come from a text file. `notes`: remarks for the user. `kinds` are
+    declared by the source, with the reason in `whys`. Columns `aside` are features only if declared. `default_target`
+    is the target if none is given. `files` are the names of files that are one row each. In a `verbatim` source only
+    null and NaN are missing, unless the user adds words. `form` are the settings for reading, and `delimiter` is that
+    of a text file. `types` are the cell types of columns, if the file holds them.
     """
 
     keys: list[Any]
@@ -192,15 +192,15 @@ class Source:
     types: Mapping[Key, CellType] = MappingProxyType({})
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        """These columns of the first rows, as Arrow arrays."""
+        """Return these columns of the first rows as Arrow arrays."""
         raise NotImplementedError
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        """All rows in chunks; what a piece loads is a mapping of the wanted columns to Arrow arrays."""
+        """Yield all rows in chunks; a piece loads as a mapping of the wanted columns to Arrow arrays."""
         raise NotImplementedError
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """The first row of every chunk and its number of rows, if these depend on `n_rows` alone."""
+        """Return the first row and the number of rows of every chunk, if these depend on `n_rows` alone."""
         rows = self.n_rows or 0
         return ((start, min(self.chunk_rows, rows - start)) for start in range(0, rows, self.chunk_rows))
 
@@ -222,7 +222,7 @@ def refuse_wide(columns: int, name: str) -> None:
 
 
 def refuse_empty(n_rows: int, width: int) -> None:
-    """Raise an error if a table has no columns or no rows, in the words of scikit-learn."""
+    """Raise an error if a table has no columns or no rows, with scikit-learn's wording."""
     shape = f"(shape=({n_rows}, {width})) while a minimum of 1 is required"
     if not width:
         raise DataError(f"Found array with 0 feature(s) {shape}. A table needs at least one column.")

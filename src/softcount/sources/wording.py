@@ -10,11 +10,11 @@ from softcount.errors import DataError
 from softcount.sources.source import Key
 
 LONGEST = 40
-"""Characters of a cell shown in a message."""
+"""Most characters of a cell in a message."""
 
 
 def column(key: Key) -> str:
-    """`column 'age'`, or `column 3` where columns have positions only."""
+    """Return `column 'age'`, or `column 3` if columns have no names."""
     return f"column {key!r}"
 
 
@@ -30,7 +30,7 @@ def and_others(names: Iterable[object], most: int = 5) -> str:
 
 
 def count(number: int, one: str, several: str) -> str:
-    """`1 file holds`, `2 files hold`."""
+    """Return, for example, `1 file holds` or `2 files hold`."""
     return f"1 {one}" if number == 1 else f"{number:,} {several}"
 
 
